@@ -1,0 +1,1 @@
+"""Fusionscope's compiler: a snippet in, a report out. Start at `compiler/pipeline.py`."""

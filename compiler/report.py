@@ -1,0 +1,310 @@
+"""The typed result of an exploration: the contract that the page, the API and the command line read.
+
+One group of models a stage. Plain JSON only: no torch object ever enters a report. Sizes are bytes, times are
+milliseconds (`_ms`) or microseconds (`_us`), rates are 10^9 bytes a second. A figure that was predicted by the cost
+model is named `predicted_*` or stands in a decision's `score`; a figure that was measured is named `measured_*` or
+stands under `timing`. They never share a field.
+
+Node ids: an FX node is named as in its graph (`mul_1`); a loop node by the buffer that it writes (`buf3`); a kernel by
+its function's name. Within one graph, these three name spaces do not overlap.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+REPORT_VERSION = 1
+
+StageStatus = Literal["done", "failed", "skipped"]
+
+
+class ReportModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Stage(ReportModel):
+    """One step of the pipeline, its wall time, and how it ended."""
+
+    name: str
+    ms: float
+    status: StageStatus
+    message: str | None = None
+
+
+class Error(ReportModel):
+    """What stopped an exploration. `line` is the user's own line, counted from 1, where one is known."""
+
+    type: str
+    message: str
+    line: int | None = None
+    stage: str | None = None
+    hint: str | None = Field(default=None, description="What the reader can do about it.")
+    traceback: str | None = None
+
+
+class Environment(ReportModel):
+    python: str = ""
+    torch: str = ""
+    triton: str | None = None
+    device: str = ""
+    device_name: str = ""
+    target: str = ""
+    driver: str | None = None
+    clocks: dict[str, Any] | None = None
+    seed: int = 0
+    commit: str | None = None
+    compiler: str = ""
+    threads: int | None = None
+
+
+class Note(ReportModel):
+    """Something that the reader must know about how the snippet was run (an input that was chosen, a device that was
+    replaced, a stage that does not apply). `line` is a line of the snippet."""
+
+    message: str
+    line: int | None = None
+
+
+class FxNode(ReportModel):
+    """A node of an FX graph. `users` and `args` name nodes of the same graph; `lines` are lines of the snippet."""
+
+    name: str
+    op: str
+    target: str
+    args: list[str] = []
+    text: str = ""
+    shape: list[int] | None = None
+    stride: list[int] | None = None
+    dtype: str | None = None
+    bytes: int | None = None
+    lines: list[int] = []
+    module: str | None = None
+    dead: bool = False
+
+
+class Guard(ReportModel):
+    kind: str
+    name: str
+    expression: str
+    lines: list[int] = []
+
+
+class GraphBreak(ReportModel):
+    reason: str
+    line: int | None = None
+    kind: str | None = None
+    hint: str | None = None
+
+
+class Recompile(ReportModel):
+    function: str
+    reason: str
+    line: int | None = None
+
+
+class Access(ReportModel):
+    """A read or a write of one buffer: `index` is the element offset as a formula of the loop variables."""
+
+    buffer: str
+    index: str
+    bytes: int
+
+
+class LoopNode(ReportModel):
+    """A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line."""
+
+    name: str
+    kind: Literal["pointwise", "reduction", "extern", "view"]
+    sizes: list[int] = []
+    reduction_sizes: list[int] = []
+    dtype: str | None = None
+    shape: list[int] | None = None
+    body: list[str] = []
+    reads: list[Access] = []
+    writes: list[Access] = []
+    origins: list[str] = Field(default=[], description="FX nodes of `aten` that it came from.")
+    lines: list[int] = []
+    dead: bool = False
+    fallback: bool = Field(default=False, description="True for an ATen call that we have no lowering for.")
+
+
+class Score(ReportModel):
+    """What the cost model expects of a fusion. Both times are predictions."""
+
+    category: str
+    bytes_saved: int
+    distance: int
+    fused_us: float
+    unfused_us: float
+
+
+class Decision(ReportModel):
+    """One pair that the scheduler looked at: what it decided, and why, with numbers."""
+
+    a: str
+    b: str
+    round: int
+    kind: Literal["vertical", "horizontal"]
+    verdict: Literal["fused", "refused"]
+    reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
+    message: str
+    numbers: dict[str, Any] = {}
+    score: Score | None = None
+    lines: list[int] = []
+
+
+class Buffer(ReportModel):
+    """A tensor of the schedule. `first` and `last` are positions in the order of kernels (-1 for inputs)."""
+
+    name: str
+    shape: list[int]
+    stride: list[int] = []
+    dtype: str
+    bytes: int
+    first: int | None = None
+    last: int | None = None
+    fate: Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"]
+    note: str | None = None
+
+
+class KernelLine(ReportModel):
+    """Where one line of a kernel comes from: `line` counts from 1 in the kernel's source."""
+
+    line: int
+    nodes: list[str] = []
+    user_lines: list[int] = []
+
+
+class KernelArtifact(ReportModel):
+    """The Triton kernel compiled offline for `target`, or its C++ twin: a second rendering of the same kernel."""
+
+    language: Literal["triton", "cpp", "ptx"]
+    target: str
+    source: str
+    lines: list[KernelLine] = []
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    config: dict[str, Any] = {}
+    check: str | None = Field(default=None, description="How this rendering was checked, and with what result.")
+    max_error: float | None = None
+
+
+class Kernel(ReportModel):
+    """What is launched: one generated function or one library call.
+
+    `reads`, `writes` are buffer names; `bytes` counts each read once and each written once. `registers` and `spills`
+    are per thread and come from the assembler; `predicted_us` from the cost model; `measured_us` from a device.
+    """
+
+    name: str
+    kind: Literal["triton", "cpp", "extern"]
+    nodes: list[str]
+    origins: list[str] = []
+    source: str
+    language: Literal["python", "cpp"] = "python"
+    lines: list[KernelLine] = []
+    user_lines: list[int] = []
+    reads: list[str] = []
+    writes: list[str] = []
+    bytes: int = 0
+    flops: int | None = None
+    grid: list[int] | None = None
+    config: dict[str, Any] = {}
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    predicted_us: float | None = None
+    measured_us: float | None = None
+    gb_per_s: float | None = None
+    percent_of_peak: float | None = None
+    also: list[KernelArtifact] = Field(default=[], description="The same kernel for other targets.")
+
+
+class Graph(ReportModel):
+    """One captured graph, from FX to kernels."""
+
+    name: str
+    function: str | None = None
+    phase: Literal["inference", "forward", "backward"] = "inference"
+    calls: int = 0
+    fx: list[FxNode] = []
+    aten: list[FxNode] = []
+    guards: list[Guard] = []
+    breaks: list[GraphBreak] = Field(default=[], description="The graph break that ended this graph, if one did.")
+    recompiles: list[Recompile] = Field(default=[], description="Why this graph was compiled again, if it was.")
+    loops: list[LoopNode] = []
+    decisions: list[Decision] = []
+    buffers: list[Buffer] = []
+    kernels: list[Kernel] = []
+    wrapper: str = ""
+    eager_kernels: int | None = None
+    eager_bytes: int | None = None
+    floor_bytes: int | None = None
+
+
+class Contestant(ReportModel):
+    """Wall time of one way to run the same calls, in milliseconds; every sample is kept."""
+
+    name: Literal["eager", "compiled", "peer"]
+    samples_ms: list[float]
+    median_ms: float
+    low_ms: float = Field(description="25th percentile.")
+    high_ms: float = Field(description="75th percentile.")
+    compile_s: float | None = None
+
+
+class TimingResult(ReportModel):
+    method: str
+    device: str
+    cold_l2: bool
+    contestants: list[Contestant] = []
+
+
+class Peer(ReportModel):
+    """What TorchInductor made of the same graphs."""
+
+    name: str = "TorchInductor"
+    kernels: list[Kernel] = []
+    message: str | None = None
+
+
+class Summary(ReportModel):
+    """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms."""
+
+    eager_kernels: int | None = None
+    kernels: int | None = None
+    peer_kernels: int | None = None
+    eager_bytes: int | None = None
+    bytes: int | None = None
+    floor_bytes: int | None = None
+    graph_breaks: int = 0
+    recompiles: int = 0
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    peer_ms: float | None = None
+    speedup: float | None = None
+    eager_error: float | None = None
+    compiled_error: float | None = None
+    verdict: str = ""
+
+
+class Report(ReportModel):
+    """Everything that came of one exploration. `status` is "running" until the last stage has ended."""
+
+    version: int = REPORT_VERSION
+    id: str = ""
+    status: Literal["running", "ok", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"] = "running"
+    source: str
+    options: dict[str, Any] = {}
+    summary: Summary = Summary()
+    environment: Environment = Environment()
+    stages: list[Stage] = []
+    notes: list[Note] = []
+    graphs: list[Graph] = []
+    peer: Peer | None = None
+    timing: TimingResult | None = None
+    output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
+    error: Error | None = None
