@@ -1,0 +1,195 @@
+"""A loop body, traced once into an immutable list of instructions.
+
+    v0 = load x[512 * x0 + r0]
+    v1 = sin v0
+    store buf0[512 * x0 + r0] = v1
+
+`trace` runs a define-by-run body under a `Recorder`. Equal instructions become one, dead ones are dropped, so bodies
+that compute the same thing in the same way are equal and hash alike. Fusion, costs and code generators interpret the
+record; nothing runs the Python function again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.ops import POINTWISE, handled_by
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One op. `operands` number earlier instructions; `buffer`, `index` belong to load and store (`index` also to
+    index_value, rand, randn); `value` is a constant, a reduction's kind, or the size of an indirect index."""
+
+    op: str
+    operands: tuple[int, ...]
+    dtype: torch.dtype
+    buffer: str | None = None
+    index: Index | None = None
+    value: bool | int | float | str | None = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load or store: the offset in elements, and whether it happens only where a mask holds."""
+
+    buffer: str
+    index: Index
+    is_masked: bool = False
+
+
+@dataclass(frozen=True)
+class Body:
+    """Instructions in order; the only stores are the last one or more."""
+
+    instructions: tuple[Instruction, ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.instructions)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def reads(self) -> tuple[Access, ...]:
+        """Every distinct read, in order."""
+        found = [Access(i.buffer or "", i.index or Index.number(0), bool(i.operands))
+                 for i in self.instructions if i.op == "load"]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def writes(self) -> tuple[Access, ...]:
+        return tuple(Access(i.buffer or "", i.index or Index.number(0)) for i in self.instructions if i.op == "store")
+
+    @cached_property
+    def reduction(self) -> Instruction | None:
+        """Its reduction, of which a body has at most one."""
+        return next((i for i in self.instructions if i.op == "reduce"), None)
+
+    @cached_property
+    def operations(self) -> int:
+        """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
+        weights = (POINTWISE[i.op].cost if i.op in POINTWISE else 12 if i.op.startswith("rand") else 1
+                   for i in self.instructions if i.op not in ("load", "store", "constant", "index_value", "indirect"))
+        return sum(weights)
+
+    @cached_property
+    def is_random(self) -> bool:
+        return any(i.op in ("rand", "randn") for i in self.instructions)
+
+    def substitute(self, values: Mapping[Dim, Index]) -> Body:
+        """The body over other loop variables: each of `values` is replaced by its formula of the new ones."""
+        return self.map_indices(lambda index: index.substitute(values))
+
+    def map_indices(self, change: Callable[[Index], Index]) -> Body:
+        return Body(tuple(i if i.index is None else replace(i, index=change(i.index)) for i in self.instructions))
+
+    def rename_buffers(self, names: Mapping[str, str]) -> Body:
+        return Body(tuple(replace(i, buffer=names[i.buffer]) if i.buffer in names else i for i in self.instructions))
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The record as text, one instruction a line."""
+        return [_render(number, instruction) for number, instruction in enumerate(self.instructions)]
+
+
+def _render(number: int, i: Instruction) -> str:
+    values = ", ".join(f"v{operand}" for operand in i.operands)
+    dtype = str(i.dtype).removeprefix("torch.")
+    if i.op == "load":
+        return f"v{number} = load {i.buffer}[{i.index}]" + (f" where {values}" if values else "")
+    if i.op == "store":
+        return f"store {i.buffer}[{i.index}] = {values}"
+    if i.op == "constant":
+        return f"v{number} = {i.value!r}: {dtype}"
+    if i.op == "index_value":
+        return f"v{number} = index {i.index}: {dtype}"
+    if i.op == "indirect":
+        return f"v{number} = index variable {values} < {i.value}"
+    if i.op == "to_dtype":
+        return f"v{number} = {dtype}({values})"
+    if i.op == "reduce":
+        return f"v{number} = reduce {i.value} {values}"
+    if i.op in ("rand", "randn"):
+        return f"v{number} = {i.op}(seed {values}, {i.index})"
+    return f"v{number} = {i.op} {values}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What `ops` hands out while a body is traced: the number of an instruction."""
+
+    number: int
+    dtype: torch.dtype
+
+
+class Recorder:
+    """The handler that writes the record."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self._known: dict[Instruction, int] = {}
+
+    def dtype_of(self, value: Value) -> torch.dtype:
+        return value.dtype
+
+    def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any:
+        if op == "indirect":
+            return self._indirect(operands[0], attributes["value"])
+        for operand in operands:
+            if not isinstance(operand, Value):
+                raise TypeError(f"ops.{op}: {operand!r} is not a value of this body; make it one by ops.constant")
+        instruction = Instruction(op, tuple(v.number for v in operands), dtype, **attributes)
+        # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
+        key = instruction if op != "constant" else replace(instruction, buffer=repr(instruction.value))
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = len(self.instructions)
+            self.instructions.append(instruction)
+        return Value(number, dtype)
+
+    def _indirect(self, value: Value, size: int) -> Index:
+        return Index.of(Indirect(value.number, size))
+
+
+def trace(body: Callable[[], Any]) -> Body:
+    """Run `body` (which calls `ops`, and stores at its end) under a recorder and return the record."""
+    recorder = Recorder()
+    with handled_by(recorder):
+        body()
+    return drop_dead(Body(tuple(recorder.instructions)))
+
+
+def operands_of(instruction: Instruction) -> set[int]:
+    """All instructions that it needs: operands, and loaded values inside its index."""
+    needed = set(instruction.operands)
+    if instruction.index is not None:
+        needed |= {indirect.value for indirect in instruction.index.indirections}
+    return needed
+
+
+def drop_dead(body: Body) -> Body:
+    """Without the instructions that no store needs, numbered anew."""
+    needed: set[int] = set()
+    for number in reversed(range(len(body.instructions))):
+        instruction = body.instructions[number]
+        if instruction.op == "store" or number in needed:
+            needed |= operands_of(instruction) | {number}
+    kept = sorted(needed)
+    numbers = {old: new for new, old in enumerate(kept)}
+    result = []
+    for old in kept:
+        instruction = body.instructions[old]
+        index = None if instruction.index is None else instruction.index.renumber(numbers)
+        operands = tuple(numbers[operand] for operand in instruction.operands)
+        result.append(replace(instruction, operands=operands, index=index))
+    return Body(tuple(result))

@@ -1,0 +1,181 @@
+"""Nodes of the loop IR: what lowering makes and the scheduler fuses.
+
+A `LoopNode` fills one buffer by one loop nest. An `ExternNode` is a library call (a matrix product, or an operator that
+we have no lowering for). Buffers are named after the first FX node that they hold (`sin`, `relu_1`), with `buf_` in
+front where that would collide with an input, so that kernels read like the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import torch
+
+from compiler.ir.body import Body
+from compiler.ir.index import Dim, Index
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor lies in its buffer: sizes and strides in elements, and the offset of its first element."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int = 0
+
+    @property
+    def numel(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def storage_numel(self) -> int:
+        """Elements that the storage must have for every element of the tensor to lie inside."""
+        if self.numel == 0:
+            return self.offset
+        return self.offset + 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its distinct elements (an expanded dimension, of stride 0, counts once)."""
+        distinct = prod(size for size, stride in zip(self.shape, self.stride, strict=True) if stride != 0)
+        return distinct * self.dtype.itemsize if self.numel else 0
+
+    def index(self, position: tuple[Index, ...]) -> Index:
+        """Element offset of a point of the tensor."""
+        total = Index.number(self.offset)
+        for index, stride in zip(position, self.stride, strict=True):
+            total = total + index * stride
+        return total
+
+    @staticmethod
+    def contiguous(shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
+        strides: list[int] = []
+        step = 1
+        for size in reversed(shape):
+            strides.append(step)
+            step *= max(size, 1)
+        return Layout(shape, tuple(reversed(strides)), dtype)
+
+
+@dataclass(frozen=True)
+class LoopNode:
+    """One loop nest that stores one buffer.
+
+    for x in space: for r in reduction: body. `x_dims` are in the order of the buffer's storage, slowest first.
+    A node without `r_dims` is pointwise. `origins` names the ATen nodes that it computes, `lines` the user's lines.
+    """
+
+    name: str
+    layout: Layout
+    x_dims: tuple[Dim, ...]
+    r_dims: tuple[Dim, ...]
+    body: Body
+    origins: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.body.reduction is not None
+
+    @property
+    def numel(self) -> int:
+        return prod(dim.size for dim in self.x_dims)
+
+    @property
+    def reduction_numel(self) -> int:
+        return prod(dim.size for dim in self.r_dims)
+
+    @cached_property
+    def read_buffers(self) -> frozenset[str]:
+        return frozenset(access.buffer for access in self.body.reads)
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """An argument of a library call: a strided view of a buffer."""
+
+    buffer: str
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class ExternNode:
+    """A call of `target` (an ATen operator) on whole tensors.
+
+    `arguments` and `keywords` hold TensorArgument wherever the call wants a tensor, nested in lists and tuples as the
+    operator wants them. `outputs` are the buffers that it returns, in order, None where an output is not a tensor.
+    `is_fallback` marks an operator that we have no lowering for, in contrast to what a library does best.
+    `reason` says in one sentence why it is a library call.
+    """
+
+    name: str
+    target: Any
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    outputs: tuple[tuple[str, Layout] | None, ...]
+    origins: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    is_fallback: bool = False
+    returns_sequence: bool = False
+    reason: str = ""
+
+    # The arguments hold lists, so identity is by name, which is unique in a graph.
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @cached_property
+    def tensor_arguments(self) -> tuple[TensorArgument, ...]:
+        return tuple(_tensors_in([*self.arguments, *self.keywords.values()]))
+
+    @cached_property
+    def read_buffers(self) -> frozenset[str]:
+        return frozenset(argument.buffer for argument in self.tensor_arguments)
+
+    @property
+    def write_buffers(self) -> tuple[str, ...]:
+        return tuple(output[0] for output in self.outputs if output is not None)
+
+
+def _tensors_in(values: Any) -> Iterator[TensorArgument]:
+    for value in values:
+        if isinstance(value, TensorArgument):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors_in(value)
+
+
+Node = LoopNode | ExternNode
+
+
+@dataclass(frozen=True)
+class GraphOutput:
+    """One output of the graph: a view of a buffer, or a plain Python value."""
+
+    buffer: str | None
+    layout: Layout | None
+    value: Any = None
+
+
+@dataclass
+class LoopGraph:
+    """A lowered graph: nodes in an order that respects data, and the buffers between them.
+
+    `buffers` gives the layout of every buffer's storage, inputs included; `inputs` are in the order of the graph's
+    placeholders (None for one that is not a tensor).
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    buffers: dict[str, Layout] = field(default_factory=dict)
+    inputs: list[str | None] = field(default_factory=list)
+    outputs: list[GraphOutput] = field(default_factory=list)
+    #: Small CPU tensors held by the graph (lifted constants), by buffer name.
+    constants: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def output_buffers(self) -> frozenset[str]:
+        return frozenset(output.buffer for output in self.outputs if output.buffer is not None)

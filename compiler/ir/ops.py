@@ -1,0 +1,167 @@
+"""The closed set of ops that loop bodies are made of, and the handler they are called through.
+
+A lowering writes the body of a loop as a Python function of its index that calls `ops`:
+
+    def body(index):
+        x = ops.load("x", 512 * x0 + r0, torch.float32)
+        return ops.mul(ops.sin(x), ops.constant(2.0, torch.float32))
+
+`ops` forwards each call to the handler in force, which is a `Recorder` (`body.py`) while a body is traced. Everything
+else (printers, counters, code generators) reads the record.
+
+dtypes: a value of dtype float16 or bfloat16 never occurs inside a body. A load from such a buffer gives float32 and a
+store rounds back, so arithmetic inside a kernel is done at no less than float32 (as ATen's GPU kernels do for one op).
+Operands of one op have one dtype; lowerings insert `to_dtype` where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import torch
+
+ResultDtype = Literal["same", "bool"]
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """What every reader of a body needs to know about an arithmetic op.
+
+    `cost` is the number of simple operations that it counts as on a GPU's or CPU's arithmetic units, a coarse weight
+    for the cost model (a transcendental function is a polynomial of some ten terms).
+    """
+
+    name: str
+    arity: int
+    result: ResultDtype = "same"
+    cost: int = 1
+
+
+def _table(*rows: OpInfo) -> dict[str, OpInfo]:
+    return {row.name: row for row in rows}
+
+
+def _rows(names: str, arity: int, result: ResultDtype = "same", cost: int = 1) -> list[OpInfo]:
+    return [OpInfo(name, arity, result, cost) for name in names.split()]
+
+
+#: Arithmetic. Integer `truediv` does not occur (lowerings convert first); `floordiv` and `remainder` round towards
+#: minus infinity as Python does, `truncdiv` and `fmod` towards zero as C does. `minimum` and `maximum` propagate NaN.
+POINTWISE: dict[str, OpInfo] = _table(
+    *_rows("neg abs square floor ceil trunc round sign bitwise_not relu", 1),
+    *_rows("sqrt rsqrt reciprocal", 1, cost=4),
+    *_rows("exp exp2 expm1 log log2 log10 log1p sin cos sigmoid", 1, cost=10),
+    *_rows("tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc", 1, cost=20),
+    *_rows("lgamma", 1, cost=40),
+    *_rows("isnan isinf logical_not signbit", 1, "bool"),
+    *_rows("add sub mul minimum maximum copysign bitwise_and bitwise_or bitwise_xor left_shift right_shift", 2),
+    *_rows("truediv floordiv truncdiv remainder fmod", 2, cost=8),
+    *_rows("pow atan2 hypot", 2, cost=30),
+    *_rows("eq ne lt le gt ge logical_and logical_or logical_xor", 2, "bool"),
+)
+
+#: Reductions by kind: sum, prod, minimum, maximum over the reduction variables; `any` and `all` on bool; `argmin` and
+#: `argmax` take the value and its position (int64) and give the position, the lowest one among equals. NaN wins.
+REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
+
+#: The rest of the closed set, each with operands of its own kind; see the methods of `Ops`.
+SPECIAL = ("load", "store", "constant", "index_value", "indirect", "to_dtype", "where", "rand", "randn", "reduce")
+
+
+class Handler(Protocol):
+    def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any: ...
+
+    def dtype_of(self, value: Any) -> torch.dtype: ...
+
+
+_handler: ContextVar[Handler] = ContextVar("ops handler")
+
+
+@contextmanager
+def handled_by(handler: Handler) -> Iterator[None]:
+    """Within the block, calls of `ops` go to `handler`."""
+    token = _handler.set(handler)
+    try:
+        yield
+    finally:
+        _handler.reset(token)
+
+
+def compute_dtype(storage: torch.dtype) -> torch.dtype:
+    """The dtype in which a body holds a value of a buffer of dtype `storage`."""
+    return torch.float32 if storage in (torch.float16, torch.bfloat16) else storage
+
+
+class Ops:
+    """The calls that a body may make. Values are opaque; `index` arguments are `compiler.ir.index.Index`."""
+
+    def load(self, buffer: str, index: Any, storage: torch.dtype, mask: Any = None) -> Any:
+        """Element `index` of `buffer`; where the bool value `mask` is given and false, zero, and nothing is read."""
+        operands = () if mask is None else (mask,)
+        return _handler.get().emit("load", operands, compute_dtype(storage), buffer=buffer, index=index)
+
+    def store(self, buffer: str, index: Any, value: Any) -> Any:
+        handler = _handler.get()
+        return handler.emit("store", (value,), handler.dtype_of(value), buffer=buffer, index=index)
+
+    def constant(self, value: bool | int | float, dtype: torch.dtype) -> Any:
+        dtype = compute_dtype(dtype)
+        value = float(value) if dtype.is_floating_point else bool(value) if dtype == torch.bool else int(value)
+        return _handler.get().emit("constant", (), dtype, value=value)
+
+    def index_value(self, index: Any, dtype: torch.dtype = torch.int64) -> Any:
+        """The value of an index expression, as a number."""
+        return _handler.get().emit("index_value", (), dtype, index=index)
+
+    def indirect(self, value: Any, size: int) -> Any:
+        """A loaded integer value as an index variable; the lowering has made sure that 0 <= value < size."""
+        return _handler.get().emit("indirect", (value,), torch.int64, value=size)
+
+    def to_dtype(self, value: Any, dtype: torch.dtype) -> Any:
+        """Convert as C does (float to integer truncates, to bool tests for non-zero)."""
+        handler = _handler.get()
+        dtype = compute_dtype(dtype)
+        return value if handler.dtype_of(value) == dtype else handler.emit("to_dtype", (value,), dtype)
+
+    def where(self, condition: Any, if_true: Any, if_false: Any) -> Any:
+        handler = _handler.get()
+        return handler.emit("where", (condition, if_true, if_false), handler.dtype_of(if_true))
+
+    def rand(self, seed: Any, index: Any) -> Any:
+        """A uniform float32 in [0, 1): Philox 4x32-10 of key `seed` (an int64 value) at counter `index`."""
+        return _handler.get().emit("rand", (seed,), torch.float32, index=index)
+
+    def randn(self, seed: Any, index: Any) -> Any:
+        """A standard normal float32 from the same generator."""
+        return _handler.get().emit("randn", (seed,), torch.float32, index=index)
+
+    def reduce(self, kind: str, *operands: Any) -> Any:
+        """Reduce over all reduction variables of the loop; see `REDUCTIONS`."""
+        if kind not in REDUCTIONS:
+            raise ValueError(f"{kind!r} is not a reduction; the reductions are {', '.join(REDUCTIONS)}")
+        handler = _handler.get()
+        dtype = torch.int64 if kind.startswith("arg") else handler.dtype_of(operands[0])
+        return handler.emit("reduce", operands, dtype, value=kind)
+
+    def call(self, name: str, *operands: Any) -> Any:
+        """The op `name` of `POINTWISE`."""
+        info = POINTWISE[name]
+        if len(operands) != info.arity:
+            raise TypeError(f"ops.{name} takes {info.arity} operands, got {len(operands)}")
+        handler = _handler.get()
+        dtypes = {handler.dtype_of(operand) for operand in operands}
+        if len(dtypes) != 1:
+            raise TypeError(f"ops.{name}: operands of one dtype wanted, got {', '.join(sorted(map(str, dtypes)))}")
+        return handler.emit(name, operands, torch.bool if info.result == "bool" else dtypes.pop())
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in POINTWISE:
+            raise AttributeError(f"ops has no {name!r}; the ops are {', '.join([*POINTWISE, *SPECIAL])}")
+        return lambda *operands: self.call(name, *operands)
+
+
+ops = Ops()
