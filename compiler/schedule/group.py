@@ -1,0 +1,100 @@
+"""Fused groups: several loop nodes that run as one kernel over one iteration space.
+
+A member keeps its node and carries the body that the group runs: the node's own body with its loop variables replaced
+by formulas of the group's (its `transform`). Fusing is composing: where one member stores a buffer and another loads
+it, both at the same point of the space, the value stays in a register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from compiler.ir.body import Body
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import LoopNode
+
+
+@dataclass(frozen=True)
+class Space:
+    """The loops of a group: `x` are independent points, `r` are run through for each of them by reductions."""
+
+    x: tuple[Dim, ...]
+    r: tuple[Dim, ...] = ()
+
+    @property
+    def numel(self) -> int:
+        return prod(dim.size for dim in self.x)
+
+    @property
+    def reduction_numel(self) -> int:
+        return prod(dim.size for dim in self.r)
+
+    def __str__(self) -> str:
+        def sizes(dims: tuple[Dim, ...]) -> str:
+            return ", ".join(f"{dim.name} < {dim.size}" for dim in dims)
+
+        return f"[{sizes(self.x)} | {sizes(self.r)}]" if self.r else f"[{sizes(self.x)}]"
+
+
+@dataclass(frozen=True)
+class Transform:
+    """How a node's loops were brought to a group's: each of its variables as a formula of the group's."""
+
+    values: tuple[tuple[Dim, Index], ...] = ()
+
+    @staticmethod
+    def of(values: Mapping[Dim, Index]) -> Transform:
+        return Transform(tuple((dim, index) for dim, index in values.items() if Index.of(dim) != index))
+
+    @property
+    def is_identity(self) -> bool:
+        return not self.values
+
+    def then(self, values: Mapping[Dim, Index], dims: tuple[Dim, ...]) -> Transform:
+        """This transform of `dims`, followed by another of the variables that it goes to."""
+        known = dict(self.values)
+        return Transform.of({dim: known.get(dim, Index.of(dim)).substitute(values) for dim in dims})
+
+    def __str__(self) -> str:
+        return ", ".join(f"{dim.name} = {index}" for dim, index in self.values) or "the same loops"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One node of a group; `body` runs over the group's space."""
+
+    node: LoopNode
+    body: Body
+    transform: Transform = Transform()
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one kernel runs. `members` are in an order in which every value is made before it is used; `stored` are
+    the buffers that must reach memory, the others live in registers."""
+
+    name: str
+    space: Space
+    members: tuple[Member, ...]
+    stored: frozenset[str]
+
+    @cached_property
+    def produced(self) -> frozenset[str]:
+        return frozenset(member.name for member in self.members)
+
+    @cached_property
+    def read_buffers(self) -> tuple[str, ...]:
+        """Buffers that come from memory, in order of first use."""
+        names = [access.buffer for member in self.members for access in member.body.reads]
+        return tuple(dict.fromkeys(name for name in names if name not in self.produced))
+
+    @property
+    def is_reduction(self) -> bool:
+        return bool(self.space.r)
