@@ -40,8 +40,7 @@ RESERVED = frozenset(
     """tl triton libdevice tl_math pid x_block r_block x_index r_index x_mask r_mask mask offset offsets acc accumulator
     result main int float double char bool void auto const static struct union switch case default register signed
     unsigned short long volatile inline namespace template typename this new delete operator true false std omp
-    min max sum exp log sin cos sqrt abs where load store cast rand randn range all any round pow tan floor ceil
-    erf tanh philox""".split()
+    range philox""".split()
 )
 
 
