@@ -169,15 +169,16 @@ def _inline(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
             index = None if instruction.index is None else instruction.index.renumber(numbers)
             operands = tuple(numbers[operand] for operand in instruction.operands)
             moved = replace(instruction, operands=operands, index=index)
+            node = moved.node or member.name
             if moved.op == "load":
-                numbers[old] = inliner.load(moved, member.name)
+                numbers[old] = inliner.load(moved, node)
             elif moved.op == "store":
                 assert moved.buffer is not None
                 inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.name, storage)
                 if moved.buffer in group.stored:
-                    numbers[old] = inliner.add(moved, member.name)
+                    numbers[old] = inliner.add(moved, node)
             else:
-                numbers[old] = inliner.add(moved, member.name)
+                numbers[old] = inliner.add(moved, node)
     return inliner.statements
 
 

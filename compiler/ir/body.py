@@ -12,7 +12,7 @@ record; nothing runs the Python function again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,9 @@ from compiler.ir.ops import POINTWISE, handled_by
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One op. `operands` number earlier instructions; `buffer`, `index` belong to load and store (`index` also to
-    index_value, rand, randn); `value` is a constant, a reduction's kind, or the size of an indirect index."""
+    index_value, rand, randn); `value` is a constant, a reduction's kind, or the size of an indirect index. `node` is
+    the loop node that it was written for, where that is not the one whose body it stands in; it is no part of what the
+    instruction computes, so it does not count when two are compared."""
 
     op: str
     operands: tuple[int, ...]
@@ -33,6 +35,7 @@ class Instruction:
     buffer: str | None = None
     index: Index | None = None
     value: bool | int | float | str | None = None
+    node: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

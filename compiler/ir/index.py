@@ -371,24 +371,27 @@ def unflatten(position: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
 
 
 def invert(index: Index, dims: Sequence[Dim], value: Index) -> dict[Dim, Index] | None:
-    """Solve  index(dims) = value  for the loop variables, or None where that has not exactly one answer.
+    """Solve  index(dims) = value  for those of `dims` that `index` depends on, or None where it cannot be told.
 
-    Solvable is what a dense layout is made of: an affine index whose coefficients, largest first, are each the product
-    of the sizes behind them, so every offset in its range is hit by one point:
+    Solvable is an affine index with positive coefficients each of which exceeds all that the smaller ones can add up
+    to, so that different points have different offsets, as every dense or sliced layout has:
 
         invert(512*d0 + d1, (d0, d1), v)  ->  {d0: v // 512, d1: v % 512}
+
+    The answer is checked by putting it back: where `value` can leave the range of `index`, there is none.
     """
-    live = [dim for dim in dims if dim.size > 1]
-    if not index.is_affine or set(live) != index.dims:
+    if not index.is_affine:
         return None
-    ordered = sorted(live, key=lambda dim: -index.coefficient(dim))
+    ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -index.coefficient(dim))
+    if any(index.coefficient(dim) <= 0 for dim in ordered):
+        return None
+    answer: dict[Dim, Index] = {}
     remaining = value - index.offset
-    answer: dict[Dim, Index] = {dim: ZERO for dim in dims if dim.size == 1}
-    expected = prod(dim.size for dim in ordered)
     for place, dim in enumerate(ordered):
-        expected //= dim.size
-        if index.coefficient(dim) != expected:
+        step = index.coefficient(dim)
+        if step <= sum(index.coefficient(d) * (d.size - 1) for d in ordered[place + 1 :]):
             return None
-        digit = remaining // expected
-        answer[dim] = digit % dim.size if place else digit
-    return answer
+        answer[dim] = remaining // step
+        remaining = remaining % step
+    stays_inside = all(0 <= low and high < dim.size for dim, i in answer.items() for low, high in [i.bounds])
+    return answer if stays_inside and index.substitute(answer) == value else None
