@@ -1,0 +1,86 @@
+"""The service as an ASGI application: `create_app` puts the rooms together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from server import logs, problems
+from server.explorations import Explorations
+from server.identity import compiler_version
+from server.jobs import Jobs
+from server.metrics import Metrics
+from server.problems import ProblemBody
+from server.routes import catalogue, explorations, health, page
+from server.security import SecurityMiddleware
+from server.settings import Settings
+from server.store import Store
+from server.worker_process import WorkerProcess
+
+MAX_BODY_BYTES = 1024 * 1024
+"""Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
+
+
+def create_app(settings: Settings | None = None, **worker_overrides: object) -> FastAPI:
+    """The service with `settings`, by default those of the environment.
+
+    `worker_overrides` replace fields of the worker's configuration: tests put small programs in the compiler's place.
+    """
+    settings = settings or Settings.from_environment()
+    logs.configure(settings.log_format)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        store = Store(f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}")
+        await store.open()
+        worker = WorkerProcess(settings, **worker_overrides)
+        metrics = Metrics()
+        jobs = Jobs(settings, worker, store, metrics)
+        app.state.worker, app.state.metrics = worker, metrics
+        app.state.explorations = Explorations(store, jobs, worker, metrics)
+        # The worker imports torch for seconds; the service answers meanwhile.
+        worker.start()
+        jobs.start()
+        try:
+            yield
+        finally:
+            await jobs.stop()
+            await worker.stop()
+            await store.close()
+
+    app = FastAPI(
+        title="Fusionscope",
+        version=compiler_version(),
+        summary="See what a compiler makes of your PyTorch code, and why.",
+        lifespan=lifespan,
+        max_body_size=MAX_BODY_BYTES,
+        openapi_url="/api/v1/openapi.json",
+        # The interactive pages load their code from another site, which our own security policy forbids.
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.add_middleware(SecurityMiddleware, host_names=settings.host_names())
+    problems.install(app)
+    for router in (explorations.router, catalogue.router, health.router):
+        app.include_router(router)
+    page.install(app, settings.static_folder())
+    _describe_problems(app)
+    return app
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """Adds the problem document, to which the routes only refer, to the description of the API."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = describe()
+        schema = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas = description.setdefault("components", {}).setdefault("schemas", {})
+        schemas.update(schema.pop("$defs", {}))
+        schemas["ProblemBody"] = schema
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,176 @@
+"""The command line: `fusionscope serve | explore | worker | bench | doctor | examples`.
+
+Heavy imports (torch, the service) happen inside the commands, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="See what a compiler makes of your PyTorch code: graphs, loops, every fusion decision, kernels, and times.",
+)
+
+FAILED_SNIPPET = 1
+WRONG_USE = 2
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 unless told otherwise.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 8000 unless told otherwise.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder to keep results in.")] = None,
+) -> None:
+    """Start the page and the API.
+
+    Every other setting is an environment variable; docs/settings.md lists them. Stop with Ctrl+C.
+    """
+    import uvicorn
+    from pydantic import ValidationError
+
+    from server.app import create_app
+    from server.settings import Settings
+
+    try:
+        settings = Settings.from_environment(host=host, port=port, data=data)
+    except ValidationError as invalid:
+        for error in invalid.errors():
+            where = ".".join(str(part) for part in error["loc"])
+            typer.echo(f"The setting {where} is not valid: {error['msg']}.", err=True)
+        raise typer.Exit(WRONG_USE) from None
+    if settings.port:
+        typer.echo(f"Fusionscope is starting on http://{settings.host}:{settings.port}", err=True)
+    # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        timeout_graceful_shutdown=3,
+        log_level="info" if settings.port == 0 else "warning",
+    )
+
+
+@app.command()
+def explore(
+    file: Annotated[Path, typer.Argument(help="A Python file to explore; - reads from standard input.")],
+    device: Annotated[str | None, typer.Option(help='"cpu" or "cuda"; by default the GPU where there is one.')] = None,
+    target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")] = False,
+    peer: Annotated[bool, typer.Option("--peer", help="Also compile and time with TorchInductor.")] = False,
+) -> None:
+    """Explore one file, and print what became of it.
+
+    The file runs in this process, with your own rights: only the service confines what it runs. Exits with 0 when all
+    went well, 1 when the snippet failed, and 2 when the command was used wrongly.
+    """
+    from pydantic import ValidationError
+
+    source = _read_source(file)
+    from compiler.options import Options
+
+    try:
+        chosen: dict[str, Any] = {"device": device, "target": target, "peer": peer}
+        options = Options.model_validate({name: value for name, value in chosen.items() if value is not None})
+    except ValidationError as invalid:
+        for error in invalid.errors():
+            typer.echo(f"--{'.'.join(str(part) for part in error['loc'])}: {error['msg']}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+    from server.printer import print_report
+
+    with _stdout_to_stderr() as real_stdout:
+        from compiler.pipeline import explore as run_explore
+
+        report = run_explore(source, options)
+    if json:
+        with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
+            output.write(report.model_dump_json(indent=2) + "\n")
+    else:
+        with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
+            print_report(report, Console(file=output))
+    # torch and Triton have exit handlers that can print or hang after a failed snippet; nothing is left to do here.
+    sys.stderr.flush()
+    raise typer.Exit(0 if report.status == "ok" else FAILED_SNIPPET)
+
+
+@app.command()
+def worker() -> None:
+    """Run a worker. The service starts it; its configuration comes as the first line of standard input."""
+    from server.worker.keeper import keep
+
+    raise typer.Exit(keep())
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def bench(context: typer.Context) -> None:
+    """Measure the compiler against eager PyTorch and TorchInductor."""
+    from bench.cli import main  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    raise typer.Exit(main(context.args))
+
+
+@app.command()
+def doctor() -> None:
+    """Check this machine: what is installed, what works, and what to do about the rest."""
+    from server.doctor import run_doctor  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    raise typer.Exit(run_doctor())
+
+
+@app.command()
+def examples(
+    name: Annotated[str | None, typer.Argument(help="Name of an example; its source is printed.")] = None,
+) -> None:
+    """List the examples, or print one: `fusionscope examples softmax_by_hand > softmax.py`."""
+    from server import gallery
+
+    if name is None:
+        console = Console()
+        for example in gallery.examples():
+            console.print(f"[bold]{example.name}[/]: {escape(example.title)}")
+        return
+    found = next((example for example in gallery.examples() if example.name == name), None)
+    if found is None:
+        names = ", ".join(example.name for example in gallery.examples())
+        typer.echo(f"There is no example {name!r}. There are: {names}.", err=True)
+        raise typer.Exit(WRONG_USE)
+    typer.echo(found.source, nl=False)
+
+
+def _read_source(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        typer.echo(f"{file} cannot be read: {failure}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Iterator[int]:
+    """While a snippet runs, all that is printed, even by native code, goes to stderr. Yields the real stdout."""
+    sys.stdout.flush()
+    real = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield real
+    finally:
+        sys.stdout.flush()
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The examples that come with the product: each a Python file in `server/examples` that shows one idea.
+
+The file's docstring is its description: the first line is the title, the rest the lesson. What a person gets in the
+editor is the file without it.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+FOLDER = Path(__file__).parent / "examples"
+
+
+class Example(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    lesson: str
+    source: str
+
+
+@lru_cache
+def examples() -> tuple[Example, ...]:
+    """All examples, from the first idea to the last: files are named so that their order is the order to read in."""
+    return tuple(_read(path) for path in sorted(FOLDER.glob("*.py")))
+
+
+def _read(path: Path) -> Example:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    docstring = ast.get_docstring(tree)
+    if docstring is None:
+        raise ValueError(f"{path} has no docstring to take its title and lesson from")
+    title, _, lesson = docstring.partition("\n")
+    end_of_docstring = tree.body[0].end_lineno or 0
+    source = "\n".join(text.splitlines()[end_of_docstring:]).strip() + "\n"
+    _, _, name = path.stem.partition("_")
+    return Example(name=name, title=title.strip().rstrip("."), lesson=lesson.strip(), source=source)

@@ -1,0 +1,55 @@
+"""What makes an exploration the same as another one: its id.
+
+The id is a hash of everything that the report depends on. Two people who paste the same snippet with the same
+options on the same kind of machine get the same id, hence the same link and one stored result; a new version of
+torch or of this compiler gives new ids, so a stored report is never shown for a compiler that did not make it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib import metadata
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from compiler.options import Options
+
+ID_LENGTH = 20
+ID_PATTERN = rf"^[0-9a-f]{{{ID_LENGTH}}}$"
+
+
+class WorkerIdentity(BaseModel):
+    """What the worker says of itself when it is warm; part of every id."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    python: str = ""
+    torch: str = ""
+    triton: str | None = None
+    device: str = "cpu"
+    device_name: str = ""
+
+
+def compiler_version() -> str:
+    """The installed version of the project, or the version in the source tree when it is not installed."""
+    try:
+        return metadata.version("fusionscope")
+    except metadata.PackageNotFoundError:
+        import compiler
+
+        return str(getattr(compiler, "__version__", "0.0.0"))
+
+
+def exploration_id(source: str, options: Options, worker: WorkerIdentity) -> str:
+    """The first 20 hexadecimal digits of a SHA-256 over source, options, versions and device."""
+    parts: dict[str, Any] = {
+        "source": source,
+        "options": options.model_dump(mode="json"),
+        "compiler": compiler_version(),
+        "worker": worker.model_dump(mode="json"),
+    }
+    # `separators` and `sort_keys` make the text canonical: the same parts always give the same bytes.
+    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:ID_LENGTH]

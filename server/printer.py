@@ -1,0 +1,112 @@
+"""A report for a terminal: the answer, then graph by graph the loops, the decisions and the kernels."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.table import Table
+
+from compiler.report import Graph, Kernel, Report
+
+
+def print_report(report: Report, console: Console) -> None:
+    for note in report.notes:
+        where = f" (line {note.line})" if note.line is not None else ""
+        console.print(f"[cyan]note[/]{where}: {escape(note.message)}")
+    for graph in report.graphs:
+        _print_graph(graph, console)
+    if report.timing is not None and report.timing.contestants:
+        _print_timing(report, console)
+    if report.peer is not None:
+        message = report.peer.message or f"{len(report.peer.kernels)} kernels"
+        console.print(f"\n[bold]{escape(report.peer.name)}[/]: {escape(message)}")
+    if report.output:
+        console.rule("printed by the snippet", align="left")
+        console.print(escape(report.output.rstrip()))
+    if report.summary.verdict:
+        console.print(f"\n[bold green]{escape(report.summary.verdict)}[/]")
+    if report.error is not None:
+        _print_error(report, console)
+
+
+def _print_graph(graph: Graph, console: Console) -> None:
+    title = f"graph {graph.name}" + (f" of {graph.function}" if graph.function else "") + f", {graph.phase}"
+    console.rule(f"[bold]{escape(title)}", align="left")
+    for broken in graph.breaks:
+        console.print(f"[yellow]graph break[/]{_at(broken.line)}: {escape(broken.reason)}")
+    for again in graph.recompiles:
+        console.print(f"[yellow]compiled again[/]{_at(again.line)}: {escape(again.reason)}")
+    if graph.loops:
+        _print_loops(graph, console)
+    if graph.decisions:
+        console.print("\n[bold]decisions[/]")
+        for decision in graph.decisions:
+            colour = "green" if decision.verdict == "fused" else "red"
+            pair = escape(f"{decision.a} + {decision.b}")
+            console.print(f"  [{colour}]{decision.verdict:7}[/] {pair}: {escape(decision.message)}")
+    for kernel in graph.kernels:
+        _print_kernel(kernel, console)
+
+
+def _print_loops(graph: Graph, console: Console) -> None:
+    table = Table("loop", "kind", "sizes", "reduced", "lines", box=None, pad_edge=False, title_justify="left")
+    for loop in graph.loops:
+        sizes = " × ".join(map(str, loop.sizes))
+        reduced = " × ".join(map(str, loop.reduction_sizes))
+        kind = f"{loop.kind}, dead" if loop.dead else loop.kind
+        table.add_row(escape(loop.name), kind, sizes, reduced, ", ".join(map(str, loop.lines)))
+    console.print(Padding(table, (1, 0, 0, 0)))
+
+
+def _print_kernel(kernel: Kernel, console: Console) -> None:
+    facts = [kernel.kind, f"{kernel.bytes:,} bytes"]
+    if kernel.user_lines:
+        facts.append("lines " + ", ".join(map(str, kernel.user_lines)))
+    if kernel.registers is not None:
+        facts.append(f"{kernel.registers} registers")
+    if kernel.predicted_us is not None:
+        facts.append(f"predicted {kernel.predicted_us:.3g} µs")
+    if kernel.measured_us is not None:
+        facts.append(f"measured {kernel.measured_us:.3g} µs")
+    if kernel.percent_of_peak is not None:
+        facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")
+    console.print(f"\n[bold]kernel {escape(kernel.name)}[/] ({'; '.join(facts)})")
+    console.print(Syntax(kernel.source.rstrip(), kernel.language, theme="ansi_dark", background_color="default"))
+
+
+def _print_timing(report: Report, console: Console) -> None:
+    assert report.timing is not None
+    table = Table("", "median ms", "middle half", "samples", box=None, pad_edge=False)
+    for contestant in report.timing.contestants:
+        spread = f"{contestant.low_ms:.4g} to {contestant.high_ms:.4g}"
+        table.add_row(contestant.name, f"{contestant.median_ms:.4g}", spread, str(len(contestant.samples_ms)))
+    console.rule(f"timing on {escape(report.timing.device)}", align="left")
+    console.print(escape(report.timing.method))
+    console.print(table)
+
+
+def _print_error(report: Report, console: Console) -> None:
+    error = report.error
+    assert error is not None
+    console.print(f"\n[bold red]{escape(error.type)}[/]{_at(error.line)}: {escape(error.message)}")
+    lines = report.source.splitlines()
+    if error.line is not None and 1 <= error.line <= len(lines):
+        first = max(1, error.line - 2)
+        shown = Syntax(
+            report.source,
+            "python",
+            theme="ansi_dark",
+            background_color="default",
+            line_numbers=True,
+            line_range=(first, error.line + 1),
+            highlight_lines={error.line},
+        )
+        console.print(shown)
+    if error.hint:
+        console.print(escape(error.hint))
+
+
+def _at(line: int | None) -> str:
+    return "" if line is None else f" at line {line}"

@@ -1,0 +1,96 @@
+"""What does not depend on a snippet: versions, devices, examples, reasons, and colours for code."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
+
+from compiler.report import REPORT_VERSION
+from server import gallery
+from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
+from server.identity import WorkerIdentity, compiler_version
+from server.problems import Problem, problem_answers
+from server.reasons import ReasonEntry, reasons
+from server.requests import HighlightAnswer, HighlightRequest
+from server.worker_process import WorkerProcess
+
+router = APIRouter(prefix="/api/v1", tags=["catalogue"])
+
+
+class Version(BaseModel):
+    """What is running. `worker` is null while the worker is still importing its libraries."""
+
+    compiler: str
+    report: int
+    worker: WorkerIdentity | None
+
+
+class DeviceEntry(BaseModel):
+    """A device that explorations run on here."""
+
+    device: str
+    name: str
+    facts: dict[str, Any] = {}
+
+
+@router.get("/version")
+async def version(request: Request) -> Version:
+    worker: WorkerProcess = request.app.state.worker
+    identity = worker.hello.identity if worker.hello is not None else None
+    return Version(compiler=compiler_version(), report=REPORT_VERSION, worker=identity)
+
+
+@router.get("/devices")
+async def devices(request: Request) -> list[DeviceEntry]:
+    """The worker's devices, the one that is used by default first."""
+    worker: WorkerProcess = request.app.state.worker
+    if worker.hello is None:
+        return []
+    identity = worker.hello.identity
+    found = [DeviceEntry(device=identity.device, name=identity.device_name)]
+    if identity.device != "cpu":
+        found.append(DeviceEntry(device="cpu", name="CPU"))
+    return found
+
+
+@router.get("/examples")
+async def examples() -> list[gallery.Example]:
+    return list(gallery.examples())
+
+
+@router.get("/reasons", responses=problem_answers(503))
+async def list_reasons() -> list[ReasonEntry]:
+    """Every reason that a decision may name."""
+    return list((await _reasons()).values())
+
+
+@router.get("/reasons/{id}", responses=problem_answers(404, 503))
+async def one_reason(id: str) -> ReasonEntry:
+    found = (await _reasons()).get(id)
+    if found is None:
+        raise Problem(404, f"There is no reason {id!r}; GET /api/v1/reasons lists them all.")
+    return found
+
+
+async def _reasons() -> dict[str, ReasonEntry]:
+    try:
+        return await asyncio.to_thread(reasons)
+    except ImportError as missing:
+        raise Problem(503, f"The list of reasons cannot be loaded: {missing}.") from None
+
+
+@router.post("/highlight", responses=problem_answers(413, 422))
+async def highlight(asked: HighlightRequest) -> HighlightAnswer:
+    """Source as one piece of HTML a line; its classes are those of /api/v1/highlight.css."""
+    size = len(asked.source.encode("utf-8", errors="replace"))
+    if size > MAX_BYTES:
+        raise Problem(413, f"The source has {size} bytes; at most {MAX_BYTES} are coloured. Send a part of it.")
+    return HighlightAnswer(lines=await asyncio.to_thread(highlight_lines, asked.source, asked.language))
+
+
+@router.get("/highlight.css", response_class=Response)
+async def highlight_css(theme: Annotated[Theme, Query()] = "light") -> Response:
+    return Response(style_sheet(theme), media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})

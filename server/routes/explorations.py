@@ -1,0 +1,106 @@
+"""/api/v1/explorations: ask for one, read it, follow it, cancel it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import Path as PathParameter
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from compiler.report import Report
+from server.explorations import Exploration, Explorations
+from server.problems import problem_answers
+from server.requests import ExplorationRequest
+from server.summary import markdown
+
+router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
+
+Id = Annotated[str, PathParameter(description="Id of an exploration.", min_length=1, max_length=64)]
+
+
+def explorations(request: Request) -> Explorations:
+    found: Explorations = request.app.state.explorations
+    return found
+
+
+Service = Annotated[Explorations, Depends(explorations)]
+
+
+@router.post(
+    "",
+    response_model=Report,
+    responses={
+        202: {"model": Report, "description": "Under way; Location says where."},
+        **problem_answers(400, 403, 413, 422, 503),
+    },
+)
+async def ask(
+    asked: ExplorationRequest,
+    service: Service,
+    wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.")] = 0.0,
+) -> Response:
+    """Explores a snippet, or finds the report of one that was explored before."""
+    exploration = await service.ask(asked, wait)
+    location = f"/api/v1/explorations/{exploration.id}"
+    return _json(exploration, 200 if exploration.is_done else 202, {"Location": location, "Cache-Control": "no-store"})
+
+
+# Before `/{id}`, which would take the suffix for a part of the id.
+@router.get("/{id}.md", response_class=Response, responses=problem_answers(404, 422))
+async def read_as_text(id: Id, service: Service) -> Response:
+    """The report as Markdown."""
+    exploration = await service.find(id)
+    text = markdown(await service.report(id))
+    headers = {"Cache-Control": _cache_control(exploration)}
+    return Response(text, headers=headers, media_type="text/markdown; charset=utf-8")
+
+
+@router.get("/{id}", response_model=Report, responses={304: {"description": "Unchanged."}, **problem_answers(404, 422)})
+async def read(id: Id, service: Service, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+    """The report so far; it never changes any more once it is done."""
+    exploration = await service.find(id)
+    tag = f'"{hashlib.sha256(exploration.body).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": _cache_control(exploration)}
+    known = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    return _json(exploration, 200, headers)
+
+
+async def _existing(id: Id, service: Service) -> str:
+    """Answers 404 before a stream begins: afterwards it would be too late for a status."""
+    await service.find(id)
+    return id
+
+
+@router.get("/{id}/events", response_class=EventSourceResponse, responses=problem_answers(404, 422))
+async def follow(
+    id: Annotated[str, Depends(_existing)],
+    service: Service,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events: `queued` {position}, `stage` {stage, report}, `log` {text}, and `done` {status} at the end."""
+    after = (
+        int(last_event_id) if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit() else 0
+    )
+    async for event in service.events(id, after):
+        yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.number))
+
+
+@router.delete("/{id}", response_model=Report, responses=problem_answers(403, 404, 422))
+async def cancel(id: Id, service: Service) -> Response:
+    """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is."""
+    exploration = await service.cancel(id)
+    return _json(exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
+
+
+def _json(exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
+    # The body is JSON already, checked when it came from the worker: it is not read and written again.
+    return Response(exploration.body, status, headers, media_type="application/json")
+
+
+def _cache_control(exploration: Exploration) -> str:
+    return "public, max-age=31536000, immutable" if exploration.is_reusable else "no-cache"

@@ -1,0 +1,73 @@
+"""The few Linux calls that Python has no function for, by number and by name.
+
+Every function raises OSError with the kernel's reason, or returns what the kernel returned; deciding what to do
+about a refusal is the caller's business.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+MS_BIND = 4096
+MS_MOVE = 8192
+MS_REC = 16384
+MS_PRIVATE = 1 << 18
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+def _check(result: int, call: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{call}: {os.strerror(code)}")
+    return result
+
+
+def prctl(option: int, value: int) -> None:
+    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), "prctl")
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def mount(source: Path | None, target: Path, flags: int, kind: str | None = None, data: str | None = None) -> None:
+    arguments = [None if value is None else os.fsencode(value) for value in (source, target, kind, data)]
+    what, where, filesystem, options = arguments
+    _check(_libc.mount(what, where, filesystem, ctypes.c_ulong(flags), options), f"mount {target}")
+
+
+def syscall(number: int, *arguments: int | ctypes.c_void_p | None) -> int:
+    """A raw system call; integers go as longs, pointers as they are."""
+    converted = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    _libc.syscall.restype = ctypes.c_long
+    return _check(_libc.syscall(ctypes.c_long(number), *converted), f"syscall {number}")
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+class _CapabilityData(ctypes.Structure):
+    _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]
+
+
+def drop_capabilities() -> None:
+    """Gives up every capability, such as those that a new user namespace hands to its creator."""
+    header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
+    nothing = (_CapabilityData * 2)()
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(nothing)), "capset")

@@ -1,0 +1,87 @@
+"""Finding and ending every process that a job has left, however it tried to hide.
+
+A job may fork, start sessions of its own and let its parents die. It cannot leave the tree of a process that has
+made itself a "subreaper": orphans become that process's children. So the hunt walks down from there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from server.sandbox import kernel
+
+_STATE, _PARENT = 0, 1
+
+
+def adopt_orphans() -> None:
+    """From now on orphans among this process's descendants become its children."""
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def descendants(ancestor: int) -> list[int]:
+    """The living processes below `ancestor`, parents before children. Zombies are left out."""
+    children: dict[int, list[int]] = {}
+    zombies: set[int] = set()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                # The command's name, in parentheses, may contain anything: fields are counted from its end.
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[_PARENT]), []).append(int(entry))
+        if fields[_STATE] in (b"Z", b"X"):
+            zombies.add(int(entry))
+    found: list[int] = []
+    frontier = [ancestor]
+    while frontier:
+        below = children.get(frontier.pop(), [])
+        found.extend(below)
+        frontier.extend(below)
+    return [process for process in found if process not in zombies]
+
+
+def end_descendants(ancestor: int, patience_seconds: float = 5.0) -> bool:
+    """Kills everything below `ancestor` and reaps what is ours. True when nothing is left.
+
+    All are stopped before the first is killed: a process that forks as fast as it is killed stands still while the
+    others die.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        targets = descendants(ancestor)
+        stopped: set[int] = set()
+        while fresh := [process for process in targets if process not in stopped]:
+            _signal_each(fresh, signal.SIGSTOP)
+            stopped.update(fresh)
+            targets = descendants(ancestor)
+        _signal_each(targets, signal.SIGKILL)
+        reap()
+        if not targets and not descendants(ancestor):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+
+
+def reap() -> None:
+    """Collects every child that has ended; does not wait for those that have not."""
+    while True:
+        try:
+            process, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if process == 0:
+            return
+
+
+def _signal_each(processes: list[int], number: signal.Signals) -> None:
+    for process in processes:
+        try:
+            os.kill(process, number)
+        except (ProcessLookupError, PermissionError):
+            continue

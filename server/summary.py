@@ -1,0 +1,109 @@
+"""A report as text: what a person would paste into a review or a chat. Markdown, without anything from HTML."""
+
+from __future__ import annotations
+
+from compiler.report import Decision, Graph, Kernel, Report
+
+
+def markdown(report: Report) -> str:
+    """The answer first, then the kernels, then the decisions that shaped them, then the snippet."""
+    parts = [f"# Exploration {report.id}", _answer(report)]
+    parts += [f"> {note.message}" for note in report.notes]
+    for graph in report.graphs:
+        parts.append(_graph(graph))
+    if report.timing is not None:
+        parts.append(_timing(report))
+    parts.append(_environment(report))
+    parts.append("## Snippet\n\n" + _fenced(report.source, "python"))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _answer(report: Report) -> str:
+    lines = [f"Status: **{report.status}**"]
+    if report.error is not None:
+        where = f" (line {report.error.line})" if report.error.line is not None else ""
+        lines.append(f"{report.error.type}{where}: {report.error.message}")
+        if report.error.hint:
+            lines.append(report.error.hint)
+    summary = report.summary
+    if summary.verdict:
+        lines.append(summary.verdict)
+    rows = [
+        ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
+        ("Bytes moved", summary.eager_bytes, summary.bytes, None),
+        ("Time (ms)", summary.eager_ms, summary.compiled_ms, summary.peer_ms),
+        ("Error against float64", summary.eager_error, summary.compiled_error, None),
+    ]
+    known = [row for row in rows if any(value is not None for value in row[1:])]
+    if known:
+        table = ["| | eager | compiled | peer |", "|---|---|---|---|"]
+        table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
+        lines.append("\n".join(table))
+    return "\n\n".join(lines)
+
+
+def _graph(graph: Graph) -> str:
+    title = f"## Graph {graph.name}" + (f" of `{graph.function}`" if graph.function else "") + f" ({graph.phase})"
+    parts = [title]
+    parts += [f"Ended by a graph break{_at(item.line)}: {item.reason}" for item in graph.breaks]
+    parts += [f"Compiled again{_at(item.line)}: {item.reason}" for item in graph.recompiles]
+    parts += [_kernel(kernel) for kernel in graph.kernels]
+    if graph.decisions:
+        parts.append("### Decisions\n\n" + "\n".join(_decision(decision) for decision in graph.decisions))
+    return "\n\n".join(parts)
+
+
+def _kernel(kernel: Kernel) -> str:
+    facts = [f"{kernel.kind}", f"{kernel.bytes:,} bytes"]
+    if kernel.predicted_us is not None:
+        facts.append(f"predicted {kernel.predicted_us:.3g} µs")
+    if kernel.measured_us is not None:
+        facts.append(f"measured {kernel.measured_us:.3g} µs")
+    if kernel.user_lines:
+        facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
+    return f"### Kernel {kernel.name}\n\n{'; '.join(facts)}\n\n" + _fenced(kernel.source, kernel.language)
+
+
+def _decision(decision: Decision) -> str:
+    return f"- `{decision.a}` and `{decision.b}`: {decision.verdict}. {decision.message}"
+
+
+def _timing(report: Report) -> str:
+    assert report.timing is not None
+    rows = [
+        f"| {item.name} | {item.median_ms:.4g} | {item.low_ms:.4g} to {item.high_ms:.4g} | {len(item.samples_ms)} |"
+        for item in report.timing.contestants
+    ]
+    head = ["| | median ms | middle half | samples |", "|---|---|---|---|"]
+    return "\n".join([f"## Timing\n\n{report.timing.method}\n", *head, *rows])
+
+
+def _environment(report: Report) -> str:
+    environment = report.environment
+    known = [
+        ("device", environment.device_name or environment.device),
+        ("target", environment.target),
+        ("torch", environment.torch),
+        ("triton", environment.triton),
+        ("python", environment.python),
+        ("seed", environment.seed),
+    ]
+    return "## Environment\n\n" + "\n".join(f"- {name}: {value}" for name, value in known if value not in ("", None))
+
+
+def _at(line: int | None) -> str:
+    return "" if line is None else f" at line {line}"
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _fenced(text: str, language: str) -> str:
+    """A code block whose fence is longer than any run of backticks inside it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,0 +1,32 @@
+"""Small programs that stand in the compiler's place while the service is tested.
+
+`explore` runs the snippet itself, as the compiler does, and makes a report of three stages out of what it leaves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from compiler.options import Options
+from compiler.report import Report, Stage, Summary
+
+
+def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
+    report = Report(source=source)
+    namespace: dict[str, Any] = {"__name__": "__main__", "options": options}
+    for name in ("capture", "run", "compare"):
+        started = time.perf_counter()
+        if name == "run":
+            exec(compile(source, "<snippet>", "exec"), namespace)
+        stage = Stage(name=name, ms=(time.perf_counter() - started) * 1000, status="done")
+        report = report.model_copy(update={"stages": [*report.stages, stage]})
+        if on_stage is not None:
+            on_stage(report)
+    verdict = str(namespace.get("verdict", ""))
+    return report.model_copy(update={"status": "ok", "summary": Summary(verdict=verdict, kernels=1)})
+
+
+def fail(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
+    raise RuntimeError("a defect of the compiler")
