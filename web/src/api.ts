@@ -1,0 +1,120 @@
+/** The HTTP API, and nothing else: no state is kept here. */
+import type { Report, Stage } from "./report";
+
+const API = "/api/v1";
+
+export interface InputSpec {
+  shape: number[];
+  dtype: string;
+}
+
+/** Left out means: as the server's defaults have it. */
+export interface ExplorationRequest {
+  source: string;
+  entry?: string;
+  inputs?: InputSpec[];
+  device?: string;
+  target?: string;
+  peer?: boolean;
+  training?: boolean;
+  dynamic?: boolean;
+  mode?: string;
+  seed?: number;
+  timing?: { enabled?: boolean; cold_l2?: boolean; min_runs?: number };
+  cache?: "use" | "refresh";
+}
+
+export interface Example {
+  id: string;
+  title: string;
+  lesson: string;
+  source: string;
+}
+
+export interface Reason {
+  id: string;
+  family: string;
+  sentence: string;
+}
+
+export type Version = Record<string, unknown>;
+
+/** What went wrong with a request, in words for the person at the page. */
+export class ServiceError extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+async function call<Answer>(path: string, init?: RequestInit): Promise<Answer> {
+  let response: Response;
+  try {
+    response = await fetch(API + path, { ...init, headers: { accept: "application/json", ...init?.headers } });
+  } catch {
+    throw new ServiceError(0, "The server does not answer. Is it running?");
+  }
+  if (!response.ok) throw new ServiceError(response.status, await problemOf(response));
+  return response.status === 204 ? (undefined as Answer) : ((await response.json()) as Answer);
+}
+
+async function problemOf(response: Response): Promise<string> {
+  try {
+    const problem = (await response.json()) as { detail?: unknown; title?: unknown };
+    if (typeof problem.detail === "string") return problem.detail;
+    if (typeof problem.title === "string") return problem.title;
+  } catch {
+    // Not JSON: the status has to do.
+  }
+  return `The server answered ${response.status} ${response.statusText}`.trim();
+}
+
+function post<Answer>(path: string, body: unknown, signal?: AbortSignal): Promise<Answer> {
+  return call<Answer>(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal: signal ?? null,
+  });
+}
+
+export const getExamples = (): Promise<Example[]> => call("/examples");
+export const getReasons = (): Promise<Reason[]> => call("/reasons");
+export const getVersion = (): Promise<Version> => call("/version");
+export const getExploration = (id: string): Promise<Report> => call(`/explorations/${encodeURIComponent(id)}`);
+export const startExploration = (request: ExplorationRequest, signal?: AbortSignal): Promise<Report> =>
+  post("/explorations", request, signal);
+export const cancelExploration = (id: string): Promise<void> =>
+  call(`/explorations/${encodeURIComponent(id)}`, { method: "DELETE" });
+export const highlight = (source: string, language: string): Promise<{ lines: string[] }> =>
+  post("/highlight", { source, language });
+
+export interface EventHandlers {
+  queued(position: number): void;
+  stage(stage: Stage, report: Report | null): void;
+  done(): void;
+  /** The stream is gone for good; the report has to be asked for. */
+  lost(): void;
+}
+
+/** Follow an exploration until it is done; the answer stops following. */
+export function followEvents(id: string, handlers: EventHandlers): () => void {
+  const stream = new EventSource(`${API}/explorations/${encodeURIComponent(id)}/events`);
+  const listen = (name: string, act: (data: Record<string, unknown>) => void): void =>
+    stream.addEventListener(name, (event) => {
+      try {
+        act(JSON.parse((event as MessageEvent<string>).data || "{}") as Record<string, unknown>);
+      } catch {
+        // One unreadable event is not worth losing the others: the finished report is fetched whole.
+      }
+    });
+  listen("queued", (data) => handlers.queued(Number(data.position ?? 0)));
+  listen("stage", (data) => handlers.stage(data.stage as Stage, (data.report as Report | undefined) ?? null));
+  listen("done", () => {
+    stream.close();
+    handlers.done();
+  });
+  stream.onerror = () => {
+    if (stream.readyState === EventSource.CLOSED) handlers.lost();
+  };
+  return () => stream.close();
+}

@@ -1,0 +1,165 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import * as format from "../format";
+import type { Report, Summary } from "../report";
+import { type BottomTab, bottomTab, isRunning, kernelName, previous, problem, queuePosition, report, runningSince } from "../state";
+
+interface Figure {
+  id: string;
+  label: string;
+  value: ComponentChildren;
+  open(): void;
+  tone?: "good" | "bad" | undefined;
+}
+
+const openBottom = (tab: BottomTab) => (): void => {
+  bottomTab.value = tab;
+  document.getElementById("pane-bottom")?.focus();
+};
+
+function change(before: string, after: string): ComponentChildren {
+  return before && after ? (
+    <>
+      {before} <span class="arrow" aria-label="to">→</span> <strong>{after}</strong>
+    </>
+  ) : (
+    <strong>{after || before}</strong>
+  );
+}
+
+/** Only what was found out: a figure that is null is left out. */
+function figuresOf(summary: Summary, shown: Report): Figure[] {
+  const figures: (Figure | false)[] = [
+    summary.kernels !== null && {
+      id: "kernels",
+      label: summary.eager_kernels === null ? "kernels" : "ops → kernels",
+      value: change(summary.eager_kernels === null ? "" : format.count(summary.eager_kernels, "op"), format.count(summary.kernels, "kernel")),
+      open: () => {
+        kernelName.value = shown.graphs[0]?.kernels[0]?.name ?? null;
+        document.getElementById("pane-kernels")?.focus();
+      },
+    },
+    summary.peer_kernels !== null && {
+      id: "peer-kernels",
+      label: shown.peer?.name ?? "peer",
+      value: format.count(summary.peer_kernels, "kernel"),
+      open: () => document.getElementById("pane-kernels")?.focus(),
+    },
+    (summary.bytes !== null || summary.eager_bytes !== null) && {
+      id: "bytes",
+      label: summary.floor_bytes === null ? "bytes moved" : `bytes moved, at least ${format.bytes(summary.floor_bytes)}`,
+      value: change(format.bytes(summary.eager_bytes), format.bytes(summary.bytes)),
+      open: openBottom("buffers"),
+    },
+    (summary.compiled_ms !== null || summary.eager_ms !== null) && {
+      id: "time",
+      label: summary.peer_ms === null ? "eager → compiled" : `eager → compiled, peer ${format.milliseconds(summary.peer_ms)}`,
+      value: (
+        <>
+          {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
+          {summary.speedup !== null && ` (${format.ratio(summary.speedup)})`}
+        </>
+      ),
+      open: openBottom("timing"),
+      tone: toneOf(summary.speedup),
+    },
+    {
+      id: "breaks",
+      label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
+      value: format.count(summary.graph_breaks, "break"),
+      open: openBottom("guards"),
+      tone: summary.graph_breaks > 0 ? "bad" : undefined,
+    },
+    summary.compiled_error !== null && {
+      id: "error",
+      label: "largest relative error",
+      value: (
+        <>
+          <strong>{format.scientific(summary.compiled_error)}</strong>
+          {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
+        </>
+      ),
+      open: openBottom("stages"),
+    },
+    shown.environment.device !== "" && {
+      id: "device",
+      label: shown.environment.device_name || "device",
+      value: shown.environment.device.toUpperCase(),
+      open: openBottom("stages"),
+    },
+  ];
+  return figures.filter((figure): figure is Figure => figure !== false);
+}
+
+/** Small differences get no colour: they may be noise. */
+function toneOf(speedup: number | null): "good" | "bad" | undefined {
+  if (speedup === null) return undefined;
+  return speedup >= 1.05 ? "good" : speedup <= 0.95 ? "bad" : undefined;
+}
+
+function useSeconds(since: number | null): number {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (since === null) return undefined;
+    const timer = window.setInterval(() => tick((beat) => beat + 1), 200);
+    return () => window.clearInterval(timer);
+  }, [since]);
+  return since === null ? 0 : (performance.now() - since) / 1000;
+}
+
+const STATUS_WORDS: Record<Report["status"], string> = {
+  running: "running",
+  ok: "done",
+  user_error: "the snippet failed",
+  timeout: "out of time",
+  out_of_memory: "out of memory",
+  crashed: "the process crashed",
+  cancelled: "cancelled",
+};
+
+export function AnswerBar() {
+  const current = report.value;
+  const seconds = useSeconds(runningSince.value);
+  const isStale = isRunning.value && (current === null || current.summary.kernels === null) && previous.value !== null;
+  const shown = isStale ? previous.value : current;
+  const figures = shown ? figuresOf(shown.summary, shown) : [];
+  const lastStage = current?.stages.at(-1)?.name;
+  return (
+    <section class="answer" aria-label="Answer">
+      {problem.value !== null && (
+        <p class="problem" role="alert">
+          {problem.value}{" "}
+          <button type="button" onClick={() => (problem.value = null)} aria-label="Dismiss">
+            ×
+          </button>
+        </p>
+      )}
+      <div class="figures" data-stale={isStale || undefined}>
+        {figures.map((figure) => (
+          <button type="button" class="figure" key={figure.id} data-figure={figure.id} data-tone={figure.tone} onClick={figure.open}>
+            <span class="figure-value">{figure.value}</span>
+            <span class="figure-label">{figure.label}</span>
+          </button>
+        ))}
+        {figures.length === 0 && !isRunning.value && <span class="quiet">Paste PyTorch code and press Ctrl+Enter.</span>}
+      </div>
+      <p class="verdict">
+        {isRunning.value ? (
+          <>
+            <span class="spinner" aria-hidden="true" />
+            {queuePosition.value !== null && queuePosition.value > 0
+              ? `queued, ${queuePosition.value} before this one`
+              : `${lastStage ? `${lastStage} done` : "starting"} · ${seconds.toFixed(1)} s`}
+          </>
+        ) : (
+          shown && (
+            <>
+              {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}
+              {shown.error ? shown.error.message.split("\n")[0] : shown.summary.verdict}
+            </>
+          )
+        )}
+      </p>
+    </section>
+  );
+}

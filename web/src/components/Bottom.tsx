@@ -1,0 +1,76 @@
+import type { ComponentChildren } from "preact";
+import { type BottomTab, bottomTab, newestWith, report, type Shown } from "../state";
+import { Buffers } from "./Buffers";
+import { CodeView } from "./CodeView";
+import { Decisions } from "./Decisions";
+import { Guards } from "./Guards";
+import { Notes } from "./Notes";
+import { Empty } from "./Scroller";
+import { Stages } from "./Stages";
+import { TabPanel, Tabs } from "./Tabs";
+import { Timing } from "./Timing";
+
+interface View {
+  id: BottomTab;
+  label: string;
+  badge?: number | undefined;
+  /** True once the part that this view shows has arrived. */
+  hasPart(shown: Shown): boolean;
+  render(shown: Shown): ComponentChildren;
+}
+
+function viewsOf(shown: Shown | null): View[] {
+  const graph = shown?.graph;
+  return [
+    { id: "decisions", label: "Decisions", badge: graph?.decisions.length, hasPart: (one) => one.graph.decisions.length > 0, render: (one) => <Decisions graph={one.graph} /> },
+    { id: "timing", label: "Timing", hasPart: (one) => one.report.timing !== null, render: (one) => <Timing report={one.report} /> },
+    { id: "buffers", label: "Buffers", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <Buffers graph={one.graph} /> },
+    {
+      id: "guards",
+      label: "Guards & breaks",
+      badge: (shown?.report.graphs ?? []).reduce((sum, one) => sum + one.breaks.length + one.recompiles.length, 0),
+      hasPart: () => true,
+      render: (one) => <Guards report={one.report} graph={one.graph} />,
+    },
+    {
+      id: "wrapper",
+      label: "Wrapper",
+      hasPart: (one) => one.graph.wrapper !== "",
+      render: (one) => (one.graph.wrapper ? <CodeView label="Wrapper source" source={one.graph.wrapper} language="python" /> : <Empty>No wrapper was written.</Empty>),
+    },
+  ];
+}
+
+/** These two speak of the whole report, and have something to say even where nothing was captured. */
+function wholeReportViews(): { id: BottomTab; label: string; badge?: number | undefined; render(): ComponentChildren }[] {
+  const shown = report.value;
+  return [
+    { id: "stages", label: "Stages", render: () => (shown ? <Stages report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
+    { id: "notes", label: "Notes & output", badge: shown?.notes.length, render: () => (shown ? <Notes report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
+  ];
+}
+
+export function Bottom() {
+  const any = newestWith(() => true);
+  const views = viewsOf(any);
+  const whole = wholeReportViews();
+  const selected = bottomTab.value;
+  const view = views.find((candidate) => candidate.id === selected);
+  const shown = view ? newestWith((graph, from) => view.hasPart({ graph, report: from, stale: false })) : null;
+  return (
+    <section class="pane" id="pane-bottom" data-pane="bottom" aria-label="Why and how fast" tabIndex={-1}>
+      <div class="pane-bar">
+        <Tabs
+          name="bottom"
+          label="Why and how fast"
+          selected={selected}
+          onSelect={(id) => (bottomTab.value = id)}
+          tabs={[...views, ...whole].map(({ id, label, badge }) => ({ id, label, badge }))}
+        />
+      </div>
+      <TabPanel name="bottom" selected={selected} stale={shown?.stale}>
+        {view ? shown ? view.render(shown) : <Empty>This shows when a graph is captured.</Empty> : whole.find(({ id }) => id === selected)?.render()}
+      </TabPanel>
+    </section>
+  );
+}

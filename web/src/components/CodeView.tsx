@@ -1,0 +1,71 @@
+import { useEffect, useState } from "preact/hooks";
+import { highlight } from "../api";
+import { onlySpans } from "../sanitise";
+import { announcement } from "../state";
+import { copyText } from "./copy";
+
+export interface LineOrigin {
+  ref: string;
+  /** The user's lines that this line comes from. */
+  userLines: number[];
+}
+
+interface Props {
+  label: string;
+  source: string;
+  language: string;
+  origins?: ReadonlyMap<number, LineOrigin>;
+}
+
+const highlighted = new Map<string, Promise<string[] | null>>();
+
+/** Null where the server could not: the text is then shown plain. */
+function highlightedLines(source: string, language: string): Promise<string[] | null> {
+  const key = `${language}\n${source}`;
+  let lines = highlighted.get(key);
+  if (!lines) {
+    lines = highlight(source, language).then(
+      (answer) => answer.lines.map(onlySpans),
+      () => null,
+    );
+    highlighted.set(key, lines);
+    if (highlighted.size > 60) highlighted.delete(highlighted.keys().next().value ?? key);
+  }
+  return lines;
+}
+
+function Line({ number, text, html, origin }: { number: number; text: string; html: string | undefined; origin: LineOrigin | undefined }) {
+  const from = origin?.userLines.join(", ");
+  return (
+    <div class="code-line" data-ref={origin?.ref} title={from ? `from your line ${from}` : undefined}>
+      <span class="code-number" data-number={number} />
+      {html === undefined ? <span class="code-text">{text}</span> : <span class="code-text" dangerouslySetInnerHTML={{ __html: html }} />}
+      {from && <span class="code-origin" data-text={from} aria-hidden="true" />}
+    </div>
+  );
+}
+
+export function CodeView({ label, source, language, origins }: Props) {
+  const [html, setHtml] = useState<{ of: string; lines: string[] } | null>(null);
+  useEffect(() => {
+    let isWanted = true;
+    void highlightedLines(source, language).then((lines) => isWanted && lines && setHtml({ of: source, lines }));
+    return () => {
+      isWanted = false;
+    };
+  }, [source, language]);
+  const lines = source.replace(/\n$/, "").split("\n");
+  const copy = (): void => void copyText(source).then((copied) => (announcement.value = copied ? "Copied" : "Could not copy"));
+  return (
+    <div class="code">
+      <button type="button" class="copy" onClick={copy} aria-label={`Copy ${label}`}>
+        Copy
+      </button>
+      <div class="scroller code-lines highlight" role="region" aria-label={label} tabIndex={0} data-scroller>
+        {lines.map((text, index) => (
+          <Line key={index} number={index + 1} text={text} html={html?.of === source ? html.lines[index] : undefined} origin={origins?.get(index + 1)} />
+        ))}
+      </div>
+    </div>
+  );
+}

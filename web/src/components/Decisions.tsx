@@ -1,0 +1,109 @@
+import { useMemo, useState } from "preact/hooks";
+import * as format from "../format";
+import { ref } from "../links";
+import type { Decision, Graph } from "../report";
+import { reasons } from "../state";
+import { Empty, Scroller } from "./Scroller";
+
+type Verdict = "all" | Decision["verdict"];
+
+interface Numbered {
+  decision: Decision;
+  index: number;
+}
+
+function matches(decision: Decision, wanted: string): boolean {
+  const text = `${decision.a} ${decision.b} ${decision.kind} ${decision.reason} ${decision.message}`.toLowerCase();
+  return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+/** What is most at stake comes first; equal stakes keep the scheduler's order. */
+function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
+  const all = graph.decisions.map((decision, index) => ({ decision, index }));
+  if (!refusalsFirst) return all;
+  const stake = ({ decision }: Numbered): number => decision.score?.bytes_saved ?? 0;
+  const rank = ({ decision }: Numbered): number => (decision.verdict === "refused" ? 0 : 1);
+  return all.sort((one, other) => rank(one) - rank(other) || stake(other) - stake(one) || one.index - other.index);
+}
+
+function Row({ decision, index }: Numbered) {
+  const { score } = decision;
+  const numbers = Object.entries(decision.numbers).map(([name, value]) => `${name} = ${format.plain(value)}`);
+  return (
+    <tr data-ref={ref.decision(index)} tabIndex={0} class={decision.verdict}>
+      <th scope="row">{decision.a}</th>
+      <td>{decision.b}</td>
+      <td class="number">{decision.round}</td>
+      <td>{decision.kind}</td>
+      <td>
+        <span class={`verdict-chip ${decision.verdict}`}>{decision.verdict}</span>
+      </td>
+      <td title={reasons.value.get(decision.reason)?.sentence}>
+        <a href={`/api/v1/reasons/${encodeURIComponent(decision.reason)}`} target="_blank" rel="noreferrer" tabIndex={-1}>
+          <code>{decision.reason}</code>
+        </a>
+      </td>
+      <td class="message">
+        {decision.message}
+        {numbers.length > 0 && <span class="numbers">{numbers.join(" · ")}</span>}
+      </td>
+      <td class="number">{format.bytes(score?.bytes_saved)}</td>
+      <td class="number predicted">{format.microseconds(score?.fused_us)}</td>
+      <td class="number predicted">{format.microseconds(score?.unfused_us)}</td>
+      <td class="number">{decision.lines.join(", ")}</td>
+    </tr>
+  );
+}
+
+export function Decisions({ graph }: { graph: Graph }) {
+  const [verdict, setVerdict] = useState<Verdict>("all");
+  const [refusalsFirst, setRefusalsFirst] = useState(true);
+  const [wanted, setWanted] = useState("");
+  const rows = useMemo(() => sorted(graph, refusalsFirst), [graph, refusalsFirst]);
+  const shown = rows.filter(({ decision }) => (verdict === "all" || decision.verdict === verdict) && matches(decision, wanted));
+  const countOf = (which: Decision["verdict"]): number => graph.decisions.filter((decision) => decision.verdict === which).length;
+  if (graph.decisions.length === 0) return <Empty>The scheduler had no pair of nodes to look at.</Empty>;
+  return (
+    <div class="decisions">
+      <div class="filters">
+        <div class="toggle" role="group" aria-label="Verdict">
+          {(["all", "fused", "refused"] as const).map((which) => (
+            <button type="button" key={which} aria-pressed={verdict === which} onClick={() => setVerdict(which)}>
+              {which === "all" ? `all ${graph.decisions.length}` : `${which} ${countOf(which)}`}
+            </button>
+          ))}
+        </div>
+        <label class="check">
+          <input type="checkbox" checked={refusalsFirst} onChange={(event) => setRefusalsFirst(event.currentTarget.checked)} />
+          refusals first, by bytes at stake
+        </label>
+        <input type="search" aria-label="Filter decisions" placeholder="filter: node, reason, words" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
+      </div>
+      <Scroller label="Fusion decisions">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">a</th>
+              <th scope="col">b</th>
+              <th scope="col" class="number">round</th>
+              <th scope="col">kind</th>
+              <th scope="col">verdict</th>
+              <th scope="col">reason</th>
+              <th scope="col">because</th>
+              <th scope="col" class="number">bytes saved</th>
+              <th scope="col" class="number" title="predicted by the cost model">fused, predicted</th>
+              <th scope="col" class="number" title="predicted by the cost model">apart, predicted</th>
+              <th scope="col" class="number">line</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <Row key={row.index} {...row} />
+            ))}
+          </tbody>
+        </table>
+        {shown.length === 0 && <Empty>No decision matches.</Empty>}
+      </Scroller>
+    </div>
+  );
+}

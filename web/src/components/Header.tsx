@@ -1,0 +1,73 @@
+import { explore } from "../explore";
+import { requestFrom } from "../options";
+import { announcement, examples, helpIsOpen, report, source, version } from "../state";
+import { theme, toggleTheme } from "../theme";
+import { copyText } from "./copy";
+
+function loadExample(id: string): void {
+  const example = examples.value.find((candidate) => candidate.id === id);
+  if (!example) return;
+  source.value = example.source;
+  void explore(requestFrom(example.source));
+}
+
+function share(): void {
+  const id = report.value?.id;
+  const link = id ? new URL(`/x/${id}`, location.href).href : location.href;
+  void copyText(link).then((copied) => {
+    announcement.value = copied ? "Link copied" : link;
+  });
+}
+
+/** What produced the figures on screen; before there are any, what the server runs. */
+function environmentText(): string {
+  const environment = report.value?.environment;
+  const torch = environment?.torch || version.value.torch;
+  const triton = environment?.triton || version.value.triton;
+  const device = environment?.device_name || environment?.device || version.value.device_name || version.value.device;
+  return [device, torch && `torch ${torch}`, triton && `triton ${triton}`].filter((part) => typeof part === "string" && part).join(" · ");
+}
+
+export function Header() {
+  const current = examples.value.find((example) => example.source === source.value);
+  const environment = environmentText();
+  return (
+    <header class="header">
+      <a class="brand" href="/" aria-label="Fusionscope, start page">
+        <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
+          <path d="M8 5c0 9 8 7 8 18" class="brand-a" />
+          <path d="M24 5c0 9-8 7-8 18" class="brand-b" />
+          <circle cx="16" cy="25" r="4" class="brand-c" />
+        </svg>
+        <h1>Fusionscope</h1>
+      </a>
+      <label class="field">
+        <span>Example</span>
+        <select value={current?.id ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
+          {!current && <option value="">your own code</option>}
+          {examples.value.map((example) => (
+            <option key={example.id} value={example.id}>
+              {example.title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <p class="lesson" title={current?.lesson}>
+        {current?.lesson ?? ""}
+      </p>
+      <p class="environment" title={environment}>
+        {environment}
+      </p>
+      {announcement.value === "Link copied" && <span class="flash">Link copied</span>}
+      <button type="button" onClick={share} disabled={!report.value?.id}>
+        Share
+      </button>
+      <button type="button" onClick={toggleTheme} aria-label={`Use the ${theme.value === "dark" ? "light" : "dark"} theme`}>
+        {theme.value === "dark" ? "☀" : "☾"}
+      </button>
+      <button type="button" onClick={() => (helpIsOpen.value = true)} aria-label="Help and keys">
+        ?
+      </button>
+    </header>
+  );
+}

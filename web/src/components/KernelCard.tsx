@@ -1,0 +1,113 @@
+import { useState } from "preact/hooks";
+import * as format from "../format";
+import { ref } from "../links";
+import type { Kernel, KernelArtifact, KernelLine } from "../report";
+import { CodeView, type LineOrigin } from "./CodeView";
+import { TabPanel, Tabs } from "./Tabs";
+
+interface Rendering {
+  label: string;
+  language: string;
+  source: string;
+  lines: KernelLine[];
+  facts: [string, string][];
+  check: string | null;
+}
+
+const LANGUAGES: Record<KernelArtifact["language"], [string, string]> = {
+  triton: ["Triton", "python"],
+  cpp: ["C++", "cpp"],
+  ptx: ["PTX", "ptx"],
+};
+
+function known(facts: [string, string | null | undefined][]): [string, string][] {
+  return facts.filter((fact): fact is [string, string] => Boolean(fact[1]));
+}
+
+function resourceFacts(from: Kernel | KernelArtifact): [string, string | null | undefined][] {
+  return [
+    ["registers", from.registers?.toString()],
+    ["spills", from.spills?.toString()],
+    ["shared", from.shared_bytes ? format.bytes(from.shared_bytes) : null],
+    ...Object.entries(from.config).map(([name, value]): [string, string] => [name, format.plain(value)]),
+  ];
+}
+
+function ownRendering(kernel: Kernel): Rendering {
+  const label = kernel.kind === "triton" ? "Triton" : kernel.kind === "extern" ? "Call" : "C++";
+  const facts = known([
+    ["bytes", format.bytes(kernel.bytes || null)],
+    ["predicted", format.microseconds(kernel.predicted_us)],
+    ["measured", format.microseconds(kernel.measured_us)],
+    ["rate", kernel.gb_per_s === null ? null : `${kernel.gb_per_s.toFixed(0)} GB/s`],
+    ["of peak", kernel.percent_of_peak === null ? null : `${kernel.percent_of_peak.toFixed(0)} %`],
+    ["flops", kernel.flops ? kernel.flops.toLocaleString("en-US") : null],
+    ["grid", kernel.grid ? format.shape(kernel.grid) : null],
+    ...resourceFacts(kernel),
+  ]);
+  return { label, language: kernel.language, source: kernel.source, lines: kernel.lines, facts, check: null };
+}
+
+function artifactRendering(artifact: KernelArtifact): Rendering {
+  const [name, language] = LANGUAGES[artifact.language];
+  const error = artifact.max_error === null ? null : `largest error ${format.scientific(artifact.max_error)}`;
+  return {
+    label: artifact.language === "cpp" ? name : `${name} ${artifact.target}`,
+    language,
+    source: artifact.source,
+    lines: artifact.lines,
+    facts: known(resourceFacts(artifact)),
+    check: [artifact.check, error].filter(Boolean).join(" · ") || null,
+  };
+}
+
+function originsOf(kernel: Kernel, rendering: number, lines: KernelLine[]): Map<number, LineOrigin> {
+  return new Map(
+    lines
+      .filter((line) => line.nodes.length + line.user_lines.length > 0)
+      .map((line) => [line.line, { ref: ref.kernelLine(kernel.name, rendering, line.line), userLines: line.user_lines }]),
+  );
+}
+
+export function KernelCard({ kernel, isPeer }: { kernel: Kernel; isPeer: boolean }) {
+  const [selected, select] = useState(0);
+  const renderings = [ownRendering(kernel), ...kernel.also.map(artifactRendering)];
+  const index = Math.min(selected, renderings.length - 1);
+  const shown = renderings[index];
+  if (!shown) return null;
+  return (
+    <div class="kernel-card">
+      <Tabs
+        name="rendering"
+        label={`Renderings of ${kernel.name}`}
+        selected={String(index)}
+        onSelect={(id) => select(Number(id))}
+        tabs={renderings.map((rendering, place) => ({ id: String(place), label: rendering.label }))}
+      />
+      <TabPanel name="rendering" selected={String(index)}>
+        {(shown.facts.length > 0 || shown.check) && (
+          <dl class="facts">
+            {shown.facts.map(([name, value]) => (
+              <div key={name} class={name === "predicted" ? "predicted" : ""}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+            {shown.check && (
+              <div class="fact-check">
+                <dt>checked</dt>
+                <dd>{shown.check}</dd>
+              </div>
+            )}
+          </dl>
+        )}
+        <CodeView
+          label={`${shown.label} source of ${kernel.name}`}
+          source={shown.source}
+          language={shown.language}
+          origins={isPeer ? new Map() : originsOf(kernel, index, shown.lines)}
+        />
+      </TabPanel>
+    </div>
+  );
+}

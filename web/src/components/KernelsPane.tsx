@@ -1,0 +1,92 @@
+import * as format from "../format";
+import { ref } from "../links";
+import type { Kernel, Report } from "../report";
+import { compilerShown, kernelName, newestWith } from "../state";
+import { KernelCard } from "./KernelCard";
+import { KernelTag } from "./KernelTag";
+import { Empty } from "./Scroller";
+
+/** The list tells the kernels apart by what they cost; a column that no kernel has a figure for is left out. */
+function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: Kernel; isPeer: boolean }) {
+  const has = (figure: keyof Kernel): boolean => kernels.some((kernel) => kernel[figure] !== null && kernel[figure] !== 0);
+  return (
+    <div class="kernel-list scroller" role="region" aria-label="Kernels in launch order" tabIndex={0} data-scroller>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">kernel</th>
+            <th scope="col">kind</th>
+            {has("bytes") && <th scope="col" class="number">bytes</th>}
+            {has("predicted_us") && <th scope="col" class="number">predicted</th>}
+            {has("measured_us") && <th scope="col" class="number">measured</th>}
+            {has("gb_per_s") && <th scope="col" class="number">GB/s</th>}
+          </tr>
+        </thead>
+        <tbody>
+          {kernels.map((kernel) => (
+            <tr
+              key={kernel.name}
+              data-ref={isPeer ? undefined : ref.kernel(kernel.name)}
+              data-no-pin
+              aria-selected={kernel === selected}
+              onClick={() => (kernelName.value = kernel.name)}
+            >
+              <th scope="row">
+                <button type="button" class="plain" aria-pressed={kernel === selected}>
+                  {!isPeer && <KernelTag name={kernel.name} />}
+                  {kernel.name}
+                </button>
+              </th>
+              <td>{kernel.kind}</td>
+              {has("bytes") && <td class="number">{format.bytes(kernel.bytes)}</td>}
+              {has("predicted_us") && <td class="number predicted">{format.microseconds(kernel.predicted_us)}</td>}
+              {has("measured_us") && <td class="number">{format.microseconds(kernel.measured_us)}</td>}
+              {has("gb_per_s") && <td class="number">{kernel.gb_per_s?.toFixed(0)}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function CompilerToggle({ shown }: { shown: Report }) {
+  if (!shown.peer) return null;
+  const names = [["ours", "Fusionscope"], ["peer", shown.peer.name]] as const;
+  return (
+    <div class="toggle" role="group" aria-label="Compiler">
+      {names.map(([id, name]) => (
+        <button type="button" key={id} aria-pressed={compilerShown.value === id} onClick={() => (compilerShown.value = id)}>
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function KernelsPane() {
+  const shown = newestWith((graph) => graph.kernels.length > 0);
+  const isPeer = compilerShown.value === "peer" && shown?.report.peer != null;
+  const kernels = (isPeer ? shown?.report.peer?.kernels : shown?.graph.kernels) ?? [];
+  const selected = kernels.find((kernel) => kernel.name === kernelName.value) ?? kernels[0];
+  return (
+    <section class="pane" id="pane-kernels" data-pane="kernels" aria-label="Kernels" tabIndex={-1}>
+      <div class="pane-bar">
+        <h2>Kernels</h2>
+        {kernels.length > 0 && <span class="badge">{kernels.length}</span>}
+        {shown && <CompilerToggle shown={shown.report} />}
+      </div>
+      <div class="kernels" data-stale={shown?.stale || undefined}>
+        {isPeer && shown.report.peer?.message && <p class="note">{shown.report.peer.message}</p>}
+        {selected ? (
+          <>
+            <KernelList kernels={kernels} selected={selected} isPeer={isPeer} />
+            <KernelCard key={selected.name} kernel={selected} isPeer={isPeer} />
+          </>
+        ) : (
+          <Empty>{shown && shown.report.status !== "running" ? "No kernel was made." : "Kernels show here when they are written."}</Empty>
+        )}
+      </div>
+    </section>
+  );
+}

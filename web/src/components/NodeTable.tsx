@@ -1,0 +1,48 @@
+import * as format from "../format";
+import { shortTarget } from "../graph/map";
+import { ref } from "../links";
+import type { FxNode, Graph } from "../report";
+import { links } from "../state";
+import { KernelTag } from "./KernelTag";
+import { Scroller } from "./Scroller";
+
+function Row({ node, item }: { node: FxNode; item: string }) {
+  const kernels = links.value.partnersOfKind(item, "kernel").map((one) => one.slice("kernel:".length));
+  return (
+    <tr data-ref={item} class={node.dead ? "dead" : ""} tabIndex={0} title={node.text}>
+      <th scope="row">{node.name}</th>
+      <td>{shortTarget(node)}</td>
+      <td>{node.args.join(", ")}</td>
+      <td class="nowrap">{format.shape(node.shape)}</td>
+      <td>{format.dtype(node.dtype)}</td>
+      <td class="number">{format.bytes(node.bytes)}</td>
+      <td class="number">{node.lines.join(", ")}</td>
+      <td>{node.dead ? "dead" : kernels.map((name) => <KernelTag key={name} name={name} />)}</td>
+    </tr>
+  );
+}
+
+export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx" }) {
+  const nodes = level === "aten" ? graph.aten : graph.fx;
+  const toRef = level === "aten" ? ref.aten : ref.fx;
+  return (
+    <Scroller label="Nodes of the graph">
+      <table>
+        <thead>
+          <tr>
+            {["node", "target", "from", "shape", "dtype", "bytes", "line", "kernel"].map((name) => (
+              <th scope="col" key={name}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map((node) => (
+            <Row key={node.name} node={node} item={toRef(node.name)} />
+          ))}
+        </tbody>
+      </table>
+    </Scroller>
+  );
+}

@@ -1,0 +1,16 @@
+import { explore, stop } from "../explore";
+import { requestFrom } from "../options";
+import { isRunning, problem, source } from "../state";
+
+export function exploreNow(): void {
+  try {
+    void explore(requestFrom(source.value));
+  } catch (error) {
+    problem.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+export function exploreOrStop(): void {
+  if (isRunning.value) void stop();
+  else exploreNow();
+}

@@ -1,0 +1,68 @@
+/** Numbers as people read them. A missing number is an empty string here and is left out by the views. */
+
+export type Figure = number | null | undefined;
+
+function significant(value: number, digits = 3): string {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 10 ** digits) return Math.round(value).toLocaleString("en-US");
+  return Number(value.toPrecision(digits)).toString();
+}
+
+const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB"] as const;
+
+/** Decimal units, as in the data sheets that a bandwidth is compared with. */
+export function bytes(value: Figure): string {
+  if (value == null) return "";
+  let unit = 0;
+  let scaled = value;
+  while (Math.abs(scaled) >= 1000 && unit < BYTE_UNITS.length - 1) {
+    scaled /= 1000;
+    unit += 1;
+  }
+  return `${significant(scaled)} ${BYTE_UNITS[unit]}`;
+}
+
+export function milliseconds(value: Figure): string {
+  if (value == null) return "";
+  if (value < 1) return `${significant(value * 1000)} µs`;
+  if (value < 10_000) return `${significant(value)} ms`;
+  return `${significant(value / 1000)} s`;
+}
+
+export function microseconds(value: Figure): string {
+  return value == null ? "" : milliseconds(value / 1000);
+}
+
+export function ratio(value: Figure): string {
+  return value == null ? "" : `${significant(value, value >= 10 ? 3 : 2)}×`;
+}
+
+export function scientific(value: Figure): string {
+  if (value == null) return "";
+  return value === 0 ? "0" : value.toExponential(1).replace("e+", "e");
+}
+
+export function count(value: Figure, noun: string): string {
+  return value == null ? "" : `${value.toLocaleString("en-US")} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+export function shape(sizes: readonly number[] | null | undefined): string {
+  if (sizes == null) return "";
+  return sizes.length === 0 ? "scalar" : sizes.join("×");
+}
+
+const SHORT_DTYPES: Record<string, string> = {
+  float64: "f64", float32: "f32", float16: "f16", bfloat16: "bf16",
+  int64: "i64", int32: "i32", int16: "i16", int8: "i8", uint8: "u8", bool: "bool",
+};
+
+export function dtype(name: string | null | undefined): string {
+  if (!name) return "";
+  const bare = name.replace(/^torch\./, "");
+  return SHORT_DTYPES[bare] ?? bare;
+}
+
+export function plain(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value) ?? "";
+}

@@ -1,0 +1,147 @@
+/** From a report's graph to what is drawn: nodes, edges, and one box for each kernel. Pure; no layout, no DOM. */
+import * as format from "../format";
+import { type Links, type Ref, ref } from "../links";
+import type { FxNode, Graph } from "../report";
+
+/** Above this many nodes a kernel is drawn as one node, until it is opened. */
+export const COLLAPSE_ABOVE = 150;
+
+export interface MapNode {
+  id: string;
+  ref: Ref;
+  label: string;
+  detail: string;
+  role: "input" | "operation" | "output" | "group";
+  /** Places, in launch order, of the kernels that cover this node: several where it is computed again. */
+  kernels: number[];
+  dead: boolean;
+  title: string;
+  width: number;
+  height: number;
+}
+
+export interface MapEdge {
+  from: string;
+  to: string;
+  bytes: number;
+  /** False where the value stays inside one kernel. */
+  crossesKernels: boolean;
+}
+
+export interface MapGraph {
+  nodes: MapNode[];
+  edges: MapEdge[];
+  /** Ids of the nodes in each kernel's box, by the kernel's place. */
+  boxes: Map<number, string[]>;
+  collapsed: boolean;
+}
+
+const CHARACTER = 6.9;
+
+/** `aten.sum.dim_IntList` reads as `sum`; the whole target is in the title. */
+export function shortTarget(node: FxNode): string {
+  if (node.op === "placeholder" || node.op === "output" || node.op === "get_attr") return node.name;
+  const parts = node.target.split(".");
+  const isOverload = parts.length > 2 && parts[0] === "aten";
+  return (isOverload ? parts[1] : parts.at(-1)) ?? node.target;
+}
+
+function kernelsOf(item: Ref, links: Links, place: ReadonlyMap<string, number>): number[] {
+  return links
+    .partnersOfKind(item, "kernel")
+    .map((kernel) => place.get(kernel.slice("kernel:".length)))
+    .filter((found): found is number => found !== undefined)
+    .sort((one, other) => one - other);
+}
+
+export function mapOf(
+  graph: Graph,
+  level: "aten" | "fx",
+  links: Links,
+  place: ReadonlyMap<string, number>,
+  opened: ReadonlySet<number> = new Set(),
+): MapGraph {
+  const nodes = level === "aten" ? graph.aten : graph.fx;
+  const toRef = level === "aten" ? ref.aten : ref.fx;
+  const collapsed = nodes.length > COLLAPSE_ABOVE;
+  const drawn = new Map<string, MapNode>();
+  const idOf = new Map<string, string>();
+  const boxes = new Map<number, string[]>();
+
+  for (const node of nodes) {
+    const kernels = kernelsOf(toRef(node.name), links, place);
+    const [home] = kernels;
+    // A Dynamo node is tied to kernels by its line alone: only an unambiguous tie puts it into a box.
+    const isBoxed = home !== undefined && (level === "aten" || kernels.length === 1);
+    if (collapsed && isBoxed && !opened.has(home)) {
+      const id = `group${home}`;
+      idOf.set(node.name, id);
+      addToGroup(drawn, id, home, graph);
+      continue;
+    }
+    idOf.set(node.name, node.name);
+    drawn.set(node.name, drawnNode(node, toRef(node.name), kernels));
+    if (isBoxed) boxes.set(home, [...(boxes.get(home) ?? []), node.name]);
+  }
+  return { nodes: [...drawn.values()], edges: edgesOf(nodes, idOf, drawn), boxes, collapsed };
+}
+
+function drawnNode(node: FxNode, item: Ref, kernels: number[]): MapNode {
+  const label = shortTarget(node);
+  const detail = [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
+  const role = node.op === "output" ? "output" : node.op === "placeholder" || node.op === "get_attr" ? "input" : "operation";
+  const title = [node.text || node.target, detail && `${detail}, ${format.bytes(node.bytes)}`, node.module, node.dead && "dead: no result uses it"];
+  return {
+    id: node.name,
+    ref: item,
+    label,
+    detail,
+    role,
+    kernels,
+    dead: node.dead,
+    title: title.filter(Boolean).join("\n"),
+    width: Math.max(46, Math.max(label.length * CHARACTER, detail.length * 5.7) + 20),
+    height: detail ? 34 : 24,
+  };
+}
+
+function addToGroup(drawn: Map<string, MapNode>, id: string, place: number, graph: Graph): void {
+  const kernel = graph.kernels[place];
+  const group = drawn.get(id);
+  if (group) {
+    group.detail = `${Number.parseInt(group.detail, 10) + 1} operations`;
+    return;
+  }
+  const label = `K${place + 1} ${kernel?.name ?? ""}`.slice(0, 34);
+  drawn.set(id, {
+    id,
+    ref: ref.kernel(kernel?.name ?? ""),
+    label,
+    detail: "1 operations",
+    role: "group",
+    kernels: [place],
+    dead: false,
+    title: `${kernel?.name ?? ""}\nclick to see its operations`,
+    width: Math.max(110, label.length * CHARACTER + 22),
+    height: 34,
+  });
+}
+
+function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, MapNode>): MapEdge[] {
+  const edges = new Map<string, MapEdge>();
+  const bytesOf = new Map(nodes.map((node) => [node.name, node.bytes ?? 0]));
+  for (const node of nodes) {
+    for (const argument of node.args) {
+      const from = idOf.get(argument);
+      const to = idOf.get(node.name);
+      if (!from || !to || from === to) continue;
+      const source = drawn.get(from);
+      const target = drawn.get(to);
+      const shared = source?.kernels.some((place) => target?.kernels.includes(place)) ?? false;
+      const key = `${from} ${to}`;
+      const bytes = Math.max(edges.get(key)?.bytes ?? 0, bytesOf.get(argument) ?? 0);
+      edges.set(key, { from, to, bytes, crossesKernels: !shared });
+    }
+  }
+  return [...edges.values()];
+}

@@ -1,0 +1,45 @@
+import { render } from "preact";
+import * as api from "./api";
+import { App } from "./components/App";
+import { explore, idInPath, open } from "./explore";
+import { installLighting } from "./lighting";
+import { requestFrom } from "./options";
+import * as state from "./state";
+import { followTheme } from "./theme";
+import "./styles/base.css";
+import "./styles/panes.css";
+import "./styles/code.css";
+
+async function firstExploration(): Promise<void> {
+  const id = idInPath(location.pathname);
+  if (id) {
+    await open(id);
+    return;
+  }
+  const [first] = state.examples.value;
+  if (!first || state.source.value !== "") return;
+  state.source.value = first.source;
+  await explore(requestFrom(first.source), "keep");
+}
+
+async function load(): Promise<void> {
+  const ignore = (): void => undefined;
+  void api.getVersion().then((version) => (state.version.value = version), ignore);
+  void api
+    .getReasons()
+    .then((reasons) => (state.reasons.value = new Map(reasons.map((reason) => [reason.id, reason]))), ignore);
+  const examples = api.getExamples().then(
+    (list) => (state.examples.value = list),
+    (error: Error) => (state.problem.value = error.message),
+  );
+  if (!idInPath(location.pathname)) await examples;
+  await firstExploration();
+}
+
+const root = document.getElementById("app");
+if (!root) throw new Error("index.html has no #app");
+followTheme();
+render(<App />, root);
+installLighting(root);
+window.addEventListener("popstate", () => void firstExploration());
+void load();

@@ -1,0 +1,64 @@
+/** What the options row says, and the request that it makes. */
+import { signal } from "@preact/signals";
+import type { ExplorationRequest, InputSpec } from "./api";
+
+export interface OptionFields {
+  entry: string;
+  inputs: string;
+  device: string;
+  target: string;
+  mode: string;
+  dynamic: string;
+  training: string;
+  peer: boolean;
+  timing: boolean;
+  seed: string;
+  refresh: boolean;
+}
+
+/** An empty field is left to the server: its defaults are not written down twice. */
+export const NO_OPTIONS: OptionFields = {
+  entry: "", inputs: "", device: "", target: "", mode: "", dynamic: "", training: "",
+  peer: false, timing: true, seed: "", refresh: false,
+};
+
+export const options = signal<OptionFields>(NO_OPTIONS);
+
+export function setOption<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {
+  options.value = { ...options.value, [name]: value };
+}
+
+const LONG_DTYPES: Record<string, string> = {
+  f64: "float64", f32: "float32", f16: "float16", bf16: "bfloat16", i64: "int64", i32: "int32", i16: "int16", i8: "int8", u8: "uint8",
+};
+
+/** `1024x1024 f32, 128 bf16, () i64` → the inputs of a lone function, in order. */
+export function parseInputs(text: string): InputSpec[] {
+  return text
+    .split(/[;,]/)
+    .map((part) => part.trim())
+    .filter(Boolean)
+    .map((part) => {
+      const match = /^(\(\)|\d+(?:\s*[x×*]\s*\d+)*)(?:\s+(\w+))?$/i.exec(part);
+      if (!match) throw new Error(`Cannot read the input “${part}”: write sizes and a dtype, such as 1024x1024 f32`);
+      const [, sizes = "", dtype = "float32"] = match;
+      const shape = sizes === "()" ? [] : sizes.split(/\s*[x×*]\s*/i).map(Number);
+      return { shape, dtype: LONG_DTYPES[dtype] ?? dtype };
+    });
+}
+
+export function requestFrom(source: string, fields: OptionFields = options.value): ExplorationRequest {
+  const request: ExplorationRequest = { source };
+  if (fields.entry.trim()) request.entry = fields.entry.trim();
+  if (fields.inputs.trim()) request.inputs = parseInputs(fields.inputs);
+  if (fields.device) request.device = fields.device;
+  if (fields.target) request.target = fields.target;
+  if (fields.mode) request.mode = fields.mode;
+  if (fields.dynamic) request.dynamic = fields.dynamic === "yes";
+  if (fields.training) request.training = fields.training === "yes";
+  if (fields.peer) request.peer = true;
+  if (!fields.timing) request.timing = { enabled: false };
+  if (fields.seed.trim()) request.seed = Number.parseInt(fields.seed, 10);
+  if (fields.refresh) request.cache = "refresh";
+  return request;
+}

@@ -1,0 +1,86 @@
+/**
+ * The page's only state. Views read these signals; `explore.ts` and the views' own events write them.
+ *
+ * While an exploration runs, `report` holds what has arrived of it and `previous` the one that was on screen: a pane
+ * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place.
+ */
+import { computed, signal } from "@preact/signals";
+import type { Example, Reason, Version } from "./api";
+import { Links, linksOf, type Ref } from "./links";
+import type { Graph, Report } from "./report";
+
+export const examples = signal<Example[]>([]);
+export const reasons = signal<Map<string, Reason>>(new Map());
+export const version = signal<Version>({});
+
+export const source = signal("");
+export const report = signal<Report | null>(null);
+export const previous = signal<Report | null>(null);
+export const runningSince = signal<number | null>(null);
+export const queuePosition = signal<number | null>(null);
+/** What is wrong with the service or the request: not what is wrong with the snippet, which is a result. */
+export const problem = signal<string | null>(null);
+/** Said aloud by a screen reader, and shown for a moment. */
+export const announcement = signal("");
+
+export const isRunning = computed(() => runningSince.value !== null);
+/** Line numbers of the report mean nothing in a text that has changed since. */
+export const isEdited = computed(() => {
+  const shown = report.value ?? previous.value;
+  return shown !== null && !isRunning.value && shown.source !== source.value;
+});
+
+export const graphIndex = signal(0);
+
+function graphOf(from: Report | null, index: number): Graph | null {
+  return from?.graphs[index] ?? from?.graphs[0] ?? null;
+}
+
+export const graph = computed(() => graphOf(report.value, graphIndex.value));
+export const previousGraph = computed(() => graphOf(previous.value, graphIndex.value));
+/** The graph whose links light up: what is on screen, arrived or not yet. */
+export const shownGraph = computed(() => graph.value ?? (isRunning.value ? previousGraph.value : null));
+
+export interface Shown {
+  report: Report;
+  graph: Graph;
+  stale: boolean;
+}
+
+/** The newest report that has the part a pane shows; the previous one, marked stale, until that part arrives. */
+export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): Shown | null {
+  const now = report.value;
+  const current = graph.value;
+  if (now && current && (now.status !== "running" || hasPart(current, now))) {
+    return { report: now, graph: current, stale: false };
+  }
+  const before = previous.value;
+  const old = previousGraph.value;
+  if (isRunning.value && before && old) return { report: before, graph: old, stale: true };
+  return now && current ? { report: now, graph: current, stale: false } : null;
+}
+
+export type BottomTab = "decisions" | "timing" | "buffers" | "guards" | "wrapper" | "stages" | "notes";
+export const bottomTab = signal<BottomTab>("decisions");
+export type CentreTab = "graph" | "loops" | "nodes";
+export const centreTab = signal<CentreTab>("graph");
+export const fxLevel = signal<"aten" | "fx">("aten");
+export const kernelName = signal<string | null>(null);
+export const compilerShown = signal<"ours" | "peer">("ours");
+export const helpIsOpen = signal(false);
+
+export const links = computed(() => (shownGraph.value ? linksOf(shownGraph.value) : new Links()));
+export const hovered = signal<Ref | null>(null);
+export const pinned = signal<Ref | null>(null);
+export const focusOfLight = computed(() => pinned.value ?? hovered.value);
+
+export const lit = computed<ReadonlySet<Ref>>(() => {
+  const focus = focusOfLight.value;
+  if (focus === null) return new Set<Ref>();
+  return new Set([focus, ...links.value.partners(focus)]);
+});
+
+/** Kernels in launch order: their place gives them their number and their colour in every pane. */
+export const kernelPlace = computed(
+  () => new Map((shownGraph.value?.kernels ?? []).map((kernel, place) => [kernel.name, place])),
+);
