@@ -370,7 +370,7 @@ def unflatten(position: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
     return tuple(result)
 
 
-def invert(index: Index, dims: Sequence[Dim], value: Index) -> dict[Dim, Index] | None:
+def invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool = False) -> dict[Dim, Index] | None:
     """Solve  index(dims) = value  for those of `dims` that `index` depends on, or None where it cannot be told.
 
     Solvable is an affine index with positive coefficients each of which exceeds all that the smaller ones can add up
@@ -378,7 +378,8 @@ def invert(index: Index, dims: Sequence[Dim], value: Index) -> dict[Dim, Index] 
 
         invert(512*d0 + d1, (d0, d1), v)  ->  {d0: v // 512, d1: v % 512}
 
-    The answer is checked by putting it back: where `value` can leave the range of `index`, there is none.
+    The answer is checked by putting it back: where `value` can leave the range of `index`, there is none, unless
+    `is_masked` says that the caller guards against that (then the answer counts only where the guard holds).
     """
     if not index.is_affine:
         return None
@@ -389,9 +390,14 @@ def invert(index: Index, dims: Sequence[Dim], value: Index) -> dict[Dim, Index] 
     remaining = value - index.offset
     for place, dim in enumerate(ordered):
         step = index.coefficient(dim)
+        if is_masked and place == len(ordered) - 1 and step == 1:
+            answer[dim] = remaining
+            continue
         if step <= sum(index.coefficient(d) * (d.size - 1) for d in ordered[place + 1 :]):
             return None
         answer[dim] = remaining // step
         remaining = remaining % step
+    if is_masked:
+        return answer
     stays_inside = all(0 <= low and high < dim.size for dim, i in answer.items() for low, high in [i.bounds])
     return answer if stays_inside and index.substitute(answer) == value else None

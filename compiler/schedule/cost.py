@@ -1,0 +1,113 @@
+"""What the device model expects of a kernel: bytes, operations, microseconds. All figures here are predictions.
+
+    time = launch + max(latency, bytes / bandwidth, operations / rate)
+
+Bytes count each distinct element of a buffer once, weighted by how its accesses coalesce: a warp that reads with a
+stride moves whole 32-byte sectors for single elements, unless the tile is two-dimensional and the sectors are used up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from compiler.devices import Device
+from compiler.ir.body import Access
+from compiler.ir.index import Dim
+from compiler.ir.nodes import ExternNode, Layout
+from compiler.schedule.group import Group, Space
+
+#: How many times the useful bytes an access moves that does not follow the lanes: a 32-byte sector for 8 float32,
+#: of which the neighbouring rows of the tile, still in the cache, use about a half.
+UNCOALESCED = 4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one kernel is expected to move, compute and take."""
+
+    bytes: int
+    operations: int
+    microseconds: float
+
+
+def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
+    """Distinct bytes that one access touches in a whole run of the space."""
+    dims = access.index.dims
+    if access.index.indirections:
+        elements = space.numel * space.reduction_numel
+    else:
+        elements = prod(dim.size for dim in dims)
+    return min(elements, layout.storage_numel) * layout.dtype.itemsize
+
+
+def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
+    """Bytes that the kernel moves, by buffer: each read once and each written once."""
+    found: dict[str, int] = {}
+    for member in group.members:
+        for access in member.body.reads:
+            if access.buffer not in group.produced:
+                touched = touched_bytes(access, group.space, layouts[access.buffer])
+                found[access.buffer] = max(found.get(access.buffer, 0), touched)
+        for access in member.body.writes:
+            if access.buffer in group.stored:
+                found[access.buffer] = touched_bytes(access, group.space, layouts[access.buffer])
+    return found
+
+
+def fast_dims(access: Access) -> frozenset[Dim]:
+    """The loop variables along which neighbouring iterations touch neighbouring elements."""
+    return frozenset(dim for dim in access.index.dims if access.index.stride(dim) == 1)
+
+
+def _weighted_bytes(group: Group, layouts: dict[str, Layout]) -> float:
+    """Bytes with those of accesses that do not coalesce counted several times."""
+    if not group.space.r:
+        return sum(buffer_bytes(group, layouts).values())
+    r_dims = frozenset(group.space.r)
+    along: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for member in group.members:
+        for access in (*member.body.reads, *member.body.writes):
+            is_register = access.buffer in group.produced and access.buffer not in group.stored
+            fast = fast_dims(access)
+            if is_register or not fast or access.index.dims.isdisjoint(r_dims):
+                continue
+            size = touched_bytes(access, group.space, layouts[access.buffer])
+            along[not fast.isdisjoint(r_dims)][access.buffer] = size
+    # The tile follows the larger share; the smaller one pays.
+    slow = min((sum(sizes.values()) for sizes in along.values()), default=0)
+    return sum(buffer_bytes(group, layouts).values()) + (UNCOALESCED - 1) * slow
+
+
+def operations(group: Group) -> int:
+    points = group.space.numel
+    everything = points * group.space.reduction_numel
+    r_dims = frozenset(group.space.r)
+    total = 0
+    for member in group.members:
+        accesses = (*member.body.reads, *member.body.writes)
+        runs_inside = member.body.reduction is not None or any(not a.index.dims.isdisjoint(r_dims) for a in accesses)
+        total += member.body.operations * (everything if runs_inside else points)
+    return total
+
+
+@lru_cache(maxsize=8192)
+def _cost(group: Group, layouts: tuple[tuple[str, Layout], ...], device: Device) -> Cost:
+    table = dict(layouts)
+    work = operations(group)
+    seconds = max(_weighted_bytes(group, table) / device.bandwidth, work / device.flops)
+    time = device.launch_us + max(device.latency_us, 1e6 * seconds)
+    return Cost(sum(buffer_bytes(group, table).values()), work, time)
+
+
+def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
+    """The expected cost of running `group` as one kernel on `device`."""
+    names = sorted({*group.read_buffers, *group.produced})
+    return _cost(group, tuple((name, layouts[name]) for name in names), device)
+
+
+def extern_bytes(node: ExternNode, layouts: dict[str, Layout]) -> int:
+    """Bytes of a library call's tensors: each argument read once, each result written once."""
+    read = {argument.buffer: argument.layout.bytes for argument in node.tensor_arguments}
+    return sum(read.values()) + sum(layouts[name].bytes for name in node.write_buffers)

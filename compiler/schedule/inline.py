@@ -1,0 +1,90 @@
+"""Computing a producer again inside its consumer: composing two bodies at the points that are read.
+
+    producer   store y[512*d0 + d1] = sin(load x[512*d0 + d1])
+    consumer   ... load y[f(c)] ...        ->        ... sin(load x[f(c)]) ...
+
+Unlike a fusion of loops this needs no one-to-one match, so it serves broadcasts, slices, reversed reads and the
+masked regions of a concatenation. It pays when the producer is cheap and nobody else needs its buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from compiler.ir.body import Body, Instruction, drop_dead
+from compiler.ir.index import Dim, Index, invert
+from compiler.schedule.group import Group
+
+
+def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim, ...]) -> Body | None:
+    """`consumer` with every load of the producer's buffer replaced by the producer's arithmetic at that point.
+
+    None where the point cannot be told from the offset that is read (see `invert`)."""
+    store = next(i for i in producer.instructions if i.op == "store")
+    assert store.index is not None
+    out: list[Instruction] = []
+    numbers: dict[int, int] = {}
+    for old, instruction in enumerate(consumer.instructions):
+        index = None if instruction.index is None else instruction.index.renumber(numbers)
+        operands = tuple(numbers[operand] for operand in instruction.operands)
+        moved = replace(instruction, operands=operands, index=index)
+        if moved.op == "load" and moved.buffer == store.buffer:
+            assert index is not None
+            point = invert(store.index, dims, index, is_masked=bool(operands))
+            if point is None:
+                return None
+            point |= {dim: Index.number(0) for dim in dims if dim not in point}
+            numbers[old] = _splice(out, producer.substitute(point), operands, moved.dtype, producer_name)
+        else:
+            out.append(moved)
+            numbers[old] = len(out) - 1
+    return drop_dead(Body(tuple(out)))
+
+
+def _splice(out: list[Instruction], producer: Body, mask: tuple[int, ...], dtype: torch.dtype, name: str) -> int:
+    """Append the producer's instructions; gives the number of the value that it would have stored."""
+    numbers: dict[int, int] = {}
+    result = -1
+    for old, instruction in enumerate(producer.instructions):
+        index = None if instruction.index is None else instruction.index.renumber(numbers)
+        operands = tuple(numbers[operand] for operand in instruction.operands)
+        if instruction.op == "store":
+            result = operands[0]
+            continue
+        if instruction.op == "load" and mask:
+            operands = (_both(out, operands[0], mask[0], name),) if operands else mask
+        node = instruction.node or name
+        out.append(replace(instruction, operands=operands, index=index, node=node))
+        numbers[old] = len(out) - 1
+    if out[result].dtype != dtype:
+        result = _append(out, Instruction("to_dtype", (result,), dtype, node=name))
+    if mask:
+        zero = False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
+        nothing = _append(out, Instruction("constant", (), dtype, value=zero, node=name))
+        result = _append(out, Instruction("where", (mask[0], result, nothing), dtype, node=name))
+    return result
+
+
+def _both(out: list[Instruction], a: int, b: int, node: str) -> int:
+    return a if a == b else _append(out, Instruction("logical_and", (a, b), torch.bool, node=node))
+
+
+def _append(out: list[Instruction], instruction: Instruction) -> int:
+    out.append(instruction)
+    return len(out) - 1
+
+
+def compose(group: Group, buffer: str) -> Body | None:
+    """One body that computes what a pointwise group stores in `buffer`, from what the group reads."""
+    bodies = {member.name: member.body for member in group.members if member.body.instructions}
+    result = bodies[buffer]
+    for member in reversed(group.members):
+        reads = {access.buffer for access in result.reads}
+        if member.name != buffer and member.name in reads and member.name in bodies:
+            composed = inline_body(result, bodies[member.name], member.name, group.space.x + group.space.r)
+            if composed is None:
+                return None
+            result = composed
+    return result

@@ -1,0 +1,163 @@
+"""May two groups become one kernel? Bringing their loops together, and checking that no value is read too early.
+
+`align` looks for a one-to-one change of the guest's loop variables into the host's. It solves for it at a buffer that
+both touch: the guest's offset, as an affine formula of its loops, must equal the host's, so
+
+    guest reads   y[d0]              (1024*512 iterations, one loop)
+    host writes   y[512*x0 + r0]     (1024 x 512 iterations)
+    answer        d0 = 512*x0 + r0
+
+Whatever reorders, splits or merges loops comes out of the same equation, and is returned as a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from math import prod
+from typing import Any
+
+from compiler.ir.body import Access
+from compiler.ir.index import Dim, Index, flatten, invert, unflatten
+from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.reasons import Refuse
+
+#: Pairs of accesses tried for one pair of groups; more than a few only repeat the same failure.
+MOST_EQUATIONS = 12
+
+
+def accesses_of(group: Group, buffer: str) -> list[Access]:
+    """Every distinct access of `buffer` in the group, writes first: a write visits each element just once."""
+    writes = [a for m in group.members for a in m.body.writes if a.buffer == buffer]
+    reads = [a for m in group.members for a in m.body.reads if a.buffer == buffer]
+    return list(dict.fromkeys([*writes, *reads]))
+
+
+def align(host: Group, guest: Group, shared: list[str]) -> dict[Dim, Index] | Refuse:
+    """The guest's loop variables as formulas of the host's, or why there is none."""
+    mismatch = _sizes_mismatch(host.space, guest.space)
+    if mismatch is not None:
+        return mismatch
+    equations = (
+        (theirs.index, ours.index)
+        for buffer in shared
+        for theirs in accesses_of(guest, buffer)
+        for ours in accesses_of(host, buffer)
+    )
+    for guest_index, host_index in islice(equations, MOST_EQUATIONS):
+        values = _solve(host.space, guest.space, guest_index, host_index)
+        if values is not None:
+            return values
+    return Refuse("index.no_common_loops")
+
+
+def _sizes_mismatch(host: Space, guest: Space) -> Refuse | None:
+    everything = host.numel * host.reduction_numel
+    if guest.r:
+        if host.numel == guest.numel and host.reduction_numel == guest.reduction_numel:
+            return None
+        if everything == guest.numel * guest.reduction_numel and host.r:
+            return Refuse("shape.reduction_axes")
+    elif guest.numel == everything or (host.r and guest.numel == host.numel):
+        return None
+    return Refuse("shape.numel")
+
+
+def _solve(host: Space, guest: Space, guest_index: Index, host_index: Index) -> dict[Dim, Index] | None:
+    """Solve guest_index(guest loops) = host_index(host loops) for a one-to-one change of variables."""
+    if host_index.indirections or guest_index.indirections:
+        return None
+    host_dims = (*host.x, *host.r)
+    if invert(host_index, host_dims, host_index) is None:
+        return None
+    values = invert(guest_index, (*guest.x, *guest.r), host_index)
+    if values is None:
+        return None
+    free_host = [dim for dim in host_dims if dim not in host_index.dims and dim.size > 1]
+    free_guest = [dim for dim in (*guest.x, *guest.r) if dim not in guest_index.dims and dim.size > 1]
+    if not _match_free(host, guest, free_host, free_guest, values):
+        return None
+    driving = {dim for index in values.values() for dim in index.dims}
+    is_onto = prod(dim.size for dim in driving) == guest.numel * guest.reduction_numel
+    return values if is_onto and _keeps_levels(host, guest, values) else None
+
+
+def _match_free(
+    host: Space, guest: Space, free_host: list[Dim], free_guest: list[Dim], values: dict[Dim, Index]
+) -> bool:
+    """Pair the loops that the solved offset does not mention, in order; extends `values`."""
+    if not free_guest:
+        # The guest runs once for each x, and the host's r is not its concern.
+        return set(free_host) == {dim for dim in host.r if dim.size > 1} if free_host else True
+    if prod(d.size for d in free_host) != prod(d.size for d in free_guest):
+        return False
+    position = flatten([Index.of(dim) for dim in free_host], [dim.size for dim in free_host])
+    values.update(zip(free_guest, unflatten(position, [dim.size for dim in free_guest]), strict=True))
+    return True
+
+
+def _keeps_levels(host: Space, guest: Space, values: Mapping[Dim, Index]) -> bool:
+    """A reduced loop may only come from reduced loops, an independent one only from independent ones."""
+    if not guest.r:
+        return True
+    x_dims, r_dims = frozenset(host.x), frozenset(host.r)
+    return all(values[dim].dims <= x_dims for dim in guest.x if dim in values) and all(
+        values[dim].dims <= r_dims for dim in guest.r if dim in values
+    )
+
+
+def move(guest: Group, values: Mapping[Dim, Index]) -> tuple[Member, ...]:
+    """The guest's members over the host's loops."""
+    dims = (*guest.space.x, *guest.space.r)
+    complete = {dim: values.get(dim, Index.number(0)) for dim in dims}
+    return tuple(
+        replace(m, body=m.body.substitute(complete), transform=m.transform.then(complete, (*m.node.x_dims, *m.node.r_dims)))
+        for m in guest.members
+    )
+
+
+def reads_match_writes(members: tuple[Member, ...]) -> Refuse | None:
+    """Whether every value that stays in a register is read at the point of the loop that makes it."""
+    written = {a.buffer: (a.index, m.name) for m in members for a in m.body.writes}
+    for member in members:
+        for access in member.body.reads:
+            if access.buffer not in written:
+                continue
+            index, maker = written[access.buffer]
+            if access.index != index:
+                numbers: dict[str, Any] = {
+                    "shared": access.buffer, "written": str(index), "read": str(access.index),
+                    "writer": maker, "reader": member.name,
+                }
+                return Refuse("index.different_positions", numbers)
+    return None
+
+
+def in_order(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """Members such that each follows those whose buffers it reads; otherwise as given."""
+    waiting = {member.name: member for member in members}
+    done: list[Member] = []
+
+    def place(member: Member) -> None:
+        if waiting.pop(member.name, None) is None:
+            return
+        for buffer in (access.buffer for access in member.body.reads):
+            if buffer in waiting:
+                place(waiting[buffer])
+        done.append(member)
+
+    for member in members:
+        place(member)
+    return tuple(done)
+
+
+def hosts(a: Group, b: Group) -> Iterator[tuple[Group, Group]]:
+    """Which of the two keeps its loops (the first of each pair): one that reduces, else the finer, else either."""
+    def fineness(group: Group) -> tuple[bool, int]:
+        return bool(group.space.r), len(group.space.x) + len(group.space.r)
+
+    first, second = (a, b) if fineness(a) > fineness(b) else (b, a)
+    yield first, second
+    if bool(first.space.r) == bool(second.space.r):
+        yield second, first

@@ -1,0 +1,110 @@
+"""The graph that the scheduler works on: units, who makes what, who reads what, who comes before whom.
+
+A unit is a fused group or a library call. Order between units is kept as bit sets (bit i of `ancestors[u]` says that
+unit i must run before u), so "is there a path through a third unit" is one `and` of two integers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
+from compiler.schedule.group import Group, Member, Space
+
+Unit = Group | ExternNode
+
+
+def produced_by(unit: Unit) -> frozenset[str]:
+    return unit.produced if isinstance(unit, Group) else frozenset(unit.write_buffers)
+
+
+def read_by(unit: Unit) -> frozenset[str]:
+    return frozenset(unit.read_buffers)
+
+
+def single(node: LoopNode) -> Group:
+    """A group of one node, over the node's own loops, that stores its buffer."""
+    return Group(node.name, Space(node.x_dims, node.r_dims), (Member(node, node.body),), frozenset({node.name}))
+
+
+class UnitGraph:
+    """Units by number, with their dependencies; `merge` replaces two units by one."""
+
+    def __init__(self, graph: LoopGraph) -> None:
+        self.layouts: dict[str, Layout] = graph.buffers
+        self.outputs = graph.output_buffers
+        self.units: dict[int, Unit] = {}
+        self.producer: dict[str, int] = {}
+        self.readers: defaultdict[str, set[int]] = defaultdict(set)
+        self.ancestors: dict[int, int] = {}
+        #: Where a node stood before fusion.
+        self.position = {node.name: number for number, node in enumerate(graph.nodes)}
+        for number, node in enumerate(graph.nodes):
+            self._insert(number, single(node) if isinstance(node, LoopNode) else node)
+        self._next = len(graph.nodes)
+
+    def _insert(self, number: int, unit: Unit) -> None:
+        self.units[number] = unit
+        before = 0
+        for buffer in read_by(unit):
+            self.readers[buffer].add(number)
+            if buffer in self.producer:
+                maker = self.producer[buffer]
+                before |= self.ancestors[maker] | 1 << maker
+        self.ancestors[number] = before
+        for buffer in produced_by(unit):
+            self.producer[buffer] = number
+
+    def first_position(self, number: int) -> int:
+        """Where the earliest node of a unit stood before fusion."""
+        unit = self.units[number]
+        names = [member.name for member in unit.members] if isinstance(unit, Group) else [unit.name]
+        return min(self.position[name] for name in names)
+
+    def must_precede(self, a: int, b: int) -> bool:
+        return bool(self.ancestors[b] >> a & 1)
+
+    def between(self, a: int, b: int) -> int | None:
+        """A third unit that must run after `a` and before `b`, if there is one."""
+        candidates = self.ancestors[b] & ~(1 << a)
+        while candidates:
+            number = candidates.bit_length() - 1
+            if self.ancestors[number] >> a & 1:
+                return number
+            candidates &= ~(1 << number)
+        return None
+
+    def escaping(self, buffers: Iterable[str], inside: set[int]) -> frozenset[str]:
+        """Those of `buffers` that something outside the units `inside` still needs in memory."""
+        return frozenset(b for b in buffers if b in self.outputs or self.readers[b] - inside)
+
+    def merge(self, a: int, b: int, group: Group) -> int:
+        """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""
+        number, self._next = self._next, self._next + 1
+        gone = 1 << a | 1 << b
+        for old in (a, b):
+            for buffer in read_by(self.units[old]):
+                self.readers[buffer].discard(old)
+            del self.units[old]
+        before = (self.ancestors.pop(a) | self.ancestors.pop(b)) & ~gone
+        self.units[number] = group
+        self.ancestors[number] = before
+        for other, earlier in self.ancestors.items():
+            if earlier & gone:
+                self.ancestors[other] = earlier & ~gone | before | 1 << number
+        for buffer in group.read_buffers:
+            self.readers[buffer].add(number)
+        for buffer in group.produced:
+            self.producer[buffer] = number
+        return number
+
+    def neighbours(self, number: int) -> Iterator[tuple[int, str]]:
+        """Units that share a buffer with this one (its readers, its makers, other readers of what it reads)."""
+        unit = self.units[number]
+        for buffer in sorted(produced_by(unit)):
+            yield from ((reader, buffer) for reader in sorted(self.readers[buffer]) if reader != number)
+        for buffer in sorted(read_by(unit)):
+            if buffer in self.producer and self.producer[buffer] != number:
+                yield self.producer[buffer], buffer
+            yield from ((reader, buffer) for reader in sorted(self.readers[buffer]) if reader != number)
