@@ -15,6 +15,7 @@ from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group, Member
+from compiler.schedule.inline import compose, inline_body
 from compiler.schedule.legality import align, hosts, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
 from compiler.schedule.reasons import Refuse
@@ -128,8 +129,6 @@ class InlineProducer:
         return not a.space.r and any(name in a.produced for name in shared)
 
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
-        from compiler.schedule.inline import compose, inline_body
-
         graph = context.graph
         inside = {graph.producer[a.members[0].name], graph.producer[b.members[0].name]}
         if graph.escaping(a.produced, inside) or len(a.stored) != 1:

@@ -1,0 +1,117 @@
+"""The wrapper: the Python function that allocates buffers, launches kernels in order, and calls libraries.
+
+Its text is what runs, not a rendering of it: it is executed with the names of `compiler/runtime/executable.py` in
+scope. `empty` allocates on the graph's device, `view` makes a strided view, `reuse` gives a buffer freed storage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from compiler.codegen.program import RenderedKernel, identifier
+from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
+from compiler.schedule.group import Group
+from compiler.schedule.memory import MemoryPlan
+from compiler.schedule.scheduler import Schedule
+
+
+def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: dict[str, RenderedKernel]) -> str:
+    """The text of `call(inputs)`, which takes and gives flat lists."""
+    writer = _Writer(schedule.graph, plan)
+    writer.inputs()
+    for position, unit in enumerate(schedule.units):
+        if isinstance(unit, ExternNode):
+            writer.library_call(unit)
+        else:
+            writer.launch(unit, kernels[unit.name])
+        writer.free(plan.freed_after.get(position, ()))
+    writer.outputs()
+    return "\n".join(writer.lines) + "\n"
+
+
+class _Writer:
+    def __init__(self, graph: LoopGraph, plan: MemoryPlan) -> None:
+        self.graph = graph
+        self.plan = plan
+        self.lines = ["def call(inputs):"]
+        self.taken_over = {b.takes_over for b in plan.buffers.values() if b.takes_over}
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"    {text}")
+
+    def inputs(self) -> None:
+        names = [identifier(name) if name is not None else "_" for name in self.graph.inputs]
+        if names:
+            self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = inputs")
+
+    def launch(self, group: Group, kernel: RenderedKernel) -> None:
+        for name in kernel.parameters:
+            if name in group.stored:
+                self.allocate(name)
+        self.line(f"{kernel.name}({', '.join(identifier(name) for name in kernel.parameters)})")
+
+    def allocate(self, name: str) -> None:
+        buffer = self.plan.buffers[name]
+        shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
+        if buffer.takes_over:
+            source = identifier(buffer.takes_over)
+            self.line(f"{identifier(name)} = reuse({source}, {shape}, {stride}, {dtype})")
+        else:
+            self.line(f"{identifier(name)} = empty({shape}, {stride}, {dtype})")
+
+    def library_call(self, node: ExternNode) -> None:
+        arguments = [self.argument(value) for value in node.arguments]
+        arguments += [f"{key}={self.argument(value)}" for key, value in node.keywords.items()]
+        call = f"{_operator_text(node.target)}({', '.join(arguments)})"
+        names = [identifier(output[0]) if output else "_" for output in node.outputs]
+        if not names:
+            self.line(call)
+        elif node.returns_sequence or len(names) > 1:
+            self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}")
+        else:
+            self.line(f"{names[0]} = {call}")
+        for output in node.outputs:
+            if output is not None:
+                name, layout = output
+                self.line(f"{identifier(name)} = as_planned({identifier(name)}, {layout.shape}, {layout.stride})")
+
+    def argument(self, value: Any) -> str:
+        if isinstance(value, TensorArgument):
+            return self.strided(value.buffer, value.layout)
+        if isinstance(value, list | tuple):
+            items = ", ".join(self.argument(item) for item in value)
+            return f"[{items}]"
+        if isinstance(value, torch.device):
+            return f"torch.device({str(value)!r})"
+        if isinstance(value, float) and value in (float("inf"), float("-inf")) or value != value:
+            return f"float({str(value)!r})"
+        return repr(value)
+
+    def strided(self, buffer: str, layout: Layout) -> str:
+        whole = self.graph.buffers[buffer]
+        name = identifier(buffer)
+        if (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
+            return name
+        return f"view({name}, {layout.shape}, {layout.stride}, {layout.offset})"
+
+    def free(self, names: tuple[str, ...]) -> None:
+        gone = [identifier(name) for name in names if name not in self.taken_over]
+        if gone:
+            self.line(f"del {', '.join(gone)}")
+
+    def outputs(self) -> None:
+        self.line(f"return [{', '.join(self.output(output) for output in self.graph.outputs)}]")
+
+    def output(self, output: GraphOutput) -> str:
+        if output.buffer is None or output.layout is None:
+            return repr(output.value)
+        return self.strided(output.buffer, output.layout)
+
+
+def _operator_text(target: Any) -> str:
+    """`torch.ops.aten.mm.default` for an operator, or the name under which the executable offers another callable."""
+    if isinstance(target, torch._ops.OpOverload):
+        return f"torch.ops.{target.namespace}.{target._opname}.{target._overloadname}"
+    return f"library[{getattr(target, '__name__', str(target))!r}]"

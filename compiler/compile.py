@@ -1,0 +1,101 @@
+"""One graph through the compiler: ATen graph in, something to call out, with all that happened on the way.
+
+`GraphCompilation` keeps what each step made, so that the pipeline can report it step by step and the `torch.compile`
+backend can run the same steps in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from compiler.codegen.cpp.render import render_cpp
+from compiler.codegen.program import RenderedKernel
+from compiler.codegen.triton.render import render_triton
+from compiler.codegen.wrapper import render_wrapper
+from compiler.devices import Device
+from compiler.ir.nodes import LoopGraph
+from compiler.lowering.lower import lower
+from compiler.options import Options
+from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.executable import Executable, build_executable
+from compiler.schedule.group import Group
+from compiler.schedule.memory import MemoryPlan, plan_memory
+from compiler.schedule.scheduler import Schedule, schedule
+
+
+@dataclass
+class GraphCompilation:
+    """The steps of one graph, each filled in by the function of the same name below.
+
+    `runs_on` is where the tensors are, `model` the device that decisions and Triton kernels are made for: the same one
+    on a GPU; without a GPU, the CPU and the target that was asked for.
+    """
+
+    runs_on: torch.device
+    model: Device
+    options: Options
+    loops: LoopGraph | None = None
+    schedule: Schedule | None = None
+    memory: MemoryPlan | None = None
+    cpp: dict[str, RenderedKernel] = field(default_factory=dict)
+    triton: dict[str, RenderedKernel] = field(default_factory=dict)
+    executable: Executable | None = None
+
+    @property
+    def groups(self) -> list[Group]:
+        assert self.schedule is not None
+        return [unit for unit in self.schedule.units if isinstance(unit, Group)]
+
+    @property
+    def primary(self) -> dict[str, RenderedKernel]:
+        """The kernels that run: Triton's on a GPU, C++ on a CPU."""
+        return self.triton if self.runs_on.type == "cuda" else self.cpp
+
+    def lower(self, graph: GraphModule) -> None:
+        self.loops = lower(graph)
+
+    def plan(self) -> None:
+        assert self.loops is not None
+        self.schedule = schedule(self.loops, self.model, self.options)
+        self.memory = plan_memory(self.schedule)
+
+    def generate(self, wants_triton: bool) -> None:
+        """Render every kernel; Triton's besides C++ only where it is wanted."""
+        assert self.schedule is not None
+        storage = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
+        for group in self.groups:
+            if self.runs_on.type != "cuda":
+                self.cpp[group.name] = render_cpp(group, storage)
+            if wants_triton:
+                self.triton[group.name] = render_triton(group, storage, self.model)
+
+    def build(self) -> Executable:
+        assert self.schedule is not None and self.memory is not None
+        wrapper = render_wrapper(self.schedule, self.memory, self.primary)
+        launchers = _launchers(self.primary, self.runs_on)
+        self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
+        return self.executable
+
+
+def _launchers(kernels: dict[str, RenderedKernel], device: torch.device) -> dict[str, Callable[..., None]]:
+    if device.type != "cuda":
+        return compile_kernels(list(kernels.values())) if kernels else {}
+    from compiler.runtime.triton_launch import load_triton
+
+    return {name: load_triton(kernel) for name, kernel in kernels.items()}
+
+
+def compile_graph(graph: GraphModule, options: Options, device: torch.device) -> Callable[[list[Any]], list[Any]]:
+    """Compile one functional ATen graph for `device`; the result takes and gives flat lists."""
+    from compiler.devices import device_for
+
+    compilation = GraphCompilation(device, device_for(device), options)
+    compilation.lower(graph)
+    compilation.plan()
+    compilation.generate(wants_triton=device.type == "cuda")
+    return compilation.build().call

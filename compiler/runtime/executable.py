@@ -1,0 +1,66 @@
+"""A compiled graph, ready to be called: the wrapper's text executed with the kernels in scope."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import torch
+
+from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.schedule.scheduler import Schedule
+
+_serial = count()
+
+
+@dataclass(frozen=True)
+class Executable:
+    """`call` takes the graph's inputs and gives its outputs, both as flat lists; `wrapper` is its source."""
+
+    call: Callable[[list[Any]], list[Any]]
+    wrapper: str
+    kernels: Mapping[str, Callable[..., None]]
+
+
+def build_executable(
+    schedule: Schedule, wrapper: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
+) -> Executable:
+    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
+    scope = _scope(schedule.graph, device) | dict(kernels)
+    scope["library"] = {
+        getattr(unit.target, "__name__", str(unit.target)): unit.target
+        for unit in schedule.units if isinstance(unit, ExternNode)
+    }
+    file_name = f"<fusionscope wrapper {next(_serial)}>"
+    linecache.cache[file_name] = (len(wrapper), None, wrapper.splitlines(keepends=True), file_name)
+    exec(compile(wrapper, file_name, "exec"), scope)
+    return Executable(scope["call"], wrapper, kernels)
+
+
+def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
+    allocate = torch.empty_strided
+
+    def empty(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        return allocate(shape, stride, dtype=dtype, device=device)
+
+    from compiler.codegen.program import identifier
+
+    constants = {identifier(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()}
+    return {"torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan"), "empty": empty,
+            "view": torch.as_strided, "reuse": reuse, "as_planned": as_planned, **constants}
+
+
+def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor of another shape and dtype in the storage of one that is no longer needed."""
+    result = torch.empty(0, dtype=dtype, device=freed.device)
+    return result.set_(freed.untyped_storage(), 0, tuple(shape), tuple(stride))
+
+
+def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:
+    """A library call's result in the layout that the kernels after it were generated for."""
+    if not isinstance(result, torch.Tensor) or result.stride() == tuple(stride):
+        return result
+    return torch.empty_strided(shape, stride, dtype=result.dtype, device=result.device).copy_(result)

@@ -1,0 +1,120 @@
+"""The schedule as the report shows it: loop nodes, decisions, buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler import report
+from compiler.ir.body import Access
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
+from compiler.lowering.registry import operator_name
+from compiler.schedule.cost import touched_bytes
+from compiler.schedule.group import Space
+from compiler.schedule.memory import MemoryPlan
+from compiler.schedule.reasons import message_of
+from compiler.schedule.rules import Fuse
+from compiler.schedule.scheduler import Decision, Schedule
+
+
+def dtype_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def describe_loops(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[report.LoopNode]:
+    """Every node before fusion, dead ones marked."""
+    gone = frozenset(dead)
+    return [
+        _describe_loop(node, graph, node.name in gone) if isinstance(node, LoopNode)
+        else _describe_extern(node, graph, node.name in gone)
+        for node in graph.nodes
+    ]
+
+
+def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.LoopNode:
+    space = Space(node.x_dims, node.r_dims)
+
+    def access(a: Access) -> report.Access:
+        return report.Access(buffer=a.buffer, index=str(a.index), bytes=touched_bytes(a, space, graph.buffers[a.buffer]))
+
+    return report.LoopNode(
+        name=node.name,
+        kind="reduction" if node.is_reduction else "pointwise",
+        sizes=[dim.size for dim in node.x_dims],
+        reduction_sizes=[dim.size for dim in node.r_dims],
+        dtype=dtype_name(node.layout.dtype),
+        shape=list(node.layout.shape),
+        body=node.body.lines(),
+        reads=[access(a) for a in node.body.reads],
+        writes=[access(a) for a in node.body.writes],
+        origins=list(node.origins),
+        lines=list(node.lines),
+        dead=is_dead,
+    )
+
+
+def _describe_extern(node: ExternNode, graph: LoopGraph, is_dead: bool) -> report.LoopNode:
+    first = next((layout for output in node.outputs if output for layout in [output[1]]), None)
+    reads = [report.Access(buffer=t.buffer, index="all of it", bytes=t.layout.bytes) for t in node.tensor_arguments]
+    writes = [report.Access(buffer=output[0], index="all of it", bytes=output[1].bytes)
+              for output in node.outputs if output]
+    name = operator_name(node.target)
+    return report.LoopNode(
+        name=node.name,
+        kind="extern",
+        dtype=dtype_name(first.dtype) if first else None,
+        shape=list(first.shape) if first else None,
+        body=[f"{name}: {node.reason}" if node.reason else name],
+        reads=reads,
+        writes=writes,
+        origins=list(node.origins),
+        lines=list(node.lines),
+        dead=is_dead,
+        fallback=node.is_fallback,
+    )
+
+
+def describe_decision(decision: Decision) -> report.Decision:
+    verdict = decision.verdict
+    score = None
+    if isinstance(verdict, Fuse):
+        s = verdict.score
+        score = report.Score(category=s.category, bytes_saved=s.bytes_saved, distance=s.distance,
+                             fused_us=round(s.fused_us, 3), unfused_us=round(s.unfused_us, 3))
+    numbers = {key: round(value, 3) if isinstance(value, float) else value
+               for key, value in decision.names.items() if key not in ("a", "b")}
+    return report.Decision(
+        a=decision.a,
+        b=decision.b,
+        round=decision.round,
+        kind="vertical" if decision.is_vertical else "horizontal",
+        verdict="fused" if isinstance(verdict, Fuse) else "refused",
+        reason=verdict.reason,
+        message=message_of(verdict.reason, decision.names),
+        numbers=numbers,
+        score=score,
+        lines=list(decision.lines),
+    )
+
+
+def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
+    return [
+        report.Buffer(
+            name=b.name, shape=list(b.layout.shape), stride=list(b.layout.stride), dtype=dtype_name(b.layout.dtype),
+            bytes=b.layout.bytes, first=b.first, last=b.last, fate=b.fate,
+            note=f"takes over the storage of {b.takes_over}" if b.takes_over else None,
+        )
+        for b in plan.buffers.values()
+    ]
+
+
+def floor_bytes(schedule: Schedule) -> int:
+    """What any compiler must move: each input that is used read once, each output written once."""
+    graph = schedule.graph
+    read = {name for node in graph.nodes for name in node.read_buffers} & {n for n in graph.inputs if n is not None}
+    written = {o.buffer: o.layout for o in graph.outputs if o.buffer is not None and o.layout is not None}
+    made = {name: layout for name, layout in written.items() if name not in graph.inputs}
+    return sum(_least(graph.buffers[name]) for name in read) + sum(_least(layout) for layout in made.values())
+
+
+def _least(layout: Layout) -> int:
+    return layout.bytes

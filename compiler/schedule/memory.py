@@ -1,0 +1,99 @@
+"""Which buffers reach memory, how long they live, and whose storage they take over.
+
+A buffer that stays inside one kernel is a register. Another one is allocated when its kernel is launched and freed
+after its last reader; a later buffer of the same size takes over freed storage. Graph outputs always get storage of
+their own, since the caller keeps them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.ir.nodes import ExternNode, Layout
+from compiler.schedule.group import Group
+from compiler.schedule.scheduler import Schedule
+from compiler.schedule.units import Unit, produced_by, read_by
+
+Fate = Literal["input", "output", "register", "reused", "allocated", "dead"]
+
+
+@dataclass(frozen=True)
+class PlannedBuffer:
+    """`first` and `last` are positions of units (-1: before the first one); `takes_over` names the buffer whose
+    storage it gets, where its fate is "reused"."""
+
+    name: str
+    layout: Layout
+    fate: Fate
+    first: int | None
+    last: int | None
+    takes_over: str | None = None
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    buffers: dict[str, PlannedBuffer]
+    #: Buffers to let go after each unit, by its position.
+    freed_after: dict[int, tuple[str, ...]]
+
+
+def plan_memory(schedule: Schedule) -> MemoryPlan:
+    """Lifetimes and reuse for the buffers of a schedule."""
+    last_use = _last_uses(schedule)
+    planned: dict[str, PlannedBuffer] = {}
+    outputs = schedule.graph.output_buffers
+    given = [name for name in schedule.graph.inputs if name is not None]
+    for name in (*given, *schedule.graph.constants):
+        planned[name] = PlannedBuffer(name, schedule.graph.buffers[name], "input", -1, last_use.get(name))
+    pool: defaultdict[int, list[str]] = defaultdict(list)
+    freed: dict[int, tuple[str, ...]] = {}
+    for position, unit in enumerate(schedule.units):
+        for name in sorted(produced_by(unit)):
+            planned[name] = _plan_one(name, unit, position, schedule, last_use, outputs, pool)
+        dying = [n for n in sorted(read_by(unit) | _stored(unit))
+                 if last_use.get(n, position) == position and n in planned
+                 and planned[n].fate in ("allocated", "reused")]
+        for name in dying:
+            # Storage of library results is not ours to shape, so only what we allocated is handed on.
+            if not isinstance(schedule.units[planned[name].first or 0], ExternNode):
+                pool[_storage_bytes(planned[name].layout)].append(name)
+        freed[position] = tuple(dying)
+    for name in schedule.dead:
+        if name in schedule.graph.buffers:
+            planned[name] = PlannedBuffer(name, schedule.graph.buffers[name], "dead", None, None)
+    return MemoryPlan(planned, freed)
+
+
+def _storage_bytes(layout: Layout) -> int:
+    return layout.storage_numel * layout.dtype.itemsize
+
+
+def _stored(unit: Unit) -> frozenset[str]:
+    return unit.stored if isinstance(unit, Group) else frozenset(unit.write_buffers)
+
+
+def _last_uses(schedule: Schedule) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for position, unit in enumerate(schedule.units):
+        for name in read_by(unit) | _stored(unit):
+            last[name] = position
+    for name in schedule.graph.output_buffers:
+        last[name] = len(schedule.units)
+    return last
+
+
+def _plan_one(
+    name: str, unit: Unit, position: int, schedule: Schedule, last_use: dict[str, int],
+    outputs: frozenset[str], pool: defaultdict[int, list[str]],
+) -> PlannedBuffer:
+    layout = schedule.graph.buffers[name]
+    if name not in _stored(unit):
+        return PlannedBuffer(name, layout, "register", position, position)
+    if name in outputs:
+        return PlannedBuffer(name, layout, "output", position, len(schedule.units))
+    free = pool[_storage_bytes(layout)]
+    if free and isinstance(unit, Group) and layout.numel:
+        return PlannedBuffer(name, layout, "reused", position, last_use.get(name, position), free.pop())
+    return PlannedBuffer(name, layout, "allocated", position, last_use.get(name, position))
