@@ -25,7 +25,7 @@ export interface ExplorationRequest {
 }
 
 export interface Example {
-  id: string;
+  name: string;
   title: string;
   lesson: string;
   source: string;
@@ -37,7 +37,11 @@ export interface Reason {
   sentence: string;
 }
 
-export type Version = Record<string, unknown>;
+/** `worker` is null while the worker still starts. */
+export interface Version {
+  compiler: string;
+  worker: { torch: string; triton: string | null; device: string; device_name: string } | null;
+}
 
 /** What went wrong with a request, in words for the person at the page. */
 export class ServiceError extends Error {

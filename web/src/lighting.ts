@@ -5,7 +5,7 @@
  * partner gets `data-lit`. Elements that appear later are painted as they appear.
  */
 import { effect } from "@preact/signals";
-import { focusOfLight, graph, helpIsOpen, hovered, kernelName, links, lit, pinned } from "./state";
+import { focusOfLight, graph, helpIsOpen, hovered, kernelName, kernelShown, links, lit, pinned } from "./state";
 
 const SCROLL_AFTER_MS = 260;
 
@@ -108,8 +108,8 @@ export function installLighting(root: HTMLElement): void {
     if (item === null) return;
     const kernels = new Set(links.peek().partnersOfKind(item, "kernel").map((one) => one.slice("kernel:".length)));
     if (item.startsWith("kernel:")) kernels.add(item.slice("kernel:".length));
-    const shown = kernelName.peek() ?? graph.peek()?.kernels[0]?.name;
+    const shown = kernelShown.peek();
     const inOrder = graph.peek()?.kernels.find((kernel) => kernels.has(kernel.name));
-    if (inOrder && (shown === undefined || !kernels.has(shown))) kernelName.value = inOrder.name;
+    if (inOrder && (shown === null || !kernels.has(shown))) kernelName.value = inOrder.name;
   });
 }

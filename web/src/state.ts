@@ -11,7 +11,7 @@ import type { Graph, Report } from "./report";
 
 export const examples = signal<Example[]>([]);
 export const reasons = signal<Map<string, Reason>>(new Map());
-export const version = signal<Version>({});
+export const version = signal<Version | null>(null);
 
 export const source = signal("");
 export const report = signal<Report | null>(null);
@@ -68,6 +68,14 @@ export const fxLevel = signal<"aten" | "fx">("aten");
 export const kernelName = signal<string | null>(null);
 export const compilerShown = signal<"ours" | "peer">("ours");
 export const helpIsOpen = signal(false);
+
+/** Until the reader picks one: the kernel that fused most, where there is most to see. */
+export const kernelShown = computed<string | null>(() => {
+  const kernels = newestWith((one) => one.kernels.length > 0)?.graph.kernels ?? [];
+  if (kernels.some((kernel) => kernel.name === kernelName.value)) return kernelName.value;
+  const [largest] = [...kernels].sort((one, other) => other.nodes.length - one.nodes.length);
+  return largest?.name ?? null;
+});
 
 export const links = computed(() => (shownGraph.value ? linksOf(shownGraph.value) : new Links()));
 export const hovered = signal<Ref | null>(null);

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report, Summary } from "../report";
-import { type BottomTab, bottomTab, isRunning, kernelName, previous, problem, queuePosition, report, runningSince } from "../state";
+import { type BottomTab, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince } from "../state";
 
 interface Figure {
   id: string;
@@ -35,7 +35,7 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
       label: summary.eager_kernels === null ? "kernels" : "ops → kernels",
       value: change(summary.eager_kernels === null ? "" : format.count(summary.eager_kernels, "op"), format.count(summary.kernels, "kernel")),
       open: () => {
-        kernelName.value = shown.graphs[0]?.kernels[0]?.name ?? null;
+        compilerShown.value = "ours";
         document.getElementById("pane-kernels")?.focus();
       },
     },
@@ -43,7 +43,10 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
       id: "peer-kernels",
       label: shown.peer?.name ?? "peer",
       value: format.count(summary.peer_kernels, "kernel"),
-      open: () => document.getElementById("pane-kernels")?.focus(),
+      open: () => {
+        compilerShown.value = "peer";
+        document.getElementById("pane-kernels")?.focus();
+      },
     },
     (summary.bytes !== null || summary.eager_bytes !== null) && {
       id: "bytes",

@@ -28,7 +28,8 @@ function Lifetime({ buffer, kernels }: { buffer: Buffer; kernels: number }) {
 
 function lifetimeText({ first, last }: Buffer): string {
   if (first === null || last === null) return "";
-  return `${first < 0 ? "start" : `K${first + 1}`} – ${`K${last + 1}`}`;
+  if (first === last) return `K${first + 1}`;
+  return `${first < 0 ? "start" : `K${first + 1}`} – K${last + 1}`;
 }
 
 export function Buffers({ graph }: { graph: Graph }) {

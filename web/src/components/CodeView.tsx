@@ -34,13 +34,32 @@ function highlightedLines(source: string, language: string): Promise<string[] | 
   return lines;
 }
 
-function Line({ number, text, html, origin }: { number: number; text: string; html: string | undefined; origin: LineOrigin | undefined }) {
-  const from = origin?.userLines.join(", ");
+interface LineProps {
+  number: number;
+  text: string;
+  html: string | undefined;
+  origin: LineOrigin | undefined;
+  hasOrigins: boolean;
+}
+
+/** `9, 10, 11, 14` as `9–11,14`. */
+export function shortList(lines: readonly number[]): string {
+  const parts: [number, number][] = [];
+  for (const line of [...lines].sort((one, other) => one - other)) {
+    const last = parts.at(-1);
+    if (last && line <= last[1] + 1) last[1] = line;
+    else parts.push([line, line]);
+  }
+  return parts.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(",");
+}
+
+function Line({ number, text, html, origin, hasOrigins }: LineProps) {
+  const from = origin && shortList(origin.userLines);
   return (
     <div class="code-line" data-ref={origin?.ref} title={from ? `from your line ${from}` : undefined}>
       <span class="code-number" data-number={number} />
+      {hasOrigins && <span class="code-origin" data-text={from ?? ""} aria-hidden="true" />}
       {html === undefined ? <span class="code-text">{text}</span> : <span class="code-text" dangerouslySetInnerHTML={{ __html: html }} />}
-      {from && <span class="code-origin" data-text={from} aria-hidden="true" />}
     </div>
   );
 }
@@ -54,6 +73,7 @@ export function CodeView({ label, source, language, origins }: Props) {
       isWanted = false;
     };
   }, [source, language]);
+  const hasOrigins = (origins?.size ?? 0) > 0;
   const lines = source.replace(/\n$/, "").split("\n");
   const copy = (): void => void copyText(source).then((copied) => (announcement.value = copied ? "Copied" : "Could not copy"));
   return (
@@ -63,7 +83,7 @@ export function CodeView({ label, source, language, origins }: Props) {
       </button>
       <div class="scroller code-lines highlight" role="region" aria-label={label} tabIndex={0} data-scroller>
         {lines.map((text, index) => (
-          <Line key={index} number={index + 1} text={text} html={html?.of === source ? html.lines[index] : undefined} origin={origins?.get(index + 1)} />
+          <Line key={index} number={index + 1} text={text} html={html?.of === source ? html.lines[index] : undefined} origin={origins?.get(index + 1)} hasOrigins={hasOrigins} />
         ))}
       </div>
     </div>

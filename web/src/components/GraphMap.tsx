@@ -25,6 +25,15 @@ function edgeWidth(edge: MapEdge): number {
   return Math.min(5, 1 + Math.max(0, Math.log10(edge.bytes) - 3) * 0.6);
 }
 
+/** Beside the straight way, where the edges of the graph run. */
+function bowPath(from: { x: number; y: number } | undefined, to: { x: number; y: number } | undefined): string {
+  if (!from || !to) return "";
+  const side = from.x <= to.x ? -1 : 1;
+  const reach = 34 + Math.min(70, Math.hypot(to.x - from.x, to.y - from.y) * 0.18);
+  const middle = { x: (from.x + to.x) / 2 + side * reach, y: (from.y + to.y) / 2 };
+  return `M${from.x},${from.y} Q${middle.x},${middle.y} ${to.x},${to.y}`;
+}
+
 function kernelClass(places: number[]): string {
   return places[0] === undefined ? "no-kernel" : `kernel-${places[0] % 8}`;
 }
@@ -80,6 +89,16 @@ function Drawing({ map, layout, graph, onOpen }: { map: MapGraph; layout: Layout
           marker-end="url(#arrow)"
         />
       ))}
+      {map.refusals.map((refusal) => {
+        const path = bowPath(layout.nodes[refusal.from], layout.nodes[refusal.to]);
+        return (
+          <g key={refusal.ref} class="refusal" data-ref={refusal.ref}>
+            <title>{refusal.title}</title>
+            <path class="refusal-hit" d={path} />
+            <path class="refusal-line" d={path} />
+          </g>
+        );
+      })}
       {map.nodes.map((node) => {
         const at = layout.nodes[node.id];
         return at && <NodeShape key={node.id} node={node} at={at} onOpen={onOpen} />;

@@ -4,8 +4,8 @@ import { announcement, examples, helpIsOpen, report, source, version } from "../
 import { theme, toggleTheme } from "../theme";
 import { copyText } from "./copy";
 
-function loadExample(id: string): void {
-  const example = examples.value.find((candidate) => candidate.id === id);
+function loadExample(name: string): void {
+  const example = examples.value.find((candidate) => candidate.name === name);
   if (!example) return;
   source.value = example.source;
   void explore(requestFrom(example.source));
@@ -22,10 +22,10 @@ function share(): void {
 /** What produced the figures on screen; before there are any, what the server runs. */
 function environmentText(): string {
   const environment = report.value?.environment;
-  const torch = environment?.torch || version.value.torch;
-  const triton = environment?.triton || version.value.triton;
-  const device = environment?.device_name || environment?.device || version.value.device_name || version.value.device;
-  return [device, torch && `torch ${torch}`, triton && `triton ${triton}`].filter((part) => typeof part === "string" && part).join(" · ");
+  const known = environment?.torch ? environment : version.value?.worker;
+  if (!known) return "";
+  const { device, device_name: name, torch, triton } = known;
+  return [name || device, `torch ${torch}`, triton && `triton ${triton}`].filter(Boolean).join(" · ");
 }
 
 export function Header() {
@@ -43,10 +43,10 @@ export function Header() {
       </a>
       <label class="field">
         <span>Example</span>
-        <select value={current?.id ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
+        <select value={current?.name ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
           {!current && <option value="">your own code</option>}
           {examples.value.map((example) => (
-            <option key={example.id} value={example.id}>
+            <option key={example.name} value={example.name}>
               {example.title}
             </option>
           ))}

@@ -1,7 +1,7 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Kernel, Report } from "../report";
-import { compilerShown, kernelName, newestWith } from "../state";
+import { compilerShown, kernelName, kernelShown, newestWith } from "../state";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
 import { Empty } from "./Scroller";
@@ -68,7 +68,7 @@ export function KernelsPane() {
   const shown = newestWith((graph) => graph.kernels.length > 0);
   const isPeer = compilerShown.value === "peer" && shown?.report.peer != null;
   const kernels = (isPeer ? shown?.report.peer?.kernels : shown?.graph.kernels) ?? [];
-  const selected = kernels.find((kernel) => kernel.name === kernelName.value) ?? kernels[0];
+  const selected = kernels.find((kernel) => kernel.name === (isPeer ? kernelName : kernelShown).value) ?? kernels[0];
   return (
     <section class="pane" id="pane-kernels" data-pane="kernels" aria-label="Kernels" tabIndex={-1}>
       <div class="pane-bar">

@@ -4,8 +4,8 @@ type TextField = "entry" | "inputs" | "seed";
 type ChoiceField = "device" | "target" | "mode" | "dynamic" | "training";
 
 const CHOICES: Record<ChoiceField, [string, string][]> = {
-  device: [["", "device: auto"], ["cpu", "cpu"], ["cuda", "cuda"]],
-  target: [["", "Triton for: default"], ["sm_75", "sm_75 T4"], ["sm_80", "sm_80 A100"], ["sm_86", "sm_86 A10"], ["sm_89", "sm_89 L4"], ["sm_90", "sm_90 H100"], ["sm_100", "sm_100 B200"]],
+  device: [["", "runs on: auto"], ["cpu", "cpu"], ["cuda", "cuda"]],
+  target: [["", "GPU: default"], ["sm_75", "sm_75 T4"], ["sm_80", "sm_80 A100"], ["sm_86", "sm_86 A10"], ["sm_89", "sm_89 L4"], ["sm_90", "sm_90 H100"], ["sm_100", "sm_100 B200"]],
   mode: [["", "mode: default"], ["reduce-overhead", "reduce-overhead"], ["max-autotune", "max-autotune"]],
   dynamic: [["", "dynamic: auto"], ["yes", "dynamic shapes"], ["no", "static shapes"]],
   training: [["", "backward: if needed"], ["yes", "with backward"], ["no", "forward only"]],
@@ -61,10 +61,10 @@ export function OptionsRow() {
   const changed = (Object.keys(NO_OPTIONS) as (keyof OptionFields)[]).filter((name) => options.value[name] !== NO_OPTIONS[name]).length;
   return (
     <form class="options" aria-label="Options" onSubmit={(event) => event.preventDefault()}>
-      <Text name="inputs" label="Inputs of a lone function" placeholder="inputs: 1024x1024 f32, 128 bf16" problem={inputsProblem(options.value)} />
+      <Text name="inputs" label="Inputs of a lone function" placeholder="inputs, e.g. 64x64 f32" problem={inputsProblem(options.value)} />
       <Choice name="target" label="GPU that Triton kernels are generated for" />
-      <Check name="peer" label="TorchInductor" title="Also compile and time with TorchInductor" />
-      <Check name="timing" label="time it" title="Time eager and compiled" />
+      <Check name="peer" label="Inductor" title="Also compile and time with TorchInductor" />
+      <Check name="timing" label="time" title="Time eager and compiled" />
       <details class="more">
         <summary>More{changed > 0 && <span class="badge">{changed}</span>}</summary>
         <div class="more-fields">

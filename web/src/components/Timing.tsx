@@ -4,7 +4,7 @@ import { Empty, Scroller } from "./Scroller";
 
 const WIDTH = 760;
 const ROW = 44;
-const LEFT = 84;
+const LEFT = 104;
 const RIGHT = 20;
 
 const NAMES: Record<Contestant["name"], string> = { eager: "eager", compiled: "compiled", peer: "TorchInductor" };

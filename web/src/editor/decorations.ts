@@ -30,10 +30,14 @@ class MessageWidget extends WidgetType {
   }
 
   override toDOM(): HTMLElement {
-    const element = document.createElement("div");
-    element.className = `line-message line-message-${this.message.kind}`;
-    element.textContent = this.message.text;
-    return element;
+    // The editor measures this element without its margins: the space around the message is the frame's padding.
+    const frame = document.createElement("div");
+    frame.className = "line-message-frame";
+    const message = document.createElement("div");
+    message.className = `line-message line-message-${this.message.kind}`;
+    message.textContent = this.message.text;
+    frame.append(message);
+    return frame;
   }
 }
 

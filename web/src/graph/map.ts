@@ -1,6 +1,6 @@
 /** From a report's graph to what is drawn: nodes, edges, and one box for each kernel. Pure; no layout, no DOM. */
 import * as format from "../format";
-import { type Links, type Ref, ref } from "../links";
+import { type Links, loopsBehind, type Ref, ref } from "../links";
 import type { FxNode, Graph } from "../report";
 
 /** Above this many nodes a kernel is drawn as one node, until it is opened. */
@@ -28,13 +28,25 @@ export interface MapEdge {
   crossesKernels: boolean;
 }
 
+/** A pair that was refused, between the nodes where its two sides meet. */
+export interface MapRefusal {
+  from: string;
+  to: string;
+  ref: Ref;
+  title: string;
+}
+
 export interface MapGraph {
   nodes: MapNode[];
   edges: MapEdge[];
+  refusals: MapRefusal[];
   /** Ids of the nodes in each kernel's box, by the kernel's place. */
   boxes: Map<number, string[]>;
   collapsed: boolean;
 }
+
+/** More would hide the graph; the table of decisions has them all. */
+const REFUSALS_AT_MOST = 5;
 
 const CHARACTER = 6.9;
 
@@ -83,7 +95,8 @@ export function mapOf(
     drawn.set(node.name, drawnNode(node, toRef(node.name), kernels));
     if (isBoxed) boxes.set(home, [...(boxes.get(home) ?? []), node.name]);
   }
-  return { nodes: [...drawn.values()], edges: edgesOf(nodes, idOf, drawn), boxes, collapsed };
+  const refusals = level === "aten" ? refusalsOf(graph, idOf) : [];
+  return { nodes: [...drawn.values()], edges: edgesOf(nodes, idOf, drawn), refusals, boxes, collapsed };
 }
 
 function drawnNode(node: FxNode, item: Ref, kernels: number[]): MapNode {
@@ -144,4 +157,27 @@ function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, 
     }
   }
   return [...edges.values()];
+}
+
+/** The refusals with most bytes at stake, each drawn from the last node of `a` to the first of `b`. */
+function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
+  const order = new Map(graph.aten.map((node, index) => [node.name, index]));
+  const originsOf = (name: string): string[] =>
+    loopsBehind(name, graph)
+      .flatMap((loop) => graph.loops.find((candidate) => candidate.name === loop)?.origins ?? [])
+      .filter((origin) => order.has(origin))
+      .sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
+  const refused = graph.decisions
+    .map((decision, index) => ({ decision, index, stake: decision.score?.bytes_saved ?? 0 }))
+    .filter(({ decision, stake }) => decision.verdict === "refused" && stake > 0)
+    .sort((one, other) => other.stake - one.stake);
+  const drawn = new Map<string, MapRefusal>();
+  for (const { decision, index } of refused) {
+    const from = idOf.get(originsOf(decision.a).at(-1) ?? "");
+    const to = idOf.get(originsOf(decision.b)[0] ?? "");
+    const key = `${from} ${to}`;
+    if (!from || !to || from === to || drawn.has(key) || drawn.size >= REFUSALS_AT_MOST) continue;
+    drawn.set(key, { from, to, ref: ref.decision(index), title: `not fused: ${decision.message}` });
+  }
+  return [...drawn.values()];
 }

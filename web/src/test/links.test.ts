@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import { linksOf, loopsBehind, ref } from "../links";
+import { exampleGraph as graph } from "./example";
+
+const links = linksOf(graph);
+const everything = [
+  ...Array.from({ length: 30 }, (_unused, index) => ref.line(index + 1)),
+  ...graph.fx.map((node) => ref.fx(node.name)),
+  ...graph.aten.map((node) => ref.aten(node.name)),
+  ...graph.loops.map((loop) => ref.loop(loop.name)),
+  ...graph.buffers.map((buffer) => ref.buffer(buffer.name)),
+  ...graph.kernels.map((kernel) => ref.kernel(kernel.name)),
+  ...graph.kernels.flatMap((kernel) => kernel.lines.map((line) => ref.kernelLine(kernel.name, 0, line.line))),
+  ...graph.decisions.map((_decision, index) => ref.decision(index)),
+];
+
+describe("the relation between the parts of a graph", () => {
+  it("is symmetric, and nothing is its own partner", () => {
+    for (const item of everything) {
+      for (const partner of links.partners(item)) {
+        expect(links.partners(partner), `${partner} ↔ ${item}`).toContain(item);
+        expect(partner).not.toBe(item);
+      }
+    }
+  });
+
+  it("leads from a user line to its nodes, loops, kernel, kernel lines and decisions", () => {
+    const partners = links.partners(ref.line(11));
+    expect(partners).toContain(ref.fx("total"));
+    expect(partners).toContain(ref.aten("sum_1"));
+    expect(partners).toContain(ref.loop("buf4"));
+    expect(partners).toContain(ref.buffer("buf4"));
+    expect(partners).toContain(ref.kernel("softmax_rows"));
+    expect(partners).toContain(ref.kernelLine("softmax_rows", 0, 17));
+    expect(partners).toContain(ref.kernelLine("softmax_rows", 1, 8));
+    expect(links.partnersOfKind(ref.line(11), "decision").length).toBeGreaterThan(0);
+    expect(partners).not.toContain(ref.kernel("extern_mm"));
+  });
+
+  it("does not tie the operations of one kernel to each other", () => {
+    expect(links.partnersOfKind(ref.aten("mul"), "aten")).toEqual([]);
+    expect(links.partners(ref.loop("buf1"))).not.toContain(ref.loop("buf4"));
+  });
+
+  it("tells two operations of one line apart", () => {
+    expect(links.partners(ref.aten("relu"))).toContain(ref.kernel("add_relu_transposed"));
+    expect(links.partners(ref.aten("relu"))).not.toContain(ref.kernel("softmax_rows"));
+  });
+
+  it("ties a kernel line of one operation to that one, of a loop made from two", () => {
+    const line = links.partners(ref.kernelLine("softmax_rows", 0, 18));
+    expect(line).toContain(ref.aten("exp"));
+    expect(line).not.toContain(ref.aten("sub"));
+  });
+
+  it("ties a decision to both of its sides, their kernels and their lines", () => {
+    const index = graph.decisions.findIndex((decision) => decision.reason === "index.loop_order");
+    const partners = links.partners(ref.decision(index));
+    for (const expected of [ref.loop("buf5"), ref.loop("buf6"), ref.kernel("softmax_rows"), ref.kernel("add_relu_transposed"), ref.aten("relu"), ref.line(13)]) {
+      expect(partners).toContain(expected);
+    }
+  });
+
+  it("gives a dead node its line and its loop, and no kernel", () => {
+    expect(links.partners(ref.aten("cos"))).toContain(ref.line(12));
+    expect(links.partnersOfKind(ref.aten("cos"), "kernel")).toEqual([]);
+  });
+
+  it("knows no partners of what it does not know", () => {
+    expect(links.partners("aten:absent").size).toBe(0);
+  });
+});
+
+describe("names in decisions", () => {
+  it("may be of a loop, a kernel or a group", () => {
+    expect(loopsBehind("buf3", graph)).toEqual(["buf3"]);
+    expect(loopsBehind("softmax_rows", graph)).toEqual(["buf1", "buf2", "buf3", "buf4", "buf5"]);
+    expect(loopsBehind("buf1+buf3", graph)).toEqual(["buf1", "buf3"]);
+    expect(loopsBehind("buf1_buf3", graph)).toEqual(["buf1", "buf3"]);
+    expect(loopsBehind("nothing", graph)).toEqual([]);
+  });
+});

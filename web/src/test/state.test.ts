@@ -1,0 +1,55 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { Report } from "../report";
+import * as state from "../state";
+import { exampleReport } from "./example";
+
+const running: Report = {
+  ...exampleReport,
+  status: "running",
+  graphs: exampleReport.graphs.map((graph) => ({ ...graph, kernels: [], decisions: [] })),
+};
+
+afterEach(() => {
+  state.report.value = null;
+  state.previous.value = null;
+  state.runningSince.value = null;
+  state.pinned.value = null;
+  state.hovered.value = null;
+});
+
+describe("a pane while an exploration runs", () => {
+  it("shows its part as soon as that has arrived", () => {
+    state.runningSince.value = 0;
+    state.previous.value = exampleReport;
+    state.report.value = running;
+    expect(state.newestWith((graph) => graph.aten.length > 0)).toMatchObject({ stale: false, report: running });
+  });
+
+  it("keeps the previous one, as stale, until then", () => {
+    state.runningSince.value = 0;
+    state.previous.value = exampleReport;
+    state.report.value = running;
+    expect(state.newestWith((graph) => graph.kernels.length > 0)).toMatchObject({ stale: true, report: exampleReport });
+  });
+
+  it("never shows a stale part of a finished one", () => {
+    state.previous.value = exampleReport;
+    state.report.value = { ...running, status: "user_error" };
+    expect(state.newestWith((graph) => graph.kernels.length > 0)?.stale).toBe(false);
+  });
+});
+
+describe("light", () => {
+  it("falls on what is pinned rather than on what is under the pointer", () => {
+    state.report.value = exampleReport;
+    state.hovered.value = "aten:mm";
+    state.pinned.value = "aten:mul";
+    expect(state.lit.value).toContain("loop:buf1");
+    expect(state.lit.value).not.toContain("loop:buf0");
+  });
+
+  it("opens the kernel that fused most, where none was picked", () => {
+    state.report.value = exampleReport;
+    expect(state.kernelShown.value).toBe("softmax_rows");
+  });
+});

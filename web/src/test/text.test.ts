@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { shortList } from "../components/CodeView";
+import { idInPath, pathOf } from "../explore";
+import * as format from "../format";
+import { NO_OPTIONS, parseInputs, requestFrom } from "../options";
+import { onlySpans } from "../sanitise";
+
+describe("figures", () => {
+  it("leave out what is not known", () => {
+    for (const write of [format.bytes, format.milliseconds, format.microseconds, format.ratio, format.scientific]) {
+      expect(write(null)).toBe("");
+      expect(write(undefined)).toBe("");
+    }
+  });
+
+  it("are rounded to what can be read", () => {
+    expect(format.bytes(201_326_592)).toBe("201 MB");
+    expect(format.bytes(0)).toBe("0 B");
+    expect(format.milliseconds(61.4)).toBe("61.4 ms");
+    expect(format.milliseconds(0.0228)).toBe("22.8 µs");
+    expect(format.milliseconds(23_456)).toBe("23.5 s");
+    expect(format.ratio(2.693)).toBe("2.7×");
+    expect(format.scientific(1.1e-3)).toBe("1.1e-3");
+    expect(format.count(1, "kernel")).toBe("1 kernel");
+    expect(format.shape([])).toBe("scalar");
+  });
+});
+
+describe("highlighted source", () => {
+  it("keeps spans and character references", () => {
+    const line = '<span class="k">def</span> f(x) -&gt; <span class="n">x</span>';
+    expect(onlySpans(line)).toBe(line);
+  });
+
+  it("makes text of everything else", () => {
+    expect(onlySpans('<script>alert(1)</script>')).toBe("&lt;script&gt;alert(1)&lt;/script&gt;");
+    expect(onlySpans('<span class="k" onclick="x()">a</span>')).not.toContain("<span");
+    expect(onlySpans('<img src=x onerror=alert(1)>')).not.toContain("<img");
+    expect(onlySpans('a & b')).toBe("a &amp; b");
+  });
+
+  it("balances what it keeps", () => {
+    expect(onlySpans('</span><span class="k">a')).toBe('<span class="k">a</span>');
+  });
+});
+
+describe("options", () => {
+  it("read the inputs of a lone function", () => {
+    expect(parseInputs("1024x512 f32, 128 bf16; () int64")).toEqual([
+      { shape: [1024, 512], dtype: "float32" },
+      { shape: [128], dtype: "bfloat16" },
+      { shape: [], dtype: "int64" },
+    ]);
+    expect(parseInputs("8")).toEqual([{ shape: [8], dtype: "float32" }]);
+    expect(() => parseInputs("big")).toThrow(/big/);
+  });
+
+  it("leave the server's defaults to the server", () => {
+    expect(requestFrom("x", NO_OPTIONS)).toEqual({ source: "x" });
+    expect(requestFrom("x", { ...NO_OPTIONS, dynamic: "no", timing: false, refresh: true })).toEqual({
+      source: "x",
+      dynamic: false,
+      timing: { enabled: false },
+      cache: "refresh",
+    });
+  });
+});
+
+describe("small things", () => {
+  it("names a stored exploration in the address", () => {
+    expect(idInPath(pathOf("a1b2"))).toBe("a1b2");
+    expect(idInPath("/")).toBeNull();
+  });
+
+  it("shortens lists of lines", () => {
+    expect(shortList([11, 9, 10, 14])).toBe("9–11,14");
+    expect(shortList([])).toBe("");
+  });
+});
