@@ -1,0 +1,219 @@
+"""Times of several ways to run the same calls, taken so that they can be compared.
+
+The contestants are interleaved: each round samples every one of them once, in an order that changes from round to
+round, so that a clock that drifts or a neighbour that wakes up meets all of them alike. Medians and quartiles are
+reported and every sample is kept.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import torch
+
+from compiler.options import Timing
+from compiler.report import Contestant, TimingResult
+from compiler.runtime import clocks
+from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
+
+#: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
+WARMUP_CALLS = 3
+#: Rounds that are taken even when the time is up.
+FEWEST_ROUNDS = 3
+#: Two medians closer than this are one: figures repeat from run to run within 1 to 2 %.
+REPEATABILITY = 0.02
+
+ContestantName = Literal["eager", "compiled", "peer"]
+Name = TypeVar("Name", bound=str)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was measured of one contestant, in milliseconds: device time on a GPU, wall time on a CPU; and on a GPU the
+    time that the host took to queue one call."""
+
+    samples_ms: tuple[float, ...]
+    host_ms: float | None = None
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.samples_ms)
+
+    @property
+    def quartiles_ms(self) -> tuple[float, float]:
+        """The 25th and the 75th percentile."""
+        return percentile(self.samples_ms, 25), percentile(self.samples_ms, 75)
+
+
+def measure(
+    contestants: Mapping[ContestantName, Call], device: torch.device, timing: Timing
+) -> TimingResult:
+    """Time the contestants against each other: `timing.min_runs` samples of each, fewer if `timing.max_seconds` are up.
+
+    Each call must run the same work on the same inputs; what it returns is dropped. An exception of a call is the
+    caller's to handle.
+    """
+    watch = stopwatch(device, timing.cold_l2)
+    before = clocks.device_state(device)
+    samples = take_samples(contestants, watch, device, timing)
+    after = clocks.device_state(device)
+    return TimingResult(
+        method=_method(
+            watch, samples, [clocks.sentence(after), _throttled_before(before)]
+        ),
+        device=device_name(device),
+        cold_l2=timing.cold_l2 and device.type == "cuda",
+        contestants=[
+            Contestant(
+                name=name,
+                samples_ms=list(samples[name].samples_ms),
+                median_ms=samples[name].median_ms,
+                low_ms=samples[name].quartiles_ms[0],
+                high_ms=samples[name].quartiles_ms[1],
+            )
+            for name in contestants
+        ],
+    )
+
+
+def take_samples(
+    contestants: Mapping[Name, Call],
+    watch: Stopwatch,
+    device: torch.device,
+    timing: Timing,
+) -> dict[Name, Samples]:
+    """The samples of any set of contestants, interleaved."""
+    names = list(contestants)
+    taken: dict[Name, list[float]] = {name: [] for name in names}
+    with (
+        _no_collection(),
+        torch.cuda.device(device) if device.type == "cuda" else _nothing(),
+    ):
+        host: dict[Name, float | None] = dict.fromkeys(names)
+        for name, call in contestants.items():
+            for _ in range(WARMUP_CALLS):
+                call()
+            watch.prepare(call)
+            if device.type == "cuda":
+                host[name] = statistics.median(watch.wall(call) for _ in range(5))
+        deadline = time.perf_counter() + timing.max_seconds
+        for turn in range(timing.min_runs):
+            if turn >= FEWEST_ROUNDS and time.perf_counter() > deadline:
+                break
+            for name in order_of_round(names, turn):
+                taken[name].append(watch.sample(contestants[name]))
+    return {name: Samples(tuple(taken[name]), host[name]) for name in names}
+
+
+def measure_each(
+    calls: Mapping[str, Call],
+    device: torch.device | None = None,
+    timing: Timing | None = None,
+) -> dict[str, float]:
+    """Median microseconds of each of many single kernels, by name. They are not raced: each is timed on its own.
+
+    Without a device the GPU is meant if there is one. `timing.max_seconds` is shared by all the calls."""
+    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    timing = timing or Timing()
+    share = timing.model_copy(
+        update={"max_seconds": timing.max_seconds / max(len(calls), 1)}
+    )
+    watch = stopwatch(device, timing.cold_l2)
+    return {
+        name: take_samples({name: call}, watch, device, share)[name].median_ms * 1e3
+        for name, call in calls.items()
+    }
+
+
+def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -> bool:
+    """Whether one is faster for a reader to rely on: the ranges between the quartiles do not overlap, and the medians
+    differ by more than 2 %, which is how well a figure repeats from run to run."""
+    (a_low, a_high), (b_low, b_high) = _range(a), _range(b)
+    apart = abs(a.median_ms - b.median_ms) > REPEATABILITY * min(
+        a.median_ms, b.median_ms
+    )
+    return apart and (a_high < b_low or b_high < a_low)
+
+
+def order_of_round(names: Sequence[Name], turn: int) -> list[Name]:
+    """The order in which round `turn` takes the contestants: rotated by one each round, so that each of them is first
+    equally often, and reversed after each full turn, so that each of them comes after each other one."""
+    if not names:
+        return []
+    shift = turn % len(names)
+    order = [*names[shift:], *names[:shift]]
+    return order[::-1] if (turn // len(names)) % 2 else order
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """Linear interpolation between the two nearest samples, as numpy's default."""
+    ordered = sorted(samples)
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def device_name(device: torch.device) -> str:
+    """The GPU's name as its driver gives it, or "cpu"."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def _range(contestant: Contestant | Samples) -> tuple[float, float]:
+    return (
+        contestant.quartiles_ms
+        if isinstance(contestant, Samples)
+        else (contestant.low_ms, contestant.high_ms)
+    )
+
+
+def _method(
+    watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: list[str]
+) -> str:
+    rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
+    sentences = [
+        watch.method,
+        f"{rounds} interleaved rounds after {WARMUP_CALLS} warm-up calls; medians and quartiles.",
+    ]
+    queueing = [
+        f"{name} {kept.host_ms * 1e3:.0f} µs"
+        for name, kept in samples.items()
+        if kept.host_ms is not None
+    ]
+    if queueing:
+        sentences.append(
+            f"Host time to queue one call, not in the samples: {', '.join(queueing)}."
+        )
+    return " ".join(sentence for sentence in [*sentences, *more] if sentence)
+
+
+def _throttled_before(state: dict[str, object] | None) -> str:
+    return (
+        "The GPU was slowed by its driver before the first sample too."
+        if state and state["throttle"]
+        else ""
+    )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep Python's garbage collector out of the samples."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

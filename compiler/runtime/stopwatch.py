@@ -1,0 +1,176 @@
+"""One sample of one call's time: by CUDA events on a GPU, by the process's clock on a CPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+from compiler.runtime.allocator import keep_freed_memory
+
+Call = Callable[[], object]
+
+#: A sample should last this long, in milliseconds: far above what reading a clock costs (about 0.1 µs) and what an
+#: event resolves (about 0.5 µs). Shorter calls are repeated within one sample.
+SHORTEST_SAMPLE_MS = 0.05
+MOST_REPEATS = 1000
+
+#: The GPU is kept busy while the host queues the call, for at most this long.
+LONGEST_HOLD_MS = 5.0
+
+
+class Stopwatch(Protocol):
+    """Times calls on one device. `prepare` is told each call once, warm, before it is sampled."""
+
+    def prepare(self, call: Call) -> None: ...
+
+    def sample(self, call: Call) -> float:
+        """Milliseconds of one call."""
+        ...
+
+    def wall(self, call: Call) -> float:
+        """Milliseconds on the host's clock until the call has returned; on a GPU its work is then still queued."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """How it measures, in sentences for a report."""
+        ...
+
+
+class HostStopwatch:
+    """The CPU's: `time.perf_counter` around a batch of calls long enough to be timed."""
+
+    def __init__(self) -> None:
+        self._keeps_memory = keep_freed_memory()
+        self._repeats: dict[Call, int] = {}
+
+    def prepare(self, call: Call) -> None:
+        once = min(self._time(call, 1) for _ in range(2))
+        self._repeats[call] = max(
+            1, min(MOST_REPEATS, round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5))
+        )
+
+    def sample(self, call: Call) -> float:
+        return self._time(call, self._repeats.get(call, 1))
+
+    def wall(self, call: Call) -> float:
+        return self.sample(call)
+
+    @property
+    def method(self) -> str:
+        pages = (
+            "Freed memory stays in the process (mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD), so that page "
+            "faults of fresh outputs are not timed."
+            if self._keeps_memory
+            else "The allocator could not be told to keep freed memory: page faults of large fresh outputs are timed too."
+        )
+        return (
+            "Time of the process's clock around the call; calls shorter than 50 µs are repeated within a sample. "
+            f"{pages} Caches are as the previous contestant left them. {torch.get_num_threads()} threads."
+        )
+
+    @staticmethod
+    def _time(call: Call, repeats: int) -> float:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - start) * 1e3 / repeats
+
+
+class CudaStopwatch:
+    """A GPU's: CUDA events around the call in the current stream.
+
+    Before each sample a buffer of twice the L2 cache is overwritten (`cold_l2`), and a spinning kernel holds the stream
+    while the host queues the call, so that the time between the events is the device's and no launch gap is in it,
+    unless the call itself waits for the device or takes the host longer than 5 ms to queue.
+    """
+
+    def __init__(self, device: torch.device, cold_l2: bool) -> None:
+        self.device = device
+        self.cold_l2 = cold_l2
+        cache_bytes = int(
+            getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20)
+        )
+        self._flush = (
+            torch.empty(2 * cache_bytes, dtype=torch.uint8, device=device)
+            if cold_l2
+            else None
+        )
+        # torch gives its events no types in some versions.
+        event: Any = torch.cuda.Event
+        self._start, self._end = event(enable_timing=True), event(enable_timing=True)
+        self._holds: dict[Call, int] = {}
+        self._repeats: dict[Call, int] = {}
+        self._cycles_per_ms = self._spin_rate()
+
+    def prepare(self, call: Call) -> None:
+        queueing = min(self.wall(call) for _ in range(3))
+        self._holds[call] = int(
+            min(1.5 * queueing + 0.02, LONGEST_HOLD_MS) * self._cycles_per_ms
+        )
+        once = min(self._time(call, 1) for _ in range(2))
+        # Repeats would find their data in the cache, so a cold sample is always one call.
+        enough = round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5)
+        self._repeats[call] = 1 if self.cold_l2 else max(1, min(MOST_REPEATS, enough))
+
+    def sample(self, call: Call) -> float:
+        return self._time(call, self._repeats.get(call, 1))
+
+    def wall(self, call: Call) -> float:
+        torch.cuda.synchronize(self.device)
+        start = time.perf_counter()
+        call()
+        queued = (time.perf_counter() - start) * 1e3
+        torch.cuda.synchronize(self.device)
+        return queued
+
+    @property
+    def method(self) -> str:
+        cache = (
+            "Before each sample a buffer of twice the L2 cache is overwritten."
+            if self.cold_l2
+            else "The L2 cache is warm; calls shorter than 50 µs are repeated within a sample."
+        )
+        return (
+            f"Device time between CUDA events around the call. {cache} The stream is held busy while the host queues "
+            "the call, so that launch gaps are not in the time."
+        )
+
+    def _time(self, call: Call, repeats: int) -> float:
+        if self._flush is not None:
+            self._flush.zero_()
+        self._spin(self._holds.get(call, 0))
+        self._start.record()
+        for _ in range(repeats):
+            call()
+        self._end.record()
+        self._end.synchronize()
+        return float(self._start.elapsed_time(self._end)) / repeats
+
+    def _spin_rate(self) -> float:
+        """Cycles of the spinning kernel in a millisecond; 0.0 where this torch has none, and nothing is held."""
+        if not hasattr(torch.cuda, "_sleep"):
+            return 0.0
+        cycles = 1_000_000
+        with torch.cuda.device(self.device):
+            self._spin(cycles)
+            torch.cuda.synchronize(self.device)
+            self._start.record()
+            self._spin(cycles)
+            self._end.record()
+            self._end.synchronize()
+        return cycles / max(float(self._start.elapsed_time(self._end)), 1e-3)
+
+    @staticmethod
+    def _spin(cycles: int) -> None:
+        if cycles > 0:
+            spin: Any = torch.cuda._sleep
+            spin(cycles)
+
+
+def stopwatch(device: torch.device, cold_l2: bool = True) -> Stopwatch:
+    """The stopwatch of a device. `cold_l2` concerns GPUs only."""
+    return CudaStopwatch(device, cold_l2) if device.type == "cuda" else HostStopwatch()

@@ -1,0 +1,170 @@
+"""How far a result is from a reference.
+
+The reference is the same computation in float64. Eager PyTorch has an error against it too, and what a compiled
+function owes its caller is to be no worse than eager by more than rounding: `is_as_good_as_eager` says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+#: Elements converted to double precision at once, so that checking a large tensor needs little memory beside it.
+CHUNK_ELEMENTS = 1 << 24
+
+#: Errors that rounding alone explains, by the dtype of the outputs: a few times what eager shows on sums of thousands
+#: of terms. bfloat16 keeps 8 bits, float16 11, float32 24, of which a product in TF32 keeps 11.
+TOLERANCE: dict[torch.dtype, float] = {
+    torch.float64: 1e-10,
+    torch.complex128: 1e-10,
+    torch.float32: 1e-5,
+    torch.complex64: 1e-5,
+    torch.float16: 5e-3,
+    torch.bfloat16: 2e-2,
+}
+
+#: Share of the elements of integer outputs that may differ where they were rounded from floating-point values: a value
+#: that falls on a rounding boundary may go either way.
+INTEGER_TOLERANCE = 1e-3
+
+
+def relative_error(outputs: object, reference: object) -> float:
+    """The largest error of any output against its reference; 0.0 is exact, inf says that they cannot be compared.
+
+    Both are whatever the function returned: a tensor, a number, None, or lists, tuples, mappings and dataclasses of
+    them, of one structure. Of a pair of outputs the error is
+
+    - floating point or complex: ‖out − ref‖ / ‖ref‖ in double precision over all elements. Where the reference is all
+      zeros there is nothing to be relative to, and it is the root mean square of the output.
+      NaN must stand where the reference has NaN, and an infinity where it has the same infinity: anything else is inf.
+      Those positions then count as equal and the norms run over the rest.
+    - integer or bool: the share of the elements that differ. It is 0.0 only if every one is equal.
+    - anything else (strings, None): 0.0 if equal, else inf.
+
+    A different structure, shape, or kind (floating point against integer) is inf. Precisions may differ: a float32
+    output is compared with a float64 reference.
+    """
+    found = list(_leaves(outputs))
+    expected = list(_leaves(reference))
+    if [path for path, _ in found] != [path for path, _ in expected]:
+        return math.inf
+    return max(
+        (_leaf_error(a, b) for (_, a), (_, b) in zip(found, expected, strict=True)),
+        default=0.0,
+    )
+
+
+def tolerance(outputs: object) -> float:
+    """The error against float64 that rounding alone explains: that of the least precise floating-point output, and
+    `INTEGER_TOLERANCE` where there is none."""
+    known = [
+        TOLERANCE.get(leaf.dtype, TOLERANCE[torch.bfloat16])
+        for _, leaf in _leaves(outputs)
+        if isinstance(leaf, torch.Tensor)
+        and (leaf.is_floating_point() or leaf.is_complex())
+    ]
+    return max(known, default=INTEGER_TOLERANCE)
+
+
+def is_as_good_as_eager(error: float, eager_error: float, allowed: float) -> bool:
+    """Whether `error` is explained by rounding: within `allowed`, or within twice the error that eager makes itself.
+    An error that is not finite never is, even where eager has none that is finite either."""
+    return math.isfinite(error) and error <= max(allowed, 2 * eager_error)
+
+
+def to_double(value: Any) -> Any:
+    """The same arguments with floating-point tensors in float64 and complex ones in complex128, all of them copies, so
+    that a function that writes to its inputs leaves the originals alone."""
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point():
+            return value.detach().to(torch.float64, copy=True)
+        return (
+            value.detach().to(torch.complex128, copy=True)
+            if value.is_complex()
+            else value.detach().clone()
+        )
+    if isinstance(value, Mapping):
+        return {key: to_double(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        items = [to_double(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no container, with its path; an empty container is a leaf of its own."""
+    children: list[tuple[str, Any]] | None = None
+    if isinstance(value, Mapping):
+        children = [(f".{key}", value[key]) for key in value]
+    elif isinstance(value, tuple | list):
+        children = [(f"[{place}]", item) for place, item in enumerate(value)]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        children = [
+            (f".{field.name}", getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        ]
+    if children is None:
+        yield path, value
+    elif not children:
+        yield f"{path}()", None
+    for step, child in children or ():
+        yield from _leaves(child, path + step)
+
+
+def _leaf_error(out: Any, ref: Any) -> float:
+    numbers = (bool, int, float, complex, torch.Tensor)
+    if not isinstance(out, numbers) or not isinstance(ref, numbers):
+        return 0.0 if type(out) is type(ref) and out == ref else math.inf
+    a = _tensor(out)
+    b = _tensor(ref)
+    if a.shape != b.shape or _kind(a) != _kind(b):
+        return math.inf
+    if a.numel() == 0:
+        return 0.0
+    a, b = _flat(a), _flat(b).to(a.device)
+    return _share_that_differs(a, b) if _kind(a) == "exact" else _norm_error(a, b)
+
+
+def _tensor(value: Any) -> torch.Tensor:
+    """A Python number as a tensor; torch would keep only 24 bits of a float."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    wide = {float: torch.float64, complex: torch.complex128}.get(type(value))
+    return torch.tensor(value, dtype=wide)
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return "rounded" if tensor.is_floating_point() or tensor.is_complex() else "exact"
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    dense = tensor.to_dense() if tensor.layout != torch.strided else tensor
+    if dense.is_complex():
+        dense = torch.view_as_real(dense.resolve_conj())
+    return dense.reshape(-1)
+
+
+def _share_that_differs(a: torch.Tensor, b: torch.Tensor) -> float:
+    return int(torch.count_nonzero(a != b)) / a.numel()
+
+
+def _norm_error(a: torch.Tensor, b: torch.Tensor) -> float:
+    difference = reference = output = 0.0
+    for start in range(0, a.numel(), CHUNK_ELEMENTS):
+        x, y = (t[start : start + CHUNK_ELEMENTS].to(torch.float64) for t in (a, b))
+        special = ~(torch.isfinite(x) & torch.isfinite(y))
+        if bool(special.any()):
+            same = (x == y) | (torch.isnan(x) & torch.isnan(y))
+            if not bool(same[special].all()):
+                return math.inf
+            x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
+        difference += float(torch.linalg.vector_norm(x - y)) ** 2
+        reference += float(torch.linalg.vector_norm(y)) ** 2
+        output += float(torch.linalg.vector_norm(x)) ** 2
+    if reference == 0.0:
+        return math.sqrt(output / a.numel())
+    return math.sqrt(difference / reference)

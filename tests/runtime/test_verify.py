@@ -1,0 +1,148 @@
+"""What the error of a result is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from compiler.runtime.verify import (
+    is_as_good_as_eager,
+    relative_error,
+    to_double,
+    tolerance,
+)
+
+
+def test_equal_outputs_have_no_error() -> None:
+    outputs = [
+        torch.arange(3),
+        (torch.ones(2), None),
+        {"x": torch.tensor([True])},
+        1.5,
+        "text",
+        [],
+    ]
+    assert relative_error(outputs, outputs) == 0.0
+
+
+def test_the_error_is_the_norm_of_the_difference_over_the_norm_of_the_reference() -> (
+    None
+):
+    reference = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    assert relative_error(torch.tensor([3.0, 4.5]), reference) == pytest.approx(0.1)
+
+
+def test_the_largest_error_of_several_outputs_counts() -> None:
+    reference = [torch.ones(4), torch.full((4,), 10.0)]
+    assert relative_error(
+        [torch.ones(4), torch.full((4,), 11.0)], reference
+    ) == pytest.approx(0.1)
+
+
+def test_the_error_of_integers_is_the_share_that_differs() -> None:
+    assert (
+        relative_error(torch.tensor([1, 2, 3, 5]), torch.tensor([1, 2, 3, 4])) == 0.25
+    )
+    assert (
+        relative_error(torch.tensor([True, False]), torch.tensor([False, True])) == 1.0
+    )
+
+
+def test_complex_outputs_are_compared_as_pairs() -> None:
+    reference = torch.tensor([3 + 4j])
+    assert relative_error(torch.tensor([3 + 4.5j]), reference) == pytest.approx(0.1)
+    assert relative_error(torch.tensor([3 - 4j]).conj(), reference) == 0.0
+
+
+def test_nan_where_the_reference_has_nan_counts_as_equal() -> None:
+    reference = torch.tensor([math.nan, 3.0, 4.0, math.inf])
+    assert relative_error(
+        torch.tensor([math.nan, 3.0, 4.5, math.inf]), reference
+    ) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_a_special_value_elsewhere_is_an_infinite_error(wrong: float) -> None:
+    assert relative_error(torch.tensor([1.0, wrong]), torch.ones(2)) == math.inf
+    assert relative_error(torch.ones(2), torch.tensor([1.0, wrong])) == math.inf
+    assert (
+        relative_error(torch.tensor([math.inf]), torch.tensor([-math.inf])) == math.inf
+    )
+
+
+def test_a_reference_of_zeros_makes_the_error_absolute() -> None:
+    assert relative_error(torch.zeros(4), torch.zeros(4)) == 0.0
+    assert relative_error(torch.full((4,), 0.5), torch.zeros(4)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reference"),
+    [
+        (torch.ones(2), torch.ones(3)),
+        (torch.ones(2), torch.ones(2, dtype=torch.int64)),
+        (torch.ones(2), [torch.ones(2)]),
+        (torch.ones(2), None),
+        ([torch.ones(1)], []),
+        ({"a": 1}, {"b": 1}),
+        ("a", "b"),
+    ],
+)
+def test_what_cannot_be_compared_is_an_infinite_error(
+    outputs: object, reference: object
+) -> None:
+    assert relative_error(outputs, reference) == math.inf
+
+
+def test_empty_tensors_and_empty_structures_are_equal() -> None:
+    assert relative_error((torch.empty(0, 3), []), (torch.empty(0, 3), [])) == 0.0
+    assert relative_error((), ()) == 0.0
+
+
+def test_a_tensor_longer_than_a_chunk_is_compared_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("compiler.runtime.verify.CHUNK_ELEMENTS", 10)
+    reference = torch.ones(25)
+    out = reference.clone()
+    out[24] = 2.0
+    assert relative_error(out, reference) == pytest.approx(0.2)
+
+
+@dataclass
+class Output:
+    logits: torch.Tensor
+    loss: torch.Tensor | None = None
+
+
+def test_the_fields_of_a_dataclass_are_outputs() -> None:
+    assert relative_error(
+        Output(torch.ones(4)), Output(torch.full((4,), 2.0))
+    ) == pytest.approx(0.5)
+
+
+def test_arguments_in_double_precision_are_copies() -> None:
+    original = torch.ones(2)
+    copied = to_double([original, {"flag": torch.tensor([1])}, 3])
+    copied[0].zero_()
+    copied[1]["flag"].zero_()
+    assert copied[0].dtype == torch.float64
+    assert bool(original.eq(1).all())
+    assert copied[2] == 3
+
+
+def test_the_least_precise_output_sets_the_tolerance() -> None:
+    assert tolerance([torch.ones(1), torch.ones(1, dtype=torch.bfloat16)]) > tolerance(
+        torch.ones(1)
+    )
+    assert tolerance(torch.ones(1, dtype=torch.int8)) > 0
+
+
+def test_an_error_of_rounding_is_as_good_as_eager() -> None:
+    assert is_as_good_as_eager(1e-7, 0.0, 1e-5)
+    assert is_as_good_as_eager(3e-3, 2e-3, 1e-5)
+    assert not is_as_good_as_eager(1e-2, 2e-3, 1e-5)
+    assert not is_as_good_as_eager(math.inf, math.inf, 1e-5)
+    assert not is_as_good_as_eager(math.nan, 1e-3, 1e-5)
