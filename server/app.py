@@ -56,13 +56,14 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
         version=compiler_version(),
         summary="See what a compiler makes of your PyTorch code, and why.",
         lifespan=lifespan,
-        max_body_size=MAX_BODY_BYTES,
+        # Bodies that announce their size are refused by our own middleware, with a better answer.
+        max_body_size=2 * MAX_BODY_BYTES,
         openapi_url="/api/v1/openapi.json",
         # The interactive pages load their code from another site, which our own security policy forbids.
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(SecurityMiddleware, host_names=settings.host_names())
+    app.add_middleware(SecurityMiddleware, host_names=settings.host_names(), max_body_bytes=MAX_BODY_BYTES)
     problems.install(app)
     for router in (explorations.router, catalogue.router, health.router):
         app.include_router(router)

@@ -45,8 +45,9 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 class SecurityMiddleware:
     """Refuses requests of other sites and adds the headers. Written for ASGI directly, so that streams stay streams."""
 
-    def __init__(self, app: ASGIApp, host_names: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, host_names: frozenset[str], max_body_bytes: int) -> None:
         self._app = app
+        self._max_body_bytes = max_body_bytes
         self._host_names = host_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,6 +76,9 @@ class SecurityMiddleware:
                 421,
                 f"This server is not known as {name!r}. Start it with FUSIONSCOPE_ALLOWED_HOSTS={name} if it should be.",
             )
+        size = headers.get("content-length", "0")
+        if size.isdigit() and int(size) > self._max_body_bytes:
+            return Problem(413, f"The body has {size} bytes; at most {self._max_body_bytes} are accepted.")
         origin = headers.get("origin")
         if method not in _SAFE_METHODS and origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return Problem(

@@ -35,6 +35,7 @@ log = structlog.get_logger(__name__)
 GRACE_SECONDS = 15.0
 """How much longer than the job's own limit we wait for its end before the worker itself counts as stuck."""
 _LONGEST_PAUSE_SECONDS = 30.0
+_FOLDER_PREFIX = "fusionscope-worker-"
 _PASSED_ON = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -67,7 +68,7 @@ def worker_config(settings: Settings, folder: Path) -> WorkerConfig:
         gpu_limits=cpu_limits.model_copy(update={"memory_bytes": int(settings.gpu_memory_gib * GIB)}),
         output_bytes=settings.output_kib * 1024,
         report_bytes=settings.report_mib * MIB,
-        threads=settings.threads or os.cpu_count() or 1,
+        threads=settings.threads or len(os.sched_getaffinity(0)),
     )
 
 
@@ -76,7 +77,8 @@ class WorkerProcess:
 
     def __init__(self, settings: Settings, **overrides: object) -> None:
         # Jobs run as another user where we are root: they must be able to pass through this folder, not to list it.
-        self._folder = Path(tempfile.mkdtemp(prefix="fusionscope-worker-"))
+        _remove_leftovers()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
         self._folder.chmod(0o711)
         self._config = worker_config(settings, self._folder).model_copy(update=overrides)
         self._process: asyncio.subprocess.Process | None = None
@@ -232,7 +234,17 @@ class WorkerProcess:
             "PYTHONUNBUFFERED": "1",
             "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            # Believe /proc/cpuinfo about vector instructions: trying each with a compiler takes every job six seconds.
+            "TORCHINDUCTOR_VEC_ISA_OK": "1",
         }
+
+
+def _remove_leftovers() -> None:
+    """Removes the folders of services that were killed before they could do so themselves."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*-*"):
+        process = folder.name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
+        if process.isdigit() and not Path("/proc", process).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _log_lines(stream: asyncio.StreamReader) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ from server.identity import WorkerIdentity, compiler_version
 from server.problems import Problem, problem_answers
 from server.reasons import ReasonEntry, reasons
 from server.requests import HighlightAnswer, HighlightRequest
+from server.worker.messages import DeviceFacts
 from server.worker_process import WorkerProcess
 
 router = APIRouter(prefix="/api/v1", tags=["catalogue"])
@@ -28,12 +29,11 @@ class Version(BaseModel):
     worker: WorkerIdentity | None
 
 
-class DeviceEntry(BaseModel):
-    """A device that explorations run on here."""
+class Devices(BaseModel):
+    """`here` is the device that explorations run on; `known` are all that kernels can be generated for."""
 
-    device: str
-    name: str
-    facts: dict[str, Any] = {}
+    here: WorkerIdentity | None
+    known: tuple[DeviceFacts, ...]
 
 
 @router.get("/version")
@@ -44,16 +44,11 @@ async def version(request: Request) -> Version:
 
 
 @router.get("/devices")
-async def devices(request: Request) -> list[DeviceEntry]:
-    """The worker's devices, the one that is used by default first."""
+async def devices(request: Request) -> Devices:
     worker: WorkerProcess = request.app.state.worker
     if worker.hello is None:
-        return []
-    identity = worker.hello.identity
-    found = [DeviceEntry(device=identity.device, name=identity.device_name)]
-    if identity.device != "cpu":
-        found.append(DeviceEntry(device="cpu", name="CPU"))
-    return found
+        return Devices(here=None, known=())
+    return Devices(here=worker.hello.identity, known=worker.hello.devices)
 
 
 @router.get("/examples")

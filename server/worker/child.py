@@ -53,11 +53,10 @@ def run(explore: Explore, source: str, options: Options, threads: int) -> None:
 
     try:
         report = explore(source, options, send_so_far)
-    except MemoryError:
-        # What is told here must not need much memory itself.
-        report = latest.model_copy(update={"status": "out_of_memory", "error": _out_of_memory()})
-    except Exception as failure:
-        report = latest.model_copy(update={"status": "crashed", "error": _internal_error(failure)})
+    except Exception as failure:  # noqa: BLE001 - whatever went wrong is what the report has to tell
+        is_memory = isinstance(failure, MemoryError) or "can't allocate memory" in str(failure)
+        status, error = ("out_of_memory", _out_of_memory()) if is_memory else ("crashed", _internal_error(failure))
+        report = latest.model_copy(update={"status": status, "error": error})
     _send(report)
 
 

@@ -26,7 +26,13 @@ class WorkerConfig(Message):
     """
 
     target: str = "compiler.pipeline:explore"
-    imports: tuple[str, ...] = ("torch", "torch._dynamo", "torch._functorch.aot_autograd", "compiler.pipeline")
+    imports: tuple[str, ...] = (
+        "torch",
+        "torch._dynamo",
+        "torch._functorch.aot_autograd",
+        "torch._inductor.compile_fx",
+        "compiler.pipeline",
+    )
     folder: str
     cpu_limits: Limits
     gpu_limits: Limits
@@ -48,12 +54,23 @@ class Cancel(Message):
     job: str
 
 
+class DeviceFacts(Message):
+    """A device that kernels can be generated for: its name, its target, and its other figures by their names."""
+
+    name: str
+    kind: str
+    target: str
+    facts: dict[str, int | float | bool | str]
+
+
 class Hello(Message):
-    """The worker is warm. `isolation` lists the layers that a trial child found in force."""
+    """The worker is warm. `isolation` lists the layers that a trial child found in force; `devices` the devices that
+    the compiler knows, which it can only say once torch is imported."""
 
     kind: Literal["hello"] = "hello"
     identity: WorkerIdentity
     isolation: tuple[str, ...]
+    devices: tuple[DeviceFacts, ...] = ()
 
 
 class Failed(Message):

@@ -8,6 +8,7 @@ It obeys the rules without which a forked child hangs or cannot use the GPU: no 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import importlib
 import os
@@ -27,7 +28,7 @@ from server.sandbox.code_access import open_code_to_jobs
 from server.sandbox.confine import Limits, job_user
 from server.worker import child
 from server.worker.job import Channel, JobProcess
-from server.worker.messages import Ended, Failed, Hello, Run, WorkerConfig
+from server.worker.messages import DeviceFacts, Ended, Failed, Hello, Run, WorkerConfig
 
 
 def main() -> int:
@@ -45,11 +46,11 @@ def main() -> int:
         explore = _warm_up(config)
         identity = _describe(config)
         layers = _try_confinement(config)
-    except Exception as failure:
+    except Exception as failure:  # noqa: BLE001 - the service must learn why its worker does not start
         channel.send(Failed(message=f"{type(failure).__name__}: {failure}"))
         traceback.print_exc()
         return 1
-    channel.send(Hello(identity=identity, isolation=tuple(layers)))
+    channel.send(Hello(identity=identity, isolation=tuple(layers), devices=_known_devices()))
     while (message := channel.next_message()) is not None:
         # A Cancel that finds no job running came too late: that job is already over.
         if isinstance(message, Run):
@@ -74,6 +75,11 @@ def _warm_up(config: WorkerConfig) -> child.Explore:
         torch.set_num_threads(1)
     for name in modules:
         importlib.import_module(name)
+    inductor: Any = sys.modules.get("torch._inductor.config")
+    if inductor is not None:
+        # Its folder is chosen at import, so it would be ours, which jobs cannot write to; and making such headers
+        # takes longer than the compilation of one snippet that they speed up.
+        inductor.cpp_cache_precompile_headers = False
     module, _, function = config.target.partition(":")
     explore: child.Explore = getattr(importlib.import_module(module), function)
     # Objects made so far live as long as we do; unless the collector forgets them, its first run in each child
@@ -99,6 +105,19 @@ def _describe(config: WorkerConfig) -> WorkerIdentity:
         device="cuda" if has_gpu else "cpu",
         device_name=_gpu_name() if has_gpu else _processor_name(),
     )
+
+
+def _known_devices() -> tuple[DeviceFacts, ...]:
+    """The compiler's records of devices, where the compiler is what we run."""
+    known: Any = sys.modules.get("compiler.devices")
+    if known is None:
+        return ()
+    found = []
+    for device in (known.cpu_device(), *known.GPUS):
+        facts = dataclasses.asdict(device)
+        name, kind, target = (str(facts.pop(field)) for field in ("name", "kind", "target"))
+        found.append(DeviceFacts(name=name, kind=kind, target=target, facts=facts))
+    return tuple(found)
 
 
 def _processor_name() -> str:
@@ -190,7 +209,7 @@ def _become_child(
         child.run(explore, message.source, message.options, config.threads)
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a child must never return into the parent's loop
         traceback.print_exc()
         child.leave(1)
     child.leave(0)

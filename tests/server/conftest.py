@@ -1,0 +1,88 @@
+"""A service with a small program in the compiler's place, and what tests ask of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+from fastapi import FastAPI
+
+from server.app import create_app
+from server.settings import Settings
+
+TARGET = "tests.server.programs:explore"
+
+
+@asynccontextmanager
+async def running_service(data: Path, target: str = TARGET, **settings: Any) -> AsyncIterator[Service]:
+    """The whole service in this process, its worker included; over when the block ends."""
+    app = create_app(Settings(data=data, log_format="json", **settings), target=target, imports=())
+    async with app.router.lifespan_context(app):
+        transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
+            yield Service(app, client)
+
+
+class Service:
+    def __init__(self, app: FastAPI, client: httpx2.AsyncClient) -> None:
+        self.app = app
+        self.client = client
+
+    async def explore(self, source: str, wait: float = 30, **fields: Any) -> dict[str, Any]:
+        """The report of `source`, waiting for its end."""
+        answer = await self.client.post(f"/api/v1/explorations?wait={wait}", json={"source": source, **fields})
+        assert answer.status_code in (200, 202), answer.text
+        report: dict[str, Any] = answer.json()
+        return report
+
+    async def events(self, id: str, after: str | None = None) -> list[dict[str, str]]:
+        """All events of an exploration until it is done."""
+        headers = {"Last-Event-ID": after} if after is not None else {}
+        answer = await self.client.get(f"/api/v1/explorations/{id}/events", headers=headers)
+        assert answer.status_code == 200, answer.text
+        return parse_events(answer.text)
+
+    async def next_job_is_fine(self) -> None:
+        """A job after a bad one runs as if nothing had been."""
+        report = await self.explore("verdict = 'fine'", cache="refresh")
+        assert (report["status"], report["summary"]["verdict"]) == ("ok", "fine")
+
+
+def parse_events(text: str) -> list[dict[str, str]]:
+    found = []
+    for block in text.split("\n\n"):
+        lines = [line.partition(": ") for line in block.splitlines() if line and not line.startswith(":")]
+        if lines:
+            found.append({name: value for name, _, value in lines})
+    return found
+
+
+def processes_mentioning(text: str) -> list[int]:
+    """Living processes with `text` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                command = (entry / "cmdline").read_bytes()
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if text.encode() in command and state != "Z":
+                    found.append(int(entry.name))
+    return found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    async with running_service(tmp_path_factory.mktemp("data"), wall_seconds=2) as running:
+        yield running
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Iterator[str]:
+    """A text that no other process carries in its command line."""
+    yield f"marker-{tmp_path.name}-{id(tmp_path)}"

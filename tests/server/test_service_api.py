@@ -1,0 +1,183 @@
+"""What the API promises to a client that asks properly, and what it says to one that does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.conftest import Service, running_service
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+
+
+async def test_a_finished_exploration_is_answered_with_its_report(service: Service) -> None:
+    answer = await service.client.post("/api/v1/explorations?wait=30", json={"source": "verdict = 'done'"})
+    assert answer.status_code == 200
+    report = answer.json()
+    assert report["status"] == "ok"
+    assert report["summary"]["verdict"] == "done"
+    assert [stage["name"] for stage in report["stages"]] == ["capture", "run", "compare"]
+    assert answer.headers["location"] == f"/api/v1/explorations/{report['id']}"
+
+
+async def test_an_unfinished_one_is_answered_202_with_its_place(service: Service) -> None:
+    answer = await service.client.post("/api/v1/explorations", json={"source": "import time; time.sleep(0.3)"})
+    assert answer.status_code == 202
+    assert answer.json()["status"] == "running"
+    events = await service.events(answer.json()["id"])
+    assert events[-1]["event"] == "done"
+    final = await service.client.get(answer.headers["location"])
+    assert final.json()["status"] == "ok"
+
+
+async def test_the_same_question_is_answered_from_the_store(service: Service) -> None:
+    source = "import time; verdict = time.time()"
+    first = await service.explore(source)
+    assert await service.explore(source) == first
+    again = await service.explore(source, cache="refresh")
+    assert again["id"] == first["id"]
+    assert again["summary"]["verdict"] != first["summary"]["verdict"]
+
+
+async def test_other_options_are_another_exploration(service: Service) -> None:
+    first = await service.explore("verdict = options.seed")
+    second = await service.explore("verdict = options.seed", seed=7)
+    assert first["id"] != second["id"]
+    assert second["summary"]["verdict"] == "7"
+
+
+async def test_a_stored_report_never_changes_and_says_so(service: Service) -> None:
+    report = await service.explore("verdict = 'stored'")
+    answer = await service.client.get(f"/api/v1/explorations/{report['id']}")
+    assert "immutable" in answer.headers["cache-control"]
+    tag = answer.headers["etag"]
+    unchanged = await service.client.get(f"/api/v1/explorations/{report['id']}", headers={"If-None-Match": tag})
+    assert unchanged.status_code == 304
+    assert not unchanged.content
+
+
+async def test_a_report_can_be_read_as_text(service: Service) -> None:
+    report = await service.explore("verdict = 'one kernel instead of four'")
+    answer = await service.client.get(f"/api/v1/explorations/{report['id']}.md")
+    assert answer.headers["content-type"].startswith("text/markdown")
+    assert "one kernel instead of four" in answer.text
+    assert report["id"] in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({}, "body.source"),
+        ({"source": ""}, "body.source"),
+        ({"source": "x" * 70_000}, "body.source"),
+        ({"source": "x\0"}, "body.source"),
+        ({"source": "x", "mode": "fast"}, "body.mode"),
+        ({"source": "x", "colour": "red"}, "body.colour"),
+        ({"source": "x", "timing": {"min_runs": 0}}, "body.timing.min_runs"),
+        ({"source": "x", "target": "sm"}, "body.target"),
+    ],
+)
+async def test_an_invalid_request_is_told_what_is_wrong_and_where(
+    service: Service, body: dict[str, object], where: str
+) -> None:
+    answer = await service.client.post("/api/v1/explorations", json=body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == 422
+    assert where in problem["detail"]
+    assert where in [error["where"] for error in problem["errors"]]
+
+
+async def test_broken_json_is_a_problem_too(service: Service) -> None:
+    headers = {"Content-Type": "application/json"}
+    for content in (b"{", b"\xff\xfe", b"[]", b'{"source": "\\ud800"}'):
+        answer = await service.client.post("/api/v1/explorations", content=content, headers=headers)
+        assert answer.status_code in (400, 422), content
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_body_that_is_too_large_is_refused(service: Service) -> None:
+    answer = await service.client.post("/api/v1/explorations", json={"source": "x" * 2_000_000})
+    assert answer.status_code == 413
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/explorations/00000000000000000000",
+        "/api/v1/explorations/00000000000000000000.md",
+        "/api/v1/explorations/00000000000000000000/events",
+        "/api/v1/nothing",
+        "/nothing",
+    ],
+)
+async def test_what_does_not_exist_is_a_problem_with_a_way_out(service: Service, path: str) -> None:
+    answer = await service.client.get(path)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert len(answer.json()["detail"]) > 30
+
+
+async def test_a_full_queue_says_when_to_come_back(tmp_path_factory: pytest.TempPathFactory) -> None:
+    async with running_service(tmp_path_factory.mktemp("full"), queue_limit=1, wall_seconds=20) as busy:
+        sources = [f"import time; time.sleep(10)  # {number}" for number in range(3)]
+        answers = []
+        for source in sources:
+            answers.append(await busy.client.post("/api/v1/explorations?wait=0.3", json={"source": source}))
+        assert [answer.status_code for answer in answers] == [202, 202, 503]
+        assert int(answers[2].headers["retry-after"]) > 0
+        waiting = answers[1].json()["id"]
+        assert (await busy.client.delete(f"/api/v1/explorations/{waiting}")).json()["status"] == "cancelled"
+        running = answers[0].json()["id"]
+        cancelled = await busy.client.delete(f"/api/v1/explorations/{running}")
+        assert cancelled.json()["status"] == "cancelled"
+        assert [stage["name"] for stage in cancelled.json()["stages"]] == ["capture"]
+        await busy.next_job_is_fine()
+
+
+async def test_a_worker_that_cannot_start_is_explained(tmp_path_factory: pytest.TempPathFactory) -> None:
+    async with running_service(tmp_path_factory.mktemp("down"), target="no_such_module:explore") as down:
+        answer = await down.client.post("/api/v1/explorations", json={"source": "x = 1"})
+        assert answer.status_code == 503
+        assert "no_such_module" in answer.json()["detail"]
+        assert (await down.client.get("/readyz")).status_code == 503
+        assert (await down.client.get("/healthz")).status_code == 200
+
+
+async def test_health_names_what_confines_a_snippet(service: Service) -> None:
+    await service.explore("x = 1")
+    health = (await service.client.get("/healthz")).json()
+    assert health["worker"] == "ready"
+    assert "resource limits" in health["isolation"]
+    assert (await service.client.get("/readyz")).status_code == 200
+    metrics = (await service.client.get("/metrics")).text
+    assert "fusionscope_worker_ready 1.0" in metrics
+    assert 'fusionscope_job_seconds_count{device="cpu",status="ok"}' in metrics
+
+
+async def test_the_catalogue(service: Service) -> None:
+    await service.explore("x = 1")
+    version = (await service.client.get("/api/v1/version")).json()
+    assert version["report"] == 1
+    assert version["worker"]["device"] == "cpu"
+    assert (await service.client.get("/api/v1/devices")).json()["here"]["device"] == "cpu"
+    examples = (await service.client.get("/api/v1/examples")).json()
+    assert len(examples) >= 8
+    assert (await service.client.get("/api/v1/reasons/no_such_reason")).status_code == 404
+
+
+async def test_every_listed_reason_can_be_read_alone(service: Service) -> None:
+    listed = (await service.client.get("/api/v1/reasons")).json()
+    assert listed
+    for reason in listed:
+        alone = await service.client.get(f"/api/v1/reasons/{reason['id']}")
+        assert alone.json() == reason
+
+
+async def test_the_description_of_the_api_is_whole(service: Service) -> None:
+    description = (await service.client.get("/api/v1/openapi.json")).json()
+    defined = set(description["components"]["schemas"])
+    referred = {part.split('"')[0] for part in str(description).replace("'", '"').split("#/components/schemas/")[1:]}
+    assert referred <= defined
+    assert "/api/v1/explorations/{id}/events" in description["paths"]
