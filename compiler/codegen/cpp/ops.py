@@ -1,0 +1,191 @@
+"""The ops of the loop IR as C++ expressions.
+
+Every expression is of one element and without branches where the value costs little, so that the compiler makes vector
+instructions of a loop over it. What C++ has no operator for is a function of `include/fusionscope.h`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+
+import torch
+
+from compiler.codegen.program import Statement
+from compiler.ir.index import Dim, Index, Indirect
+
+#: What a value of a dtype is called inside a kernel; half types live in float there.
+VALUE_TYPES: Mapping[torch.dtype, str] = {
+    torch.float16: "float",
+    torch.bfloat16: "float",
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.int8: "int8_t",
+    torch.int16: "int16_t",
+    torch.int32: "int32_t",
+    torch.int64: "int64_t",
+    torch.uint8: "uint8_t",
+    torch.bool: "bool",
+}
+
+#: What an element of a buffer of a dtype is called.
+STORAGE_TYPES: Mapping[torch.dtype, str] = {**VALUE_TYPES, torch.float16: "fs::half", torch.bfloat16: "fs::bfloat16"}
+
+_OPERATORS: Mapping[str, str] = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/"},
+    **{"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"},
+    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}
+
+#: Functions that the header has for both float and double (or for every type), under the op's own name.
+_HEADER = frozenset(
+    """exp expm1 exp2 log log2 log10 log1p sigmoid tanh erf sin cos relu square sign reciprocal rsqrt minimum maximum
+    pow truncdiv fmod floordiv remainder left_shift right_shift""".split()
+)
+
+#: Functions of the C library, where its name is another.
+_LIBRARY: Mapping[str, str] = {"round": "rint"}
+
+
+class UnsupportedInCpp(NotImplementedError):
+    """Something that a kernel on a CPU cannot be written for; says what."""
+
+
+def value_type(dtype: torch.dtype) -> str:
+    if dtype not in VALUE_TYPES:
+        raise UnsupportedInCpp(f"C++ kernels have no values of {dtype}.")
+    return VALUE_TYPES[dtype]
+
+
+def storage_type(dtype: torch.dtype) -> str:
+    if dtype not in STORAGE_TYPES:
+        raise UnsupportedInCpp(f"C++ kernels have no buffers of {dtype}.")
+    return STORAGE_TYPES[dtype]
+
+
+def literal(value: object, dtype: torch.dtype) -> str:
+    """A constant of exactly this type."""
+    if dtype == torch.bool:
+        return "true" if value else "false"
+    if dtype.is_floating_point:
+        assert isinstance(value, bool | int | float)
+        return _float_literal(float(value), is_single=dtype != torch.float64)
+    assert isinstance(value, bool | int | float)
+    number = int(value)
+    if number == -(2**63):
+        return "INT64_MIN"
+    return f"{value_type(dtype)}({number})"
+
+
+def _float_literal(value: float, is_single: bool) -> str:
+    kind = "float" if is_single else "double"
+    if math.isnan(value):
+        return "NAN" if is_single else f"{kind}(NAN)"
+    if is_single and abs(value) < math.inf:
+        value = _to_single(value)
+    if math.isinf(value):
+        sign = "-" if value < 0 else ""
+        return f"{sign}INFINITY" if is_single else f"{sign}{kind}(INFINITY)"
+    if not is_single:
+        return repr(value)
+    # The shortest text that is this float32 and no other.
+    text = next(text for digits in range(1, 18) if _to_single(float(text := f"{value:.{digits}g}")) == value)
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+def _to_single(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def index_text(index: Index, names: Mapping[int, str], narrow: frozenset[int]) -> str:
+    """An element offset; loaded values among `narrow` are of a type in which the products could overflow."""
+
+    def name(atom: Dim | Indirect) -> str:
+        if isinstance(atom, Dim):
+            return atom.name
+        text = names[atom.value]
+        return f"int64_t({text})" if atom.value in narrow else text
+
+    return index.render(name, "/")
+
+
+def convert(text: str, source: torch.dtype, target: torch.dtype) -> str:
+    """`text` of dtype `source` as a value of dtype `target`, as C converts."""
+    if source == target:
+        return text
+    if target == torch.bool:
+        return f"{text} != {literal(0, source)}"
+    if source.is_floating_point and target.itemsize < 4 and not target.is_floating_point:
+        return f"{value_type(target)}(int64_t({text}))"
+    return f"{value_type(target)}({text})"
+
+
+def load_text(pointer: str, offset: str, storage: torch.dtype) -> str:
+    element = f"{pointer}[{offset}]"
+    return f"fs::to_float({element})" if storage in (torch.float16, torch.bfloat16) else element
+
+
+def store_text(pointer: str, offset: str, value: str, dtype: torch.dtype, storage: torch.dtype) -> str:
+    if storage in (torch.float16, torch.bfloat16):
+        half = "to_half" if storage == torch.float16 else "to_bfloat16"
+        return f"{pointer}[{offset}] = fs::{half}({convert(value, dtype, torch.float32)});"
+    return f"{pointer}[{offset}] = {convert(value, dtype, storage)};"
+
+
+def pointwise_text(statement: Statement, operands: list[str], operand_dtype: torch.dtype) -> str:
+    """An op of `POINTWISE` on the texts of its operands, which are all of dtype `operand_dtype`."""
+    op = statement.op
+    special = _SPECIAL.get(op)
+    if special is not None:
+        return special(operands, operand_dtype)
+    if op in _OPERATORS:
+        text = f"{operands[0]} {_OPERATORS[op]} {operands[1]}"
+        # C++ computes in int what is smaller; the way back is said.
+        small = not operand_dtype.is_floating_point and operand_dtype.itemsize < 4 and statement.dtype == operand_dtype
+        return f"{value_type(operand_dtype)}({text})" if small and operand_dtype != torch.bool else text
+    namespace = "fs" if op in _HEADER else "std"
+    return f"{namespace}::{_LIBRARY.get(op, op)}({', '.join(operands)})"
+
+
+def _sign_bit(operands: list[str], dtype: torch.dtype) -> str:
+    return f"std::signbit({operands[0]})" if dtype.is_floating_point else f"{operands[0]} < 0"
+
+
+def _rounding(name: str) -> Callable[[list[str], torch.dtype], str]:
+    """floor, ceil, trunc, round: whole numbers are left as they are."""
+    return lambda operands, dtype: f"std::{name}({operands[0]})" if dtype.is_floating_point else operands[0]
+
+
+def _test(text: str) -> Callable[[list[str], torch.dtype], str]:
+    """A test that only a float can pass."""
+    return lambda operands, dtype: text.format(operands[0]) if dtype.is_floating_point else "false"
+
+
+def _truths(operator: str) -> Callable[[list[str], torch.dtype], str]:
+    def text(operands: list[str], dtype: torch.dtype) -> str:
+        truths = operands if dtype == torch.bool else [f"({operand} != 0)" for operand in operands]
+        return f"{truths[0]} {operator} {truths[1]}"
+
+    return text
+
+
+_SPECIAL: Mapping[str, Callable[[list[str], torch.dtype], str]] = {
+    "neg": lambda operands, dtype: f"{value_type(dtype)}(-{operands[0]})" if dtype.itemsize < 4 else f"-{operands[0]}",
+    "abs": lambda operands, dtype: f"fs::absolute({operands[0]})",
+    "bitwise_not": lambda operands, dtype: f"!{operands[0]}" if dtype == torch.bool else f"~{operands[0]}",
+    "logical_not": lambda operands, dtype: f"!{operands[0]}" if dtype == torch.bool else f"{operands[0]} == 0",
+    "logical_and": _truths("&"),
+    "logical_or": _truths("|"),
+    "logical_xor": _truths("!="),
+    "isnan": _test("{0} != {0}"),
+    "isinf": _test("std::fabs({0}) == INFINITY"),
+    "signbit": _sign_bit,
+    "floor": _rounding("floor"),
+    "ceil": _rounding("ceil"),
+    "trunc": _rounding("trunc"),
+    "round": _rounding("rint"),
+}

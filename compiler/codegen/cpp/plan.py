@@ -1,0 +1,232 @@
+"""Which loops a kernel on a CPU has: their order, what is cut into blocks, and what runs in parallel.
+
+One of three shapes, chosen by the loop variable along which memory is contiguous:
+
+    pointwise   for x ...:  vector loop over the contiguous x
+    rows        for x ...:  passes whose vector loop runs over the contiguous r (softmax of the last dimension)
+    columns     for blocks of the contiguous x:  passes of  for r ...:  vector loop over the block (a sum over rows)
+
+A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
+(an exponential) is kept in a small array of the thread, which stays in the cache.
+
+Long reductions are summed in chunks whose sums are added at the end: that keeps rounding errors small, and it is what
+runs in parallel where there are too few rows for that. The chunks do not depend on the number of threads, so neither
+does the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal
+
+from compiler.codegen.program import Program, Section, Statement
+from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.ops import POINTWISE
+from compiler.schedule.group import Space
+
+Shape = Literal["pointwise", "rows", "columns"]
+
+#: Below this many simple operations a second thread costs more than it brings (ATen's grain size, in elements).
+PARALLEL_WORK = 32768
+#: How many independent pieces of work are enough to keep any number of threads busy.
+ENOUGH_PIECES = 16
+#: Columns that one block of a `columns` kernel holds: accumulators of a few KB, and at least whole cache lines.
+COLUMN_BLOCK = 256
+#: Edge of the square that a transposing kernel works through, so that both sides stay in the cache.
+TRANSPOSE_BLOCK = 32
+#: Elements of one chunk of a long reduction: of a row, and of a column.
+ROW_CHUNK, COLUMN_CHUNK = 16384, 1024
+#: Bytes of a row that may be kept between passes: half of a small first-level cache and less.
+KEPT_BYTES = 1 << 16
+#: Cost of what is worth keeping; see `OpInfo.cost`.
+KEPT_COST = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How `program` is laid out as loops. `outer` and `r_loops` are from the outside in; `inner` is the vectorised x
+    loop of `pointwise` and `columns`, `block` its size in blocks (0: in one piece). `across` is the second variable of
+    a transposing kernel's squares. `chunk` is how many points of `r_loops[0]` one chunk has (0: not cut)."""
+
+    program: Program
+    shape: Shape
+    outer: tuple[Dim, ...]
+    inner: Dim | None
+    r_loops: tuple[Dim, ...]
+    block: int = 0
+    across: Dim | None = None
+    chunk: int = 0
+    parallel: Literal["no", "x", "chunks"] = "no"
+    kept: frozenset[int] = frozenset()
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.r_loops[0].size // self.chunk) if self.chunk else 1
+
+
+def make_plan(program: Program) -> Plan:
+    """The plan of a looped program."""
+    program = merge_loops(program)
+    passes = [section for section in program.sections if section.level == "r"]
+    x_loops = tuple(dim for dim in program.space.x if dim.size != 1)
+    r_loops = tuple(dim for dim in program.space.r if dim.size != 1)
+    work = _work(program)
+    if not passes:
+        return _pointwise_plan(program, x_loops, work)
+    inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
+    if inner_r is not None:
+        r_loops = _innermost(r_loops, inner_r)
+    columns_win = inner_x is not None and _contiguity(inner_x, program, "r") > (
+        _contiguity(inner_r, program, "r") if inner_r is not None else 0)
+    if columns_win and inner_x is not None and r_loops:
+        outer = tuple(dim for dim in x_loops if dim != inner_x)
+        plan = Plan(program, "columns", outer, inner_x, r_loops, block=min(COLUMN_BLOCK, max(inner_x.size, 1)))
+    else:
+        plan = Plan(program, "rows", x_loops, None, r_loops)
+    return _cut_reduction(plan, work)
+
+
+def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Plan:
+    parallel: Literal["no", "x"] = "x" if work >= PARALLEL_WORK else "no"
+    inner = _most_contiguous(x_loops, program, "x")
+    if inner is None:
+        return Plan(program, "pointwise", (), None, ())
+    outer = tuple(dim for dim in x_loops if dim != inner)
+    plan = Plan(program, "pointwise", outer, inner, (), parallel=parallel)
+    across = next((dim for dim in outer if dim.size >= TRANSPOSE_BLOCK and _is_crossed(program, inner, dim)), None)
+    if across is not None and inner.size >= TRANSPOSE_BLOCK:
+        rest = tuple(dim for dim in outer if dim != across)
+        return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
+    if parallel == "x" and outer and prod(dim.size for dim in outer) < ENOUGH_PIECES and inner.size > 4096:
+        return replace(plan, block=4096)
+    return plan
+
+
+def _is_crossed(program: Program, inner: Dim, other: Dim) -> bool:
+    """Whether some access runs along `other` where the vector loop runs along `inner`."""
+    strides = [(s.index.stride(inner), s.index.stride(other)) for s in _accesses(program.statements) if s.index]
+    return any(along == 1 and across not in (0, 1) for across, along in strides)
+
+
+def _cut_reduction(plan: Plan, work: int) -> Plan:
+    """Chunks of long reductions, what runs in parallel, and what is kept between passes."""
+    if not plan.r_loops:
+        return replace(plan, parallel="x" if work >= PARALLEL_WORK and plan.outer else "no")
+    inner_points = prod(dim.size for dim in plan.r_loops[1:]) or 1
+    blocks = -(-plan.inner.size // plan.block) if plan.inner is not None and plan.block else 1
+    pieces = prod(dim.size for dim in plan.outer) * blocks
+    wanted, most = (ROW_CHUNK, 4096) if plan.shape == "rows" else (COLUMN_CHUNK, 64)
+    longest = plan.r_loops[0].size
+    is_parallel = work >= PARALLEL_WORK
+    in_chunks = is_parallel and pieces < ENOUGH_PIECES and longest > 1
+    if in_chunks:
+        wanted = min(wanted, max(1, longest * inner_points // ENOUGH_PIECES))
+    chunk = max(1, wanted // inner_points, -(-longest // most))
+    if chunk >= longest:
+        chunk = 0
+    parallel: Literal["no", "x", "chunks"] = "no"
+    if is_parallel:
+        parallel = "chunks" if chunk and in_chunks else "x" if pieces > 1 else "no"
+    kept = _kept_values(plan.program) if plan.shape == "rows" and parallel != "chunks" else frozenset()
+    return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
+
+
+def _kept_values(program: Program) -> frozenset[int]:
+    """Values of one pass that later passes read from an array: the costly ones that are needed again."""
+    passes = [{s.number: s for s in section.statements} for section in program.sections if section.level == "r"]
+    numel = program.space.reduction_numel
+    kept: set[int] = set()
+    for place, statements in enumerate(passes):
+        later = {number for other in passes[place + 1:] for number in other}
+        for number, statement in statements.items():
+            if number in later and number not in kept and _cost(statement) >= KEPT_COST:
+                kept.add(number)
+    size = sum(s.dtype.itemsize for s in program.statements if s.number in kept) * numel
+    return frozenset(kept) if size <= KEPT_BYTES else frozenset()
+
+
+def _cost(statement: Statement) -> int:
+    if statement.op in ("rand", "randn"):
+        return 30
+    return POINTWISE[statement.op].cost if statement.op in POINTWISE else 0
+
+
+def _work(program: Program) -> int:
+    """Simple operations of the whole kernel, a coarse count."""
+    total = 0
+    for section in program.sections:
+        points = program.space.numel * (program.space.reduction_numel if section.level == "r" else 1)
+        total += points * (1 + sum(_cost(s) for s in section.statements) // 8)
+    return total
+
+
+def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:
+    return [s for s in statements if s.op in ("load", "store")]
+
+
+def _contiguity(dim: Dim, program: Program, level: str) -> int:
+    """How much of the memory traffic is contiguous along `dim`, in bytes an element; a store counts twice."""
+    total = 0
+    for section in program.sections:
+        for statement in _accesses(section.statements) if section.level == level else ():
+            assert statement.index is not None and statement.buffer is not None
+            if statement.index.stride(dim) == 1:
+                total += program.storage[statement.buffer].itemsize * (2 if statement.op == "store" else 1)
+    return total
+
+
+def _most_contiguous(dims: tuple[Dim, ...], program: Program, level: str) -> Dim | None:
+    """The variable to vectorise along; the last one among equals, and a long one rather than one of a few points."""
+    if not dims:
+        return None
+    return max(reversed(dims), key=lambda dim: (_contiguity(dim, program, level), min(dim.size, 8)))
+
+
+def _innermost(dims: tuple[Dim, ...], inner: Dim) -> tuple[Dim, ...]:
+    return (*(dim for dim in dims if dim != inner), inner)
+
+
+def merge_loops(program: Program) -> Program:
+    """The program with neighbouring loops made one wherever every index allows it:
+
+    out[512 * x0 + x1] = a[512 * x0 + x1]  ->  out[x0] = a[x0]
+    """
+    merged = True
+    while merged:
+        merged = False
+        for dims in (program.space.x, program.space.r):
+            for outer, inner in ((a, b) for a in dims for b in dims if a != b and a.size > 1 and b.size > 1):
+                result = _merge(program, outer, inner)
+                if result is not None:
+                    program, merged = result, True
+                    break
+            if merged:
+                break
+    return program
+
+
+def _merge(program: Program, outer: Dim, inner: Dim) -> Program | None:
+    """`outer` and `inner` as one variable named after the outer, or None where an index does not allow it."""
+    whole = Dim(outer.name, outer.size * inner.size)
+    values = {outer: Index.of(whole) // inner.size, inner: Index.of(whole) % inner.size}
+    indices = {s.index for s in program.statements if s.index is not None}
+    changed = {index: index.substitute(values) for index in indices}
+    if any(_divisions(after) > _divisions(before) for before, after in changed.items()):
+        return None
+
+    def move(statement: Statement) -> Statement:
+        return statement if statement.index is None else replace(statement, index=changed[statement.index])
+
+    def loops(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        return tuple(whole if dim == outer else dim for dim in dims if dim != inner)
+
+    sections = tuple(Section(s.level, tuple(map(move, s.statements))) for s in program.sections)
+    space = Space(loops(program.space.x), loops(program.space.r))
+    return replace(program, space=space, sections=sections, statements=tuple(map(move, program.statements)))
+
+
+def _divisions(index: Index) -> int:
+    """How many divisions and remainders it takes to compute."""
+    nested = [atom.numerator for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod)]
+    return len(nested) + sum(_divisions(numerator) for numerator in nested)

@@ -1,0 +1,111 @@
+"""Accumulators: the variables that one reduction needs, and how values and partial results go into them.
+
+    sum            total                    total += x
+    max of floats  largest, largest_is_nan  the vector loop takes the larger number and notes NaN beside it
+    argmax         position, position_best  the position, and the value that stands there
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from compiler.codegen.cpp.ops import literal, value_type
+from compiler.codegen.program import Statement
+
+
+@dataclass(frozen=True)
+class Field:
+    """One variable of an accumulator."""
+
+    suffix: str
+    ctype: str
+    start: str
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """The reduction `statement` of values of dtype `dtype`. `is_row` says that one variable takes in many lanes of a
+    vector loop; otherwise each lane has its own, and NaN needs no variable of its own."""
+
+    statement: Statement
+    dtype: torch.dtype
+    is_row: bool
+
+    @property
+    def kind(self) -> str:
+        return str(self.statement.value)
+
+    @property
+    def name(self) -> str:
+        return self.statement.target
+
+    @property
+    def is_positional(self) -> bool:
+        return self.kind.startswith("arg")
+
+    @property
+    def notes_nan(self) -> bool:
+        return self.is_row and self.kind in ("min", "max") and self.dtype.is_floating_point
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        ctype = value_type(self.dtype)
+        if self.is_positional:
+            worst = _lowest(self.dtype) if self.kind == "argmax" else _highest(self.dtype)
+            return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
+        starts = {"sum": literal(0, self.dtype), "prod": literal(1, self.dtype), "any": "false", "all": "true",
+                  "min": _highest(self.dtype), "max": _lowest(self.dtype)}
+        value = Field("", "bool" if self.kind in ("any", "all") else ctype, starts[self.kind])
+        return (value, Field("_is_nan", "bool", "false")) if self.notes_nan else (value,)
+
+    def simd_clauses(self) -> list[tuple[str, str]]:
+        """(operator, variable) of each variable, for the reduction clauses of the vector loop."""
+        operator = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind, self.kind)
+        if self.dtype == torch.bool and self.kind in ("min", "max"):
+            operator = "&" if self.kind == "min" else "|"
+        clauses = [(operator, self.name)]
+        return [*clauses, ("|", f"{self.name}_is_nan")] if self.notes_nan else clauses
+
+    def take(self, operands: list[str], suffix: str = "", place: str = "") -> list[str]:
+        """Statements that take a value in; `suffix` and `place` complete the variables' names."""
+        into = [f"{self.name}{field.suffix}{suffix}{place}" for field in self.fields]
+        value, kind = operands[0], self.kind
+        if self.is_positional:
+            test = "is_above" if kind == "argmax" else "is_below"
+            return [f"if (fs::{test}({value}, {operands[1]}, {into[1]}, {into[0]})) "
+                    f"{into[1]} = {value}, {into[0]} = {operands[1]};"]
+        if kind in ("sum", "prod"):
+            return [f"{into[0]} {'+' if kind == 'sum' else '*'}= {value};"]
+        if kind in ("any", "all") or self.dtype == torch.bool:
+            return [f"{into[0]} {'|' if kind in ('any', 'max') else '&'}= {value};"]
+        if self.notes_nan:
+            sign = ">" if kind == "max" else "<"
+            return [f"{into[0]} = {value} {sign} {into[0]} ? {value} : {into[0]};",
+                    f"{into[1]} |= {value} != {value};"]
+        return [f"{into[0]} = fs::{kind}imum({into[0]}, {value});"]
+
+    def combine(self, suffix: str, place: str, other_suffix: str, other_place: str) -> list[str]:
+        """Statements that take the partial result of later elements in."""
+        other = [f"{self.name}{field.suffix}{other_suffix}{other_place}" for field in self.fields]
+        if self.is_positional:
+            return self.take([other[1], other[0]], suffix, place)
+        if self.notes_nan:
+            return self.take([other[0]], suffix, place)[:1] + [f"{self.name}_is_nan{suffix}{place} |= {other[1]};"]
+        return self.take([other[0]], suffix, place)
+
+    def finish(self) -> list[str]:
+        return [f"if ({self.name}_is_nan) {self.name} = NAN;"] if self.notes_nan else []
+
+
+def _lowest(dtype: torch.dtype) -> str:
+    if dtype.is_floating_point:
+        return literal(float("-inf"), dtype)
+    return "false" if dtype == torch.bool else literal(torch.iinfo(dtype).min, dtype)
+
+
+def _highest(dtype: torch.dtype) -> str:
+    if dtype.is_floating_point:
+        return literal(float("inf"), dtype)
+    return "true" if dtype == torch.bool else literal(torch.iinfo(dtype).max, dtype)

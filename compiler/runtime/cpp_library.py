@@ -1,0 +1,143 @@
+"""C++ kernels as Python functions: compiled once for all kernels of a graph, kept on disk, loaded by ctypes.
+
+The cache's key is everything that decides the machine code: sources, header, flags, compiler and CPU. A library is
+written beside its place and moved there, so a reader finds a whole one or none; one that does not load is compiled
+again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from compiler.codegen.program import RenderedKernel, identifier
+
+INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
+
+#: No -ffast-math: infinities and NaN mean what they mean in PyTorch, and sums are not reordered behind our back.
+#: Neither errno nor floating point traps are looked at, and without them loops become vectors. Integers wrap.
+FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
+         "-fPIC", "-shared", "-w")
+
+Kernel = Callable[..., None]
+
+
+class CompilerMissing(RuntimeError):
+    """There is no C++ compiler; says how to get one."""
+
+
+class CompilationFailed(RuntimeError):
+    """The compiler refused a kernel; carries what it said."""
+
+
+def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
+    """Functions by kernel name; each takes tensors in the order of the kernel's parameters and returns nothing.
+
+    The tensors must have the dtypes and the layout that the kernel was written for; nothing is checked here.
+    """
+    if not kernels:
+        return {}
+    library = load_library("\n".join(kernel.source for kernel in kernels))
+    return {kernel.name: _bind(library, kernel) for kernel in kernels}
+
+
+def load_library(source: str) -> ctypes.CDLL:
+    """The shared library of a source, from the cache where it is there and whole."""
+    path = cache_directory() / f"{_key(source)}.so"
+    if path.exists():
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:
+            path.unlink(missing_ok=True)
+    _compile(source, path)
+    return ctypes.CDLL(str(path))
+
+
+def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
+    function = getattr(library, identifier(kernel.name))
+    function.argtypes = [ctypes.c_void_p] * len(kernel.parameters)
+    function.restype = None
+    set_threads = library.omp_set_num_threads if hasattr(library, "omp_set_num_threads") else None
+    is_parallel = kernel.config.get("parallel") != "no"
+
+    def run(*tensors: torch.Tensor) -> None:
+        if is_parallel and set_threads is not None:
+            set_threads(torch.get_num_threads())
+        function(*[tensor.data_ptr() for tensor in tensors])
+
+    run.__name__ = kernel.name
+    return run
+
+
+def cache_directory() -> Path:
+    """Where libraries are kept: $FUSIONSCOPE_CACHE_DIR, else a directory of the user's own."""
+    chosen = os.environ.get("FUSIONSCOPE_CACHE_DIR")
+    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fusionscope"
+    directory = base / "cpp"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if os.access(directory, os.W_OK):
+            return directory
+    except OSError:
+        if chosen:
+            raise
+    return _temporary_directory()
+
+
+@functools.cache
+def _temporary_directory() -> Path:
+    """For a user without a home that can be written: gone with the machine's temporary files."""
+    return Path(tempfile.mkdtemp(prefix="fusionscope-"))
+
+
+def _compile(source: str, path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent) as work:
+        text, library = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
+        text.write_text(source)
+        command = [compiler(), *FLAGS, f"-I{INCLUDE}", str(text), "-o", str(library)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            said = result.stderr.replace(work, "").strip()
+            raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")
+        os.replace(library, path)
+
+
+@functools.cache
+def compiler() -> str:
+    """The path of the C++ compiler: $CXX, else g++ or clang++ from the PATH."""
+    wanted = os.environ.get("CXX")
+    for name in (wanted,) if wanted else ("g++", "clang++", "c++"):
+        path = shutil.which(name) if name else None
+        if path:
+            return path
+    raise CompilerMissing(
+        f"There is no C++ compiler {wanted!r} on the PATH." if wanted else
+        "There is no C++ compiler on the PATH: install g++ (Debian, Ubuntu: apt install g++) or name one in $CXX.")
+
+
+@functools.cache
+def _machine() -> str:
+    """What the machine code depends on besides its source: compiler and CPU (-march=native)."""
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
+    wanted = ("model name", "flags", "Features", "CPU part")
+    try:
+        described = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(wanted)]
+    except OSError:
+        described = [platform.processor()]
+    return "\n".join([version, platform.machine(), *sorted(set(described))])
+
+
+def _key(source: str) -> str:
+    headers = "".join(path.read_text() for path in sorted(INCLUDE.glob("*.h")))
+    parts = "\0".join([source, headers, " ".join(FLAGS), _machine()])
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]
