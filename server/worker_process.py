@@ -248,6 +248,5 @@ def _remove_leftovers() -> None:
 
 
 async def _log_lines(stream: asyncio.StreamReader) -> None:
-    while chunk := await stream.read(4096):
-        for line in chunk.decode(errors="replace").splitlines():
-            log.info("worker_says", line=line[:1000])
+    while chunk := await stream.read(8192):
+        log.warning("worker_says", text=chunk.decode(errors="replace"))

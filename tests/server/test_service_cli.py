@@ -1,0 +1,93 @@
+"""The command line: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compiler.report import Report
+
+pytestmark = pytest.mark.timeout(60)
+
+ROOT = Path(__file__).parents[2]
+WITH_PROGRAMS = (
+    "import sys, tests.server.programs as programs; sys.modules['compiler.pipeline'] = programs; "
+    "from server.cli import app; app()"
+)
+
+
+def _run(*arguments: str, source: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITH_PROGRAMS, *arguments],
+        cwd=ROOT,
+        input=source,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+        env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1"},
+    )
+
+
+def test_json_is_all_that_reaches_stdout() -> None:
+    source = "import os\nprint('from Python')\nos.write(1, b'from below')\nverdict = 'json'"
+    ended = _run("explore", "-", "--json", "--target", "sm_80", source=source)
+    assert ended.returncode == 0, ended.stderr
+    report = Report.model_validate(json.loads(ended.stdout))
+    assert report.summary.verdict == "json"
+    assert report.output == "from Python\n"
+    assert "from below" in ended.stderr
+
+
+def test_a_failed_snippet_exits_with_1_and_shows_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "snippet.py"
+    file.write_text("x = 1\ny = x / 0\n")
+    ended = _run("explore", str(file))
+    assert ended.returncode == 1
+    assert "ZeroDivisionError at line 2: division by zero" in ended.stdout
+    assert "y = x / 0" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("explore", "no_such_file.py"), ("explore", "-", "--target", "h100"), ("explore",), ("examples", "nothing")],
+)
+def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None:
+    ended = _run(*arguments, source="x = 1")
+    assert ended.returncode == 2
+    assert ended.stderr.strip()
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_invalid_setting_is_named() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "server.cli", "serve"],
+        cwd=ROOT,
+        env={**os.environ, "FUSIONSCOPE_QUEUE_LIMIT": "many"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "queue_limit" in ended.stderr
+
+
+def test_examples_are_listed_and_printed() -> None:
+    listed = _run("examples")
+    assert listed.returncode == 0
+    assert "graph_break" in listed.stdout
+    printed = _run("examples", "graph_break")
+    assert printed.stdout.startswith("import torch")
+
+
+def test_help_is_there_for_every_command() -> None:
+    for command in ("serve", "explore", "worker", "doctor", "examples"):
+        ended = _run(command, "--help")
+        assert ended.returncode == 0
+        assert len(ended.stdout) > 100
