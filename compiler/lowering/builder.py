@@ -1,0 +1,274 @@
+"""What lowerings build nodes with: names, layouts, loop nodes, library calls and their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.fx
+
+from compiler.ir.body import trace
+from compiler.ir.canonical import canonicalise
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node, TensorArgument
+from compiler.ir.ops import ops
+from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, Position, TensorValue, of_buffer
+
+Element = Callable[[Position, Position], Any]
+
+SEEDS = "seeds"
+
+
+def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether every element of the storage belongs to exactly one element of the tensor."""
+    expected = 1
+    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size != 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
+def fake_tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors in the `val` of an FX node."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in fake_tensors(item)]
+    return []
+
+
+class Builder:
+    """The graph under construction, and the FX node that is being lowered."""
+
+    def __init__(self) -> None:
+        self.graph = LoopGraph()
+        self.node: torch.fx.Node | None = None
+        self.device = torch.device("cpu")
+        self.seeds = 0
+        #: What eager's tensor of a value looks like, by the value's id.
+        self.fakes: dict[int, torch.Tensor] = {}
+        self._nodes: list[Node] = []
+        self._names: set[str] = {SEEDS}
+        self._inputs: set[str] = set()
+        self._materialised: dict[int, tuple[TensorValue, TensorValue]] = {}
+
+    # --- names and layouts
+
+    def fresh_name(self, wanted: str) -> str:
+        """`wanted`, or the nearest name that no buffer has."""
+        name = wanted if wanted not in self._inputs else f"buf_{wanted}"
+        number = 1
+        while name in self._names:
+            name = f"{wanted}_{number}"
+            number += 1
+        self._names.add(name)
+        return name
+
+    def add_input(self, name: str, layout: Layout) -> TensorValue:
+        self._names.add(name)
+        self._inputs.add(name)
+        self.graph.buffers[name] = layout
+        return of_buffer(name, layout)
+
+    def result_layout(self, shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
+        """The layout of a result of the current node: eager's strides where they are dense, else contiguous."""
+        value = None if self.node is None else self.node.meta.get("val")
+        for tensor in fake_tensors(value):
+            if tuple(tensor.shape) == shape and is_dense(shape, tensor.stride()):
+                return Layout(shape, tuple(tensor.stride()), dtype)
+        return Layout.contiguous(shape, dtype)
+
+    @property
+    def origin(self) -> str:
+        return "constant" if self.node is None else self.node.name
+
+    @property
+    def _provenance(self) -> dict[str, Any]:
+        if self.node is None:
+            return {}
+        return {"origins": (self.node.name,), "lines": tuple(self.node.meta.get("lines", ()))}
+
+    # --- loop nodes
+
+    def pointwise(
+        self, shape: tuple[int, ...], dtype: torch.dtype, element: Callable[[Position], Any], *,
+        label: str = "", layout: Layout | None = None, materialise: bool = False,
+    ) -> TensorValue:  # fmt: skip
+        """One node that computes each element from its position. Where the element reads nothing, it stays a formula
+        that is repeated at its readers, unless `materialise` asks for a buffer."""
+        if dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute {dtype}")
+        if 0 in shape and not materialise:
+            return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(0, dtype))
+        if 0 in shape:
+            return self._empty(layout or self.result_layout(shape, dtype), label)
+
+        def converted(position: Position) -> Any:
+            return ops.to_dtype(element(position), dtype)
+
+        node = self._loop(layout or self.result_layout(shape, dtype), (), lambda x, _: converted(x), label)
+        if not materialise and not node.body.reads and not node.body.is_random:
+            self._names.discard(node.name)
+            return TensorValue(shape, dtype, None, formula=converted)
+        return self._add_loop(node)
+
+    def reduction(
+        self, shape: tuple[int, ...], dtype: torch.dtype, sizes: Sequence[int], element: Element, *, label: str = ""
+    ) -> TensorValue:
+        """One node that reduces over loops of `sizes`: `element(position, reduced)` calls `ops.reduce` once and may go
+        on with its result. Neither `shape` nor `sizes` may hold a zero (an empty reduction is a constant)."""
+        if dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute {dtype}")
+
+        def converted(position: Position, reduced: Position) -> Any:
+            return ops.to_dtype(element(position, reduced), dtype)
+
+        node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
+        return self._add_loop(node)
+
+    def _loop(self, layout: Layout, sizes: tuple[int, ...], element: Element, label: str) -> LoopNode:
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        dims = [Dim(f"x{place}", size) for place, size in enumerate(layout.shape)]
+        reduced = [Dim(f"r{place}", size) for place, size in enumerate(sizes)]
+        position = tuple(Index.of(dim) for dim in dims)
+        try:
+            body = trace(lambda: ops.store(
+                name, layout.index(position), element(position, tuple(Index.of(dim) for dim in reduced))
+            ))  # fmt: skip
+        except BaseException:
+            self._names.discard(name)
+            raise
+        storage_order = sorted(range(len(dims)), key=lambda place: (-layout.stride[place], place))
+        # Reductions run in the order of the memory that they read, so that their loops merge.
+        strides = [body.reads[0].index.stride(dim) or 0 if body.reads else 0 for dim in reduced]
+        reading_order = sorted(range(len(reduced)), key=lambda place: (-abs(strides[place]), place))
+        x_dims = tuple(dims[place] for place in storage_order)
+        r_dims = tuple(reduced[place] for place in reading_order)
+        return canonicalise(LoopNode(name, layout, x_dims, r_dims, body, **self._provenance))
+
+    def _add_loop(self, node: LoopNode) -> TensorValue:
+        self._nodes.append(node)
+        self.graph.buffers[node.name] = node.layout
+        return of_buffer(node.name, node.layout)
+
+    def _empty(self, layout: Layout, label: str) -> TensorValue:
+        arguments = (list(layout.shape), list(layout.stride))
+        keywords = {"dtype": layout.dtype, "device": self.device}
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        self._nodes.append(ExternNode(
+            name, torch.ops.aten.empty_strided.default, arguments, keywords, ((name, layout),),
+            reason="A tensor without elements is only allocated.", **self._provenance,
+        ))  # fmt: skip
+        self.graph.buffers[name] = layout
+        return of_buffer(name, layout)
+
+    # --- whole tensors
+
+    def materialise(self, value: TensorValue, layout: Layout | None = None, label: str = "copy") -> TensorValue:
+        """`value` in a buffer of its own, of the given layout (the first asked for is shared)."""
+        known = self._materialised.get(id(value))
+        if known is not None and (layout is None or known[1].layout() == layout):
+            return known[1]
+        layout = layout or Layout.contiguous(value.shape, value.dtype)
+        stored = self.pointwise(value.shape, value.dtype, value.load, label=label, layout=layout, materialise=True)
+        # The value is kept with its copy so that its id stays its own.
+        self._materialised[id(value)] = (value, stored)
+        return stored
+
+    def argument(self, value: TensorValue) -> TensorArgument:
+        """`value` as a library call takes it: a strided view of a buffer, copied where it is none."""
+        fake = self.fakes.get(id(value))
+        layout = value.layout()
+        if layout is None:
+            wanted = Layout.contiguous(value.shape, value.dtype)
+            if fake is not None and is_dense(value.shape, fake.stride()):
+                wanted = Layout(value.shape, tuple(fake.stride()), value.dtype)
+            value = self.materialise(value, wanted)
+            layout = value.layout()
+        assert value.buffer is not None and layout is not None
+        return TensorArgument(value.buffer, with_eager_strides(layout, fake))
+
+    def extern(self, target: Any, args: Any, kwargs: dict[str, Any], *, is_fallback: bool, reason: str) -> Any:
+        """A library call for the current node; the value has the structure of the node's `val`."""
+        arguments = tuple(self._argument_tree(value) for value in args)
+        keywords = {key: self._argument_tree(value) for key, value in kwargs.items()}
+        result = None if self.node is None else self.node.meta.get("val")
+        returns_sequence = isinstance(result, list | tuple)
+        outputs = self._extern_outputs(result if isinstance(result, list | tuple) else [result], returns_sequence)
+        own_name = self.fresh_name(self.origin) if returns_sequence or outputs[0] is None else outputs[0][0]
+        self._nodes.append(ExternNode(
+            own_name, target, arguments, keywords, outputs, is_fallback=is_fallback,
+            returns_sequence=returns_sequence, reason=reason, **self._provenance,
+        ))  # fmt: skip
+        values = tuple(None if output is None else of_buffer(*output) for output in outputs)
+        return values if returns_sequence else values[0]
+
+    def _extern_outputs(self, results: Sequence[Any], is_sequence: bool) -> tuple[tuple[str, Layout] | None, ...]:
+        outputs: list[tuple[str, Layout] | None] = []
+        for place, fake in enumerate(results):
+            if not isinstance(fake, torch.Tensor):
+                outputs.append(None)
+                continue
+            name = self.fresh_name(f"{self.origin}_{place}" if is_sequence else self.origin)
+            layout = Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype)
+            self.graph.buffers[name] = layout
+            outputs.append((name, layout))
+        return tuple(outputs)
+
+    def _argument_tree(self, value: Any) -> Any:
+        if isinstance(value, TensorValue):
+            return self.argument(value)
+        if isinstance(value, list | tuple):
+            return type(value)(self._argument_tree(item) for item in value)
+        return value
+
+    # --- random numbers
+
+    def next_seed(self) -> int:
+        """The element of the seed buffer that belongs to the random operator at hand."""
+        self.seeds += 1
+        return self.seeds - 1
+
+    # --- undoing and finishing
+
+    def checkpoint(self) -> tuple[int, frozenset[str], int]:
+        return len(self._nodes), frozenset(self._names), self.seeds
+
+    def roll_back(self, checkpoint: tuple[int, frozenset[str], int]) -> None:
+        """Forget the nodes that were added since the checkpoint, after a lowering gave up half-way."""
+        count, names, self.seeds = checkpoint
+        del self._nodes[count:]
+        for name in self._names - names:
+            self.graph.buffers.pop(name, None)
+        self._names = set(names)
+        self._materialised = {
+            key: pair for key, pair in self._materialised.items() if pair[1].buffer in self.graph.buffers
+        }
+
+    def finish(self) -> LoopGraph:
+        """The graph, with the node that draws the seeds in front where one is needed."""
+        self.graph.nodes = list(self._nodes)
+        if self.seeds:
+            layout = Layout((self.seeds,), (1,), torch.int64)
+            self.graph.buffers[SEEDS] = layout
+            self.graph.nodes.insert(0, ExternNode(
+                SEEDS, torch.ops.aten.randint.low, (-(2**63), 2**63 - 1, [self.seeds]),
+                {"dtype": torch.int64, "device": self.device}, ((SEEDS, layout),),
+                reason="Seeds come from torch's own generator, so that torch.manual_seed repeats a run.",
+            ))  # fmt: skip
+        return self.graph
+
+
+def with_eager_strides(layout: Layout, fake: torch.Tensor | None) -> Layout:
+    """The layout with eager's strides for dimensions of size one, whose strides no index can tell."""
+    if fake is None or tuple(fake.shape) != layout.shape:
+        return layout
+    is_free = layout.numel == 0
+    strides = tuple(
+        eager if size == 1 or is_free else own
+        for size, own, eager in zip(layout.shape, layout.stride, fake.stride(), strict=True)
+    )
+    return replace(layout, stride=strides)

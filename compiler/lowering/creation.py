@@ -1,0 +1,126 @@
+"""Tensors made from nothing: formulas of the position, which become a node only where memory must hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from compiler.ir.ops import ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, Position, TensorValue, constant
+
+aten = torch.ops.aten
+
+
+def _result_dtype(build: Builder) -> torch.dtype:
+    """The dtype of the current node's result, which knows the defaults that were in force."""
+    assert build.node is not None
+    dtype: torch.dtype = build.node.meta["val"].dtype
+    return dtype
+
+
+@lowers(aten.full.default)
+def full(build: Builder, size: Sequence[int], fill_value: Any, **_: Any) -> TensorValue:
+    return constant(fill_value, tuple(size), _result_dtype(build))
+
+
+@lowers(aten.zeros.default, aten.empty.memory_format, aten.new_zeros, aten.new_empty)
+def zeros(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
+    # The last positional argument is the size, after the tensor that new_zeros is called on.
+    return constant(0, tuple(sizes[-1]), _result_dtype(build))
+
+
+@lowers(aten.ones.default, aten.new_ones)
+def ones(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
+    return constant(1, tuple(sizes[-1]), _result_dtype(build))
+
+
+@lowers(aten.empty_strided.default, aten.new_empty_strided)
+def empty_strided(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
+    return constant(0, tuple(sizes[-2]), _result_dtype(build))
+
+
+@lowers(aten.full_like, aten.fill.Scalar)
+def full_like(build: Builder, x: TensorValue, fill_value: Any, **_: Any) -> TensorValue:
+    return constant(fill_value, x.shape, _result_dtype(build))
+
+
+@lowers(aten.fill.Tensor)
+def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
+    return build.pointwise(x.shape, x.dtype, lambda position: value.load(()))
+
+
+@lowers(aten.zeros_like, aten.empty_like, aten.zero)
+def zeros_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
+    return constant(0, x.shape, _result_dtype(build))
+
+
+@lowers(aten.ones_like)
+def ones_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
+    return constant(1, x.shape, _result_dtype(build))
+
+
+@lowers(aten.scalar_tensor)
+def scalar_tensor(build: Builder, value: Any, **_: Any) -> TensorValue:
+    return constant(value, (), _result_dtype(build))
+
+
+def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.dtype) -> TensorValue:
+    def element(position: Position) -> Any:
+        if not dtype.is_floating_point:
+            return ops.index_value(position[0] * int(step) + int(start))
+        # Computed in float64 as eager does, so that a long progression does not drift.
+        place = ops.index_value(position[0], torch.float64)
+        return ops.add(
+            ops.constant(start, torch.float64), ops.mul(place, ops.constant(step, torch.float64))
+        )  # fmt: skip
+
+    return build.pointwise((size,), dtype, element)
+
+
+@lowers(aten.arange.default, aten.arange.start, aten.arange.start_step)
+def arange(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
+    assert build.node is not None
+    start = bounds[0] if len(bounds) > 1 else 0
+    step = bounds[2] if len(bounds) > 2 else 1
+    dtype = _result_dtype(build)
+    if not dtype.is_floating_point and not all(float(number).is_integer() for number in (start, step)):
+        raise CannotLower("it counts integers in fractional steps")
+    return _progression(build, int(build.node.meta["val"].shape[0]), start, step, dtype)
+
+
+@lowers(torch.ops.prims.iota.default)
+def iota(build: Builder, length: int, *, start: int, step: int, dtype: torch.dtype, **_: Any) -> TensorValue:
+    return _progression(build, length, start, step, dtype)
+
+
+@lowers(aten.eye.default, aten.eye.m)
+def eye(build: Builder, *sizes: int, **_: Any) -> TensorValue:
+    dtype = _result_dtype(build)
+
+    def element(position: Position) -> Any:
+        return ops.to_dtype(ops.eq(*(ops.index_value(index) for index in position)), dtype)
+
+    return build.pointwise((sizes[0], sizes[-1]), dtype, element)
+
+
+def _triangle(build: Builder, x: TensorValue, diagonal: int, comparison: str) -> TensorValue:
+    def element(position: Position) -> Any:
+        distance = ops.index_value(position[-1] - position[-2])
+        is_kept = getattr(ops, comparison)(distance, ops.constant(diagonal, torch.int64))
+        return ops.where(is_kept, x.load(position, is_kept), ops.constant(0, x.dtype))
+
+    return build.pointwise(x.shape, x.dtype, element)
+
+
+@lowers(aten.tril)
+def tril(build: Builder, x: TensorValue, diagonal: int = 0) -> TensorValue:
+    return _triangle(build, x, diagonal, "le")
+
+
+@lowers(aten.triu)
+def triu(build: Builder, x: TensorValue, diagonal: int = 0) -> TensorValue:
+    return _triangle(build, x, diagonal, "ge")

@@ -1,0 +1,78 @@
+"""Which ATen operators AOTAutograd takes apart before lowering sees the graph.
+
+PyTorch's own decompositions are used wherever they give the loops that one would write (a variance in two passes, a
+softmax of maximum, sum and quotient). What stays whole is what a library does best, and what `compiler/lowering` has a
+better loop for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._ops import OpOverload, OpOverloadPacket
+
+from compiler.lowering.registry import LOWERINGS
+
+aten = torch.ops.aten
+
+#: Taken apart although PyTorch calls them core operators.
+SPLIT = """
+    _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax
+    native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward
+    native_batch_norm native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_no_training
+    _native_batch_norm_legit_functional _batch_norm_with_update _batch_norm_with_update_functional
+    _batch_norm_no_update batch_norm_backward cudnn_batch_norm cudnn_batch_norm_backward
+    gelu gelu_backward silu silu_backward mish mish_backward elu elu_backward leaky_relu leaky_relu_backward
+    hardswish hardswish_backward hardsigmoid hardtanh hardtanh_backward relu6 selu celu softplus softplus_backward
+    hardshrink softshrink threshold threshold_backward log_sigmoid_forward log_sigmoid_backward glu glu_backward
+    sigmoid_backward tanh_backward logit logit_backward prelu _prelu_kernel _prelu_kernel_backward rrelu_with_noise
+    nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward
+    mse_loss mse_loss_backward l1_loss smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward
+    binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss kl_div
+    native_dropout native_dropout_backward dropout bernoulli
+    addcmul addcdiv lerp frac sinc heaviside logaddexp logaddexp2 xlogy special_entr special_log_ndtr special_ndtr
+    deg2rad rad2deg clamp_min clamp_max masked_fill nan_to_num isposinf isneginf isclose
+    std std_mean logsumexp norm count_nonzero nansum
+    select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
+    tril triu eye linspace logspace trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
+    new_zeros new_ones new_full new_empty zeros_like ones_like full_like
+    upsample_nearest1d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d grid_sampler_2d
+    _fused_rms_norm _fused_rms_norm_backward rms_norm
+""".split()
+
+#: Kept whole: a library's work, or lowered by ours in a better way.
+KEPT = """
+    mm bmm addmm baddbmm addbmm addmv mv dot vdot convolution convolution_backward _scaled_mm
+    scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_flash_attention_for_cpu_backward
+    embedding embedding_dense_backward
+    cat stack repeat select_scatter slice_scatter index_select take_along_dim gather nan_to_num flip
+    tril triu eye fill sum var std arange floor_divide
+""".split()
+
+
+@cache
+def _table() -> dict[Any, Callable[..., Any]]:
+    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    split = [getattr(aten, name) for name in SPLIT if hasattr(aten, name)]
+    table.update(get_decompositions(split))
+    kept = {getattr(aten, name) for name in KEPT if hasattr(aten, name)}
+    return {target: function for target, function in table.items() if _packet(target) not in kept}
+
+
+def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
+    return target.overloadpacket if isinstance(target, OpOverload) else None
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """The decomposition table for AOTAutograd (a fresh copy)."""
+    return dict(_table())
+
+
+def is_lowered(target: Any) -> bool:
+    """Whether an operator has a lowering of ours."""
+    return target in LOWERINGS

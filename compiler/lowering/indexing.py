@@ -1,0 +1,209 @@
+"""Reads at computed places (embedding, gather, index), and tensors put together from others (cat, pad, scatter)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index
+from compiler.ir.ops import compute_dtype, ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.promotion import broadcast_shapes
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
+from compiler.lowering.views import slice_bounds, unsqueeze, wrap
+
+aten = torch.ops.aten
+
+
+def wrapped_index(value: Any, size: int) -> Index:
+    """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative."""
+    value = ops.to_dtype(value, torch.int64)
+    from_end = ops.add(value, ops.constant(size, torch.int64))
+    index: Index = ops.indirect(ops.where(ops.lt(value, ops.constant(0, torch.int64)), from_end, value), size)
+    return index
+
+
+@lowers(aten.embedding)
+def embedding(
+    build: Builder, weight: TensorValue, indices: TensorValue, padding_idx: int = -1,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> TensorValue:  # fmt: skip
+    def element(position: Position) -> Any:
+        row = wrapped_index(indices.load(position[:-1]), weight.shape[0])
+        return weight.load((row, position[-1]))
+
+    return build.pointwise((*indices.shape, weight.shape[1]), weight.dtype, element)
+
+
+@lowers(aten.gather)
+def gather(build: Builder, x: TensorValue, dim: int, index: TensorValue, sparse_grad: bool = False) -> TensorValue:
+    if not x.rank:
+        return build.pointwise(index.shape, x.dtype, lambda position: x.load(()))
+    at = wrap(dim, x.rank)
+
+    def element(position: Position) -> Any:
+        place = wrapped_index(index.load(position), x.shape[at])
+        return x.load((*position[:at], place, *position[at + 1 :]))
+
+    return build.pointwise(index.shape, x.dtype, element)
+
+
+@lowers(aten.index_select)
+def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> TensorValue:
+    if not x.rank:
+        return build.pointwise((), x.dtype, lambda position: x.load(()))
+    at = wrap(dim, x.rank)
+
+    def element(position: Position) -> Any:
+        chosen = index.load((position[at],) if index.rank else ())
+        return x.load((*position[:at], wrapped_index(chosen, x.shape[at]), *position[at + 1 :]))
+
+    return build.pointwise((*x.shape[:at], index.numel, *x.shape[at + 1 :]), x.dtype, element)
+
+
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
+def index_(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]) -> TensorValue:
+    """Advanced indexing: the index tensors broadcast together, and stand where the first of them does if they are
+    neighbours, else in front."""
+    given = {place: index for place, index in enumerate(indices) if index is not None}
+    if any(index.dtype in (torch.bool, torch.uint8) for index in given.values()):
+        raise CannotLower("its result has as many elements as its mask is true")
+    common = broadcast_shapes(*given.values())
+    places = list(given)
+    at = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
+    kept = [place for place in range(x.rank) if place not in given]
+    before = [place for place in kept if place < at]
+    shape = (*(x.shape[p] for p in before), *common, *(x.shape[p] for p in kept[len(before) :]))
+    parts = {place: broadcast(index, common) for place, index in given.items()}
+
+    def element(position: Position) -> Any:
+        shared = position[len(before) : len(before) + len(common)]
+        rest = iter((*position[: len(before)], *position[len(before) + len(common) :]))
+        return x.load(tuple(
+            wrapped_index(parts[place].load(shared), x.shape[place]) if place in parts else next(rest)
+            for place in range(x.rank)
+        ))  # fmt: skip
+
+    return build.pointwise(shape, x.dtype, element)
+
+
+# --- put together from parts
+
+
+def at_least(index: Index, bound: int) -> Any:
+    return ops.ge(ops.index_value(index), ops.constant(bound, torch.int64))
+
+
+def below(index: Index, bound: int) -> Any:
+    return ops.lt(ops.index_value(index), ops.constant(bound, torch.int64))
+
+
+@lowers(aten.cat)
+def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
+    """One node that chooses by the position; each part is read only where it is the chosen one."""
+    assert build.node is not None
+    dtype: torch.dtype = build.node.meta["val"].dtype
+    shape = tuple(int(size) for size in build.node.meta["val"].shape)
+    # Eager skips tensors of shape (0,) whatever the shape of the others.
+    parts = [tensor for tensor in tensors if tensor.numel]
+    at = wrap(dim, len(shape))
+    starts = [sum(part.shape[at] for part in parts[:place]) for place in range(len(parts))]
+
+    def element(position: Position) -> Any:
+        result = None
+        for part, start in reversed(list(zip(parts, starts, strict=True))):
+            is_below = None if result is None else below(position[at], start + part.shape[at])
+            is_above = at_least(position[at], start) if start else None
+            chosen = is_below if is_above is None else is_above if is_below is None else ops.logical_and(is_above, is_below)
+            place = (*position[:at], position[at] - start, *position[at + 1 :])
+            value = ops.to_dtype(part.load(place, chosen), dtype)
+            result = value if is_below is None else ops.where(is_below, value, result)
+        return result if result is not None else ops.constant(0, dtype)
+
+    return build.pointwise(shape, dtype, element)
+
+
+@lowers(aten.stack)
+def stack(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
+    at = wrap(dim, tensors[0].rank + 1)
+    return cat(build, [unsqueeze(build, tensor, at) for tensor in tensors], at)
+
+
+@lowers(aten.constant_pad_nd)
+def constant_pad_nd(build: Builder, x: TensorValue, pad: Sequence[int], value: Any = 0) -> TensorValue:
+    befores, afters = [0] * x.rank, [0] * x.rank
+    for place in range(len(pad) // 2):
+        befores[x.rank - 1 - place], afters[x.rank - 1 - place] = pad[2 * place], pad[2 * place + 1]
+    shape = tuple(b + size + a for b, size, a in zip(befores, x.shape, afters, strict=True))
+
+    def element(position: Position) -> Any:
+        old = tuple(index - before for index, before in zip(position, befores, strict=True))
+        conditions = [at_least(index, 0) for index, before in zip(old, befores, strict=True) if before > 0]
+        conditions += [below(i, size) for i, size, after in zip(old, x.shape, afters, strict=True) if after > 0]
+        if not conditions:
+            return x.load(old)
+        inside = conditions[0]
+        for condition in conditions[1:]:
+            inside = ops.logical_and(inside, condition)
+        return ops.where(inside, x.load(old, inside), ops.constant(value, x.dtype))
+
+    return build.pointwise(shape, x.dtype, element)
+
+
+# --- one tensor written into another
+
+
+@lowers(aten.select_scatter)
+def select_scatter(build: Builder, x: TensorValue, src: TensorValue, dim: int, index: int) -> TensorValue:
+    at = wrap(dim, x.rank)
+    chosen = wrap(index, x.shape[at])
+    return slice_scatter(build, x, unsqueeze(build, src, at), at, chosen, chosen + 1)
+
+
+@lowers(aten.slice_scatter)
+def slice_scatter(
+    build: Builder, x: TensorValue, src: TensorValue, dim: int = 0, start: int | None = None, end: int | None = None,
+    step: int = 1,
+) -> TensorValue:  # fmt: skip
+    at = wrap(dim, x.rank)
+    first, count = slice_bounds(x.shape[at], start, end, step)
+    source = broadcast(src, (*x.shape[:at], count, *x.shape[at + 1 :]))
+
+    def element(position: Position) -> Any:
+        distance = position[at] - first
+        conditions = [at_least(distance, 0)] if first else []
+        if first + (count - 1) * step + 1 < x.shape[at]:
+            conditions.append(below(distance, (count - 1) * step + 1))
+        if step > 1:
+            conditions.append(ops.eq(ops.index_value(distance % step), ops.constant(0, torch.int64)))
+        place = (*position[:at], distance // step, *position[at + 1 :])
+        if not conditions:
+            return ops.to_dtype(source.load(place), x.dtype)
+        inside = conditions[0]
+        for condition in conditions[1:]:
+            inside = ops.logical_and(inside, condition)
+        return ops.where(inside, ops.to_dtype(source.load(place, inside), compute_dtype(x.dtype)), x.load(position))
+
+    return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)
+
+
+@lowers(aten.scatter.value, aten.scatter.src)
+def scatter(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
+    """Where each row is written at one place, the other way around: every element asks whether it is that place."""
+    at = wrap(dim, x.rank) if x.rank else 0
+    others = [size for place, size in enumerate(x.shape) if place != at]
+    if not x.rank or index.rank != x.rank or index.shape[at] != 1:
+        raise CannotLower("several elements may be written to one place")
+    if [size for place, size in enumerate(index.shape) if place != at] != others:
+        raise CannotLower("it writes to some rows only")
+
+    def element(position: Position) -> Any:
+        row = (*position[:at], Index.number(0), *position[at + 1 :])
+        is_place = ops.eq(ops.to_dtype(index.load(row), torch.int64), ops.index_value(position[at]))
+        new = value.load(row) if isinstance(value, TensorValue) else ops.constant(value, x.dtype)
+        return ops.where(is_place, new, x.load(position))
+
+    return build.pointwise(x.shape, x.dtype, element)

@@ -1,0 +1,57 @@
+"""Operators that a library does best: matrix products, convolutions and attention stay calls, on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import LOWERINGS, overloads
+
+aten = torch.ops.aten
+
+PRODUCTS = "mm bmm addmm baddbmm addbmm _scaled_mm _grouped_mm addmv _int_mm mv dot vdot"
+CONVOLUTIONS = "convolution convolution_backward _convolution convolution_overrideable"
+ATTENTION = (
+    "_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention"
+    " _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_fused_attention_overrideable"
+    " _scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward"
+    " _scaled_dot_product_cudnn_attention_backward _scaled_dot_product_flash_attention_for_cpu_backward"
+)
+
+REASONS = {
+    PRODUCTS: "A matrix product is a library call: cuBLAS and oneDNN are tuned for every size of it.",
+    CONVOLUTIONS: "A convolution is a library call: cuDNN and oneDNN choose its algorithm by its sizes.",
+    ATTENTION: "Attention is a library call: its kernel keeps the scores on the chip by an algorithm of its own.",
+}
+
+
+def _register() -> None:
+    for names, reason in REASONS.items():
+        for name in names.split():
+            packet = getattr(aten, name, None)
+            for overload in overloads(packet) if packet is not None else []:
+                LOWERINGS[overload] = _call(overload, reason)
+
+
+def _call(target: OpOverload[..., Any], reason: str) -> Any:
+    def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
+        return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
+
+    return library_call
+
+
+_register()
+
+
+def without_aliases(target: OpOverload[..., Any]) -> OpOverload[..., Any]:
+    """The variant of a view operator that copies: a library call's result must own its memory, or the plan that reuses
+    buffers would not know that its argument is still read."""
+    if not any(returned.alias_info is not None for returned in target._schema.returns):
+        return target
+    namespace, name = target._schema.name.split("::")
+    packet = getattr(getattr(torch.ops, namespace), f"{name}_copy", None)
+    copying = None if packet is None else getattr(packet, target._overloadname, None)
+    return target if copying is None else copying

@@ -1,0 +1,168 @@
+"""Comparisons, choices, bits, and the operators that only change how a value is held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from compiler.ir.ops import ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.promotion import Kind, Operand, broadcast_shapes, common_dtype, dtypes_of, element_of, elementwise
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
+
+aten = torch.ops.aten
+
+SAME = Kind.DEFAULT
+COMPARISONS = "eq ne lt le gt ge".split()
+LOGICAL = "logical_and logical_or logical_xor".split()
+BITWISE = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
+SHIFTS = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+          "__lshift__": "left_shift", "__rshift__": "right_shift"}  # fmt: skip
+
+
+def _comparison(name: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
+        # Eager compares in the common dtype itself: a number beside a float16 tensor is rounded to float16 first.
+        dtype = common_dtype(x, y)
+        numbers = [constant(operand, (), dtype) if not isinstance(operand, TensorValue) else operand
+                   for operand in (x, y)]  # fmt: skip
+        shape = broadcast_shapes(*numbers)
+        return build.pointwise(
+            shape,
+            torch.bool,
+            lambda position: getattr(ops, name)(*(element_of(o, shape, position, dtype) for o in numbers)),
+        )
+
+
+for _name in COMPARISONS:
+    _comparison(_name)
+
+
+def _logical(name: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
+        shape = broadcast_shapes(x, y)
+        return build.pointwise(
+            shape,
+            torch.bool,
+            lambda position: getattr(ops, name)(*(element_of(o, shape, position, torch.bool) for o in (x, y))),
+        )
+
+
+for _name in LOGICAL:
+    _logical(_name)
+
+
+def _bitwise(name: str, on_bool: str) -> None:
+    @lowers(getattr(aten, f"bitwise_{name}"))
+    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
+        is_bool = dtypes_of(SAME, x, y)[0] == torch.bool
+        return elementwise(build, SAME, getattr(ops, on_bool if is_bool else f"bitwise_{name}"), x, y)
+
+
+for _name, _on_bool in BITWISE.items():
+    _bitwise(_name, _on_bool)
+
+
+def _shift(name: str, op: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
+        dtype = dtypes_of(SAME, x, y)[0]
+        if dtype.is_floating_point:
+            raise CannotLower("it shifts floats")
+        bits = dtype.itemsize * 8
+
+        def function(a: Any, b: Any) -> Any:
+            """Shifts by too much, which C leaves undefined, give what eager gives: all bits out, or all signs."""
+            is_out = ops.logical_or(ops.lt(b, ops.constant(0, dtype)), ops.ge(b, ops.constant(bits, dtype)))
+            safe = ops.where(is_out, ops.constant(0 if op == "left_shift" else bits - 1, dtype), b)
+            shifted = getattr(ops, op)(a, safe)
+            return ops.where(is_out, ops.constant(0, dtype), shifted) if op == "left_shift" else shifted
+
+        return elementwise(build, SAME, function, x, y)
+
+
+for _name, _op in SHIFTS.items():
+    _shift(_name, _op)
+
+
+@lowers(aten.where.self)
+def where(build: Builder, condition: TensorValue, x: TensorValue, y: TensorValue) -> TensorValue:
+    shape = broadcast_shapes(condition, x, y)
+    compute, result = dtypes_of(Kind.NO_OPMATH, x, y)
+
+    def element(position: Position) -> Any:
+        chosen = element_of(condition, shape, position, torch.bool)
+        return ops.where(chosen, element_of(x, shape, position, compute), element_of(y, shape, position, compute))
+
+    return build.pointwise(shape, result, element)
+
+
+@lowers(aten.masked_fill)
+def masked_fill(build: Builder, x: TensorValue, mask: TensorValue, value: Operand) -> TensorValue:
+    shape = broadcast_shapes(x, mask)
+
+    def element(position: Position) -> Any:
+        filling = element_of(value, shape, position, x.dtype)
+        return ops.where(element_of(mask, shape, position, torch.bool), filling, broadcast(x, shape).load(position))
+
+    return build.pointwise(shape, x.dtype, element)
+
+
+@lowers(aten.nan_to_num)
+def nan_to_num(
+    build: Builder, x: TensorValue, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> TensorValue:
+    if not x.dtype.is_floating_point:
+        return build.pointwise(x.shape, x.dtype, x.load)
+    limits = torch.finfo(x.dtype)
+    largest = constant(limits.max if posinf is None else posinf, (), x.dtype)
+    smallest = constant(limits.min if neginf is None else neginf, (), x.dtype)
+
+    def element(position: Position) -> Any:
+        value = x.load(position)
+        zero = element_of(0.0, x.shape, position, x.dtype)
+        is_positive = ops.gt(value, zero)
+        bounded = ops.where(ops.isinf(value), ops.where(is_positive, largest.load(()), smallest.load(())), value)
+        return ops.where(ops.isnan(value), ops.constant(0.0 if nan is None else nan, x.dtype), bounded)
+
+    return build.pointwise(x.shape, x.dtype, element)
+
+
+# --- copies and conversions
+
+
+@lowers(aten.clone)
+def clone(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
+    return build.pointwise(x.shape, x.dtype, x.load)
+
+
+@lowers(aten.contiguous)
+def contiguous(build: Builder, x: TensorValue, memory_format: Any = None) -> TensorValue:
+    return clone(build, x)
+
+
+@lowers(aten._to_copy, aten.to.dtype)
+def to_copy(
+    build: Builder, x: TensorValue, dtype: torch.dtype | None = None, layout: Any = None,
+    device: torch.device | None = None, pin_memory: Any = None, non_blocking: bool = False,
+    copy: bool = False, memory_format: Any = None,
+) -> TensorValue:  # fmt: skip
+    fake = build.fakes.get(id(x))
+    if device is not None and fake is not None and torch.device(device).type != fake.device.type:
+        raise CannotLower("it moves a tensor to another device")
+    return build.pointwise(x.shape, dtype or x.dtype, x.load)
+
+
+@lowers(torch.ops.prims.convert_element_type.default)
+def convert_element_type(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValue:
+    return build.pointwise(x.shape, dtype, x.load)
+
+
+@lowers(aten.copy)
+def copy(build: Builder, x: TensorValue, source: TensorValue, non_blocking: bool = False) -> TensorValue:
+    """A tensor shaped like `x` that holds `source`: what is left of `copy_` in a functional graph."""
+    return build.pointwise(x.shape, x.dtype, broadcast(source, x.shape).load)

@@ -1,0 +1,187 @@
+"""A functional ATen graph becomes a graph of loops and library calls.
+
+    sin = aten.sin(x)                        for x0 < 512: for r0 < 64:
+    sum_1 = aten.sum(sin, [1])       ->          sum_1[x0] = reduce sum of sin[64*x0 + r0]
+
+Every tensor operator becomes one node (a few become one node a step); nothing is fused and nothing is computed twice
+here, both are the scheduler's choice. Views and constants become no node at all: their readers read through them.
+No operator makes lowering fail: one without a lowering of ours is a library call of PyTorch's own.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.fx
+from torch._ops import OpOverload
+
+from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
+from compiler.lowering import creation, indexing, library, logic, pointwise, random, reductions, views  # noqa: F401
+from compiler.lowering.builder import Builder, fake_tensors, is_dense, with_eager_strides
+from compiler.lowering.registry import LOWERINGS, operator_name
+from compiler.lowering.values import CannotLower, TensorValue, constant
+
+
+class LoweringError(Exception):
+    """The graph holds something that is no functional ATen graph of tensors with known sizes."""
+
+
+def lower(gm: torch.fx.GraphModule) -> LoopGraph:
+    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors of known sizes) and may carry `meta["lines"]`."""
+    return _Walk(gm).run()
+
+
+class _Walk:
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        self.gm = gm
+        self.build = Builder()
+        self.values: dict[torch.fx.Node, Any] = {}
+
+    def run(self) -> LoopGraph:
+        self.build.device = _device_of(self.gm)
+        for node in self.gm.graph.nodes:
+            self.build.node = node
+            self.values[node] = value = self._value_of(node)
+            self._remember_eager(value, node.meta.get("val"))
+        return self.build.finish()
+
+    def _remember_eager(self, value: Any, fake: Any) -> None:
+        if isinstance(value, TensorValue) and isinstance(fake, torch.Tensor):
+            self.build.fakes.setdefault(id(value), fake)
+        elif isinstance(value, list | tuple) and isinstance(fake, list | tuple):
+            for item, item_fake in zip(value, fake, strict=False):
+                self._remember_eager(item, item_fake)
+
+    def _value_of(self, node: torch.fx.Node) -> Any:
+        if node.op == "placeholder":
+            return self._placeholder(node)
+        if node.op == "get_attr":
+            return self._attribute(node)
+        if node.op == "output":
+            return self._outputs(node)
+        if node.op == "call_function":
+            return self._call(node)
+        raise LoweringError(f"{node.name}: a functional graph has no {node.op} nodes")
+
+    def _placeholder(self, node: torch.fx.Node) -> Any:
+        fake = node.meta.get("val")
+        if not isinstance(fake, torch.Tensor):
+            self.build.graph.inputs.append(None)
+            return fake
+        self.build.graph.inputs.append(node.name)
+        return self.build.add_input(node.name, Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype))
+
+    def _attribute(self, node: torch.fx.Node) -> Any:
+        value: Any = self.gm
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if not isinstance(value, torch.Tensor):
+            return value
+        value = value.detach()
+        if value.numel() == 1 and value.dim() == 0 and not value.is_complex() and value.device.type == "cpu":
+            return constant(value.item(), (), value.dtype)
+        self.build.graph.constants[node.name] = value
+        return self.build.add_input(node.name, Layout(tuple(value.shape), tuple(value.stride()), value.dtype))
+
+    # --- operators
+
+    def _call(self, node: torch.fx.Node) -> Any:
+        args = _map(node.args, self.values)
+        kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
+        if node.target is operator.getitem:
+            return args[0][args[1]]
+        if not isinstance(node.target, OpOverload):
+            if not _holds_tensors([args, kwargs]):
+                return node.target(*args, **kwargs)  # type: ignore[operator]
+            raise LoweringError(f"{node.name}: {node.target} is not an ATen operator")
+        lowering = LOWERINGS.get(node.target)
+        if lowering is None:
+            return self._fall_back(node, args, kwargs, f"There is no lowering of ours for {operator_name(node.target)}.")
+        checkpoint = self.build.checkpoint()
+        try:
+            return self._checked(lowering(self.build, *args, **kwargs), node.meta.get("val"))
+        except Exception as error:  # a gap in a lowering must not end an exploration
+            self.build.roll_back(checkpoint)
+            message = str(error) if isinstance(error, CannotLower) else f"{type(error).__name__}: {error}"
+            reason = f"Our lowering of {operator_name(node.target)} does not cover this case: {message}."
+            return self._fall_back(node, args, kwargs, reason)
+
+    def _checked(self, value: Any, fake: Any) -> Any:
+        """The value, once it has been found to have eager's shapes and dtypes."""
+        if isinstance(fake, torch.Tensor):
+            if not isinstance(value, TensorValue):
+                raise CannotLower("it gives no tensor")
+            if value.shape != tuple(fake.shape) or value.dtype != fake.dtype:
+                raise CannotLower(f"it gives {value.dtype}{list(value.shape)}, not {fake.dtype}{list(fake.shape)}")
+        elif isinstance(fake, list | tuple):
+            for item, item_fake in zip(value, fake, strict=True):
+                self._checked(item, item_fake)
+        return value
+
+    def _fall_back(self, node: torch.fx.Node, args: Any, kwargs: dict[str, Any], reason: str) -> Any:
+        target = node.target
+        assert isinstance(target, OpOverload)
+        # AOTAutograd may leave a last `copy_` to an input that the graph changes; nothing reads the input after it.
+        if target._schema.is_mutable and target is not torch.ops.aten.copy_.default:
+            raise LoweringError(f"{node.name}: {operator_name(target)} writes to its input, so the graph is not functional")
+        return self.build.extern(library.without_aliases(target), args, kwargs, is_fallback=True, reason=reason)
+
+    # --- outputs
+
+    def _outputs(self, node: torch.fx.Node) -> None:
+        results = node.args[0]
+        sequence = results if isinstance(results, list | tuple) else [results]
+        for result in sequence:
+            value = _map(result, self.values)
+            if isinstance(value, TensorValue):
+                self.build.node = result if isinstance(result, torch.fx.Node) else node
+                self.build.graph.outputs.append(self._output(value))
+            else:
+                self.build.graph.outputs.append(GraphOutput(None, None, value))
+
+    def _output(self, value: TensorValue) -> GraphOutput:
+        """A view of the buffer with eager's strides, or of a copy where the value has no such view."""
+        fakes = fake_tensors(self.build.node.meta.get("val")) if self.build.node is not None else []
+        fake = fakes[0] if len(fakes) == 1 else self.build.fakes.get(id(value))
+        layout = value.layout()
+        wanted = Layout.contiguous(value.shape, value.dtype)
+        if fake is not None and is_dense(value.shape, fake.stride()):
+            wanted = replace(wanted, stride=tuple(fake.stride()))
+        if layout is not None:
+            layout = with_eager_strides(layout, fake)
+        if layout is None or (fake is not None and layout.stride != tuple(fake.stride()) and layout != wanted):
+            value = self.build.materialise(value, wanted, label="" if value.buffer is None else "copy")
+            layout = wanted
+        return GraphOutput(value.buffer, layout)
+
+
+def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
+    """An argument of an FX node with the values of the nodes in it."""
+    if isinstance(value, torch.fx.Node):
+        return values[value]
+    if isinstance(value, list | tuple):
+        return type(value)(_map(item, values) for item in value) if type(value) in (list, tuple) else [
+            _map(item, values) for item in value
+        ]  # fmt: skip
+    if isinstance(value, slice):
+        return slice(_map(value.start, values), _map(value.stop, values), _map(value.step, values))
+    if isinstance(value, torch.SymInt):
+        return int(value)
+    return value
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _holds_tensors(list(value.values()))
+    if isinstance(value, list | tuple):
+        return any(_holds_tensors(item) for item in value)
+    return isinstance(value, TensorValue)
+
+
+def _device_of(gm: torch.fx.GraphModule) -> torch.device:
+    """The device of the graph: that of its first tensor which is not on the CPU, else the CPU."""
+    devices = [tensor.device for node in gm.graph.nodes for tensor in fake_tensors(node.meta.get("val"))]
+    return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))

@@ -1,0 +1,318 @@
+"""Pointwise operators. Most are a row of a table: the ATen operator and the op of the loop IR that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from compiler.ir.ops import ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, TensorValue
+
+aten = torch.ops.aten
+
+SAME = Kind.DEFAULT
+FLOAT = Kind.INT_TO_FLOAT
+
+#: Integers become floats.
+FLOAT_UNARY = (
+    "sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos sigmoid tan asin acos atan sinh cosh tanh asinh"
+    " acosh atanh erf erfc lgamma"
+).split()
+#: The dtype stays; integers are already rounded.
+ROUNDING = "floor ceil trunc round".split()
+SAME_UNARY = "neg abs sign relu".split()
+FLOAT_BINARY = "atan2 hypot copysign".split()
+
+
+def is_float(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point
+
+
+def _unary(name: str, kind: Kind, op: Callable[[Any], Any]) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: TensorValue) -> TensorValue:
+        return elementwise(build, kind, op, x)
+
+
+for _name in FLOAT_UNARY:
+    _unary(_name, FLOAT, getattr(ops, _name))
+
+
+def _rounding(name: str) -> None:
+    @lowers(getattr(aten, name).default)
+    def lowering(build: Builder, x: TensorValue) -> TensorValue:
+        return elementwise(build, SAME, getattr(ops, name) if is_float(x.dtype) else lambda value: value, x)
+
+
+for _name in ROUNDING:
+    _rounding(_name)
+
+
+def _same_unary(name: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: TensorValue) -> TensorValue:
+        # On bool, all of these that eager accepts give back what they are given.
+        return elementwise(build, SAME, (lambda value: value) if x.dtype == torch.bool else getattr(ops, name), x)
+
+
+for _name in SAME_UNARY:
+    _same_unary(_name)
+
+
+def _predicate(name: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: TensorValue) -> TensorValue:
+        if name != "signbit" and not is_float(x.dtype):
+            return build.pointwise(x.shape, torch.bool, lambda position: ops.constant(False, torch.bool))
+        if x.dtype in (torch.bool, torch.uint8):
+            return build.pointwise(x.shape, torch.bool, lambda position: ops.constant(False, torch.bool))
+        return build.pointwise(x.shape, torch.bool, lambda position: getattr(ops, name)(x.load(position)))
+
+
+for _name in "isnan isinf signbit".split():
+    _predicate(_name)
+
+
+@lowers(aten.logical_not)
+def logical_not(build: Builder, x: TensorValue) -> TensorValue:
+    return build.pointwise(
+        x.shape, torch.bool, lambda position: ops.logical_not(ops.to_dtype(x.load(position), torch.bool))
+    )
+
+
+@lowers(aten.bitwise_not)
+def bitwise_not(build: Builder, x: TensorValue) -> TensorValue:
+    return elementwise(build, SAME, ops.logical_not if x.dtype == torch.bool else ops.bitwise_not, x)
+
+
+# --- sums, products, quotients
+
+
+def _scaled(value: Any, factor: Any, dtype: torch.dtype) -> Any:
+    if factor == 1 and not isinstance(factor, bool):
+        return value
+    if dtype == torch.bool:
+        return ops.logical_and(value, ops.constant(bool(factor), torch.bool))
+    return ops.mul(value, ops.constant(factor, dtype))
+
+
+def _sum(build: Builder, x: Operand, y: Operand, alpha: Any, op: str) -> TensorValue:
+    compute = _compute_dtype(SAME, x, y)
+
+    def function(a: Any, b: Any) -> Any:
+        if compute == torch.bool:
+            return ops.logical_or(a, _scaled(b, alpha, compute))
+        return getattr(ops, op)(a, _scaled(b, alpha, compute))
+
+    return elementwise(build, SAME, function, x, y)
+
+
+def _compute_dtype(kind: Kind, *operands: Operand) -> torch.dtype:
+    return dtypes_of(kind, *operands)[0]
+
+
+@lowers(aten.add.Tensor, aten.add.Scalar)
+def add(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
+    return _sum(build, x, y, alpha, "add")
+
+
+@lowers(aten.sub.Tensor, aten.sub.Scalar)
+def sub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
+    return _sum(build, x, y, alpha, "sub")
+
+
+@lowers(aten.rsub.Tensor, aten.rsub.Scalar)
+def rsub(build: Builder, x: Operand, y: Operand, alpha: Any = 1) -> TensorValue:
+    return _sum(build, y, x, alpha, "sub")
+
+
+@lowers(aten.mul.Tensor, aten.mul.Scalar)
+def mul(build: Builder, x: Operand, y: Operand) -> TensorValue:
+    op = ops.logical_and if _compute_dtype(SAME, x, y) == torch.bool else ops.mul
+    return elementwise(build, SAME, op, x, y)
+
+
+@lowers(aten.square)
+def square(build: Builder, x: TensorValue) -> TensorValue:
+    return pow_scalar(build, x, 2)
+
+
+def _floor_quotient(dtype: torch.dtype, a: Any, b: Any) -> Any:
+    """Floor division of floats as ATen computes it: from the exact remainder, so that the rounded quotient of two
+    nearly divisible numbers is not floored to the integer above."""
+    zero, one, half = (ops.constant(number, dtype) for number in (0.0, 1.0, 0.5))
+    remainder = ops.fmod(a, b)
+    quotient = ops.truediv(ops.sub(a, remainder), b)
+    is_one_high = ops.logical_and(ops.ne(remainder, zero), ops.ne(ops.lt(b, zero), ops.lt(remainder, zero)))
+    quotient = ops.where(is_one_high, ops.sub(quotient, one), quotient)
+    floored = ops.floor(quotient)
+    floored = ops.where(ops.gt(ops.sub(quotient, floored), half), ops.add(floored, one), floored)
+    signed_zero = ops.copysign(zero, ops.truediv(a, b))
+    floored = ops.where(ops.eq(quotient, zero), signed_zero, floored)
+    return ops.where(ops.eq(b, zero), ops.truediv(a, b), floored)
+
+
+@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide)
+def div(build: Builder, x: Operand, y: Operand) -> TensorValue:
+    return elementwise(build, FLOAT, ops.truediv, x, y)
+
+
+@lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def div_mode(build: Builder, x: Operand, y: Operand, rounding_mode: str | None = None) -> TensorValue:
+    if rounding_mode is None:
+        return div(build, x, y)
+    dtype = _compute_dtype(SAME, x, y)
+    if dtype == torch.bool:
+        raise CannotLower("it divides bools")
+    if rounding_mode == "trunc":
+        function = (lambda a, b: ops.trunc(ops.truediv(a, b))) if is_float(dtype) else ops.truncdiv
+    else:
+        function = (lambda a, b: _floor_quotient(dtype, a, b)) if is_float(dtype) else ops.floordiv
+    return elementwise(build, SAME, function, x, y)
+
+
+@lowers(aten.floor_divide)
+def floor_divide(build: Builder, x: Operand, y: Operand) -> TensorValue:
+    return div_mode(build, x, y, rounding_mode="floor")
+
+
+@lowers(aten.remainder)
+def remainder(build: Builder, x: Operand, y: Operand) -> TensorValue:
+    return elementwise(build, SAME, ops.remainder, x, y)
+
+
+@lowers(aten.fmod)
+def fmod(build: Builder, x: Operand, y: Operand) -> TensorValue:
+    return elementwise(build, SAME, ops.fmod, x, y)
+
+
+def _float_binary(name: str) -> None:
+    @lowers(getattr(aten, name))
+    def lowering(build: Builder, x: Operand, y: Operand) -> TensorValue:
+        return elementwise(build, FLOAT, getattr(ops, name), x, y)
+
+
+for _name in FLOAT_BINARY:
+    _float_binary(_name)
+
+
+# --- powers
+
+
+@lowers(aten.pow.Tensor_Scalar)
+def pow_scalar(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
+    """The exponents for which ATen has a shorter way take the same one here."""
+    kind = Kind.BOOL_TO_LONG
+    dtype = _compute_dtype(kind, x, exponent)
+    if not is_float(dtype):
+        if exponent < 0:
+            raise CannotLower("it takes integers to a negative power")
+        return elementwise(build, kind, lambda a: _repeated_product(a, int(exponent), dtype), x)
+    return elementwise(build, kind, lambda a, b: _float_power(a, b, exponent, dtype), x, exponent)
+
+
+def _repeated_product(base: Any, exponent: int, dtype: torch.dtype) -> Any:
+    """Integer power by squaring, with the wrap-around of integer products."""
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else ops.mul(result, base)
+        exponent >>= 1
+        base = ops.mul(base, base) if exponent else base
+    return ops.constant(1, dtype) if result is None else result
+
+
+def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) -> Any:
+    if number == 0:
+        return ops.constant(1, dtype)
+    if number == 1:
+        return base
+    if number == 0.5:
+        return ops.sqrt(base)
+    if number == -0.5:
+        return ops.rsqrt(base)
+    if number == 2:
+        return ops.square(base)
+    if number == 3:
+        return ops.mul(ops.square(base), base)
+    if number == -1:
+        return ops.reciprocal(base)
+    if number == -2:
+        return ops.reciprocal(ops.square(base))
+    return ops.pow(base, exponent)
+
+
+@lowers(aten.pow.Scalar, aten.pow.Tensor_Tensor)
+def pow_tensor(build: Builder, x: Operand, y: TensorValue) -> TensorValue:
+    if not is_float(_compute_dtype(Kind.BOOL_TO_LONG, x, y)):
+        raise CannotLower("its exponents are integers that only the run knows")
+    return elementwise(build, Kind.BOOL_TO_LONG, ops.pow, x, y)
+
+
+# --- the smaller, the larger, and what lies between
+
+
+def _extreme(build: Builder, name: str, *operands: Operand) -> TensorValue:
+    on_bool = {"minimum": ops.logical_and, "maximum": ops.logical_or}[name]
+    op = on_bool if _compute_dtype(SAME, *operands) == torch.bool else getattr(ops, name)
+    return elementwise(build, SAME, op, *operands)
+
+
+@lowers(aten.minimum, aten.min.other)
+def minimum(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
+    return _extreme(build, "minimum", x, y)
+
+
+@lowers(aten.maximum, aten.max.other)
+def maximum(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
+    return _extreme(build, "maximum", x, y)
+
+
+def _extreme_number(build: Builder, name: str, x: TensorValue, y: TensorValue) -> TensorValue:
+    """fmin and fmax: a NaN loses against a number."""
+
+    def function(a: Any, b: Any) -> Any:
+        result = getattr(ops, name)(a, b)
+        return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, result))
+
+    if not is_float(_compute_dtype(SAME, x, y)):
+        return _extreme(build, name, x, y)
+    return elementwise(build, SAME, function, x, y)
+
+
+@lowers(aten.fmin)
+def fmin(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
+    return _extreme_number(build, "minimum", x, y)
+
+
+@lowers(aten.fmax)
+def fmax(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
+    return _extreme_number(build, "maximum", x, y)
+
+
+@lowers(aten.clamp)
+def clamp(build: Builder, x: TensorValue, min: Operand = None, max: Operand = None) -> TensorValue:
+    bounds = [bound for bound in (min, max) if bound is not None]
+
+    def function(value: Any, *limits: Any) -> Any:
+        rest = list(limits)
+        if min is not None:
+            value = ops.maximum(value, rest.pop(0))
+        return value if max is None else ops.minimum(value, rest.pop(0))
+
+    return elementwise(build, SAME, function, x, *bounds)
+
+
+@lowers(aten.clamp_min)
+def clamp_min(build: Builder, x: TensorValue, min: Operand) -> TensorValue:
+    return clamp(build, x, min)
+
+
+@lowers(aten.clamp_max)
+def clamp_max(build: Builder, x: TensorValue, max: Operand) -> TensorValue:
+    return clamp(build, x, None, max)

@@ -1,0 +1,72 @@
+"""Elementwise operators as eager types them: operands broadcast and promoted, results converted.
+
+`elementwise` is how nearly every pointwise lowering is written: it gives the function of one element its operands in
+the dtype that eager computes in (float32 for float16 and bfloat16), and stores in the dtype that eager returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+
+from compiler.ir.ops import compute_dtype, ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
+
+Operand = Any  # a TensorValue or a Python number
+Kind = ELEMENTWISE_TYPE_PROMOTION_KIND
+
+
+def stand_in(operand: Operand) -> Any:
+    """What PyTorch's promotion rules look at: a number, or an empty tensor of the same dtype and rank."""
+    if isinstance(operand, TensorValue):
+        return torch.empty((1,) * operand.rank, dtype=operand.dtype, device="meta")
+    return operand
+
+
+def common_dtype(*operands: Operand) -> torch.dtype:
+    """The dtype that eager converts the operands of a comparison to."""
+    seen = [stand_in(operand) for operand in operands]
+    result = seen[0]
+    if len(seen) == 1:
+        return result.dtype if isinstance(result, torch.Tensor) else torch.result_type(result, result)
+    dtype = torch.result_type(seen[0], seen[1])
+    for other in seen[2:]:
+        dtype = torch.promote_types(dtype, other.dtype if isinstance(other, torch.Tensor) else dtype)
+    return dtype
+
+
+def dtypes_of(kind: Kind, *operands: Operand) -> tuple[torch.dtype, torch.dtype]:
+    """The dtype to compute in and the dtype of the result."""
+    compute, result = elementwise_dtypes(*[stand_in(operand) for operand in operands], type_promotion_kind=kind)
+    return compute_dtype(compute), result
+
+
+def broadcast_shapes(*operands: Operand) -> tuple[int, ...]:
+    shapes = [operand.shape for operand in operands if isinstance(operand, TensorValue)]
+    return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+
+
+def element_of(operand: Operand, shape: tuple[int, ...], position: Position, dtype: torch.dtype) -> Any:
+    """One element of an operand that takes part in a result of `shape`, converted to `dtype`."""
+    if isinstance(operand, TensorValue):
+        return ops.to_dtype(broadcast(operand, shape).load(position), dtype)
+    if isinstance(operand, complex):
+        raise CannotLower("loops do not compute with complex numbers")
+    return ops.constant(operand, dtype)
+
+
+def elementwise(
+    build: Builder, kind: Kind, function: Callable[..., Any], *operands: Operand, result: torch.dtype | None = None
+) -> TensorValue:
+    """One node that applies `function` to the elements of the operands."""
+    compute, inferred = dtypes_of(kind, *operands)
+    shape = broadcast_shapes(*operands)
+
+    def element(position: Position) -> Any:
+        return function(*(element_of(operand, shape, position, compute) for operand in operands))
+
+    return build.pointwise(shape, result or inferred, element)

@@ -1,0 +1,289 @@
+"""Reductions: one node each, whose body may go on with the reduced value (a mean is a sum and a quotient)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, prod
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index, flatten
+from compiler.ir.ops import compute_dtype, ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, Position, TensorValue, constant
+from compiler.lowering.views import wrap_all
+
+aten = torch.ops.aten
+ZERO = Index.number(0)
+
+
+class Plan:
+    """Which dimensions of a tensor are reduced, and how a point of the result and one of the loops make a position."""
+
+    def __init__(self, x: TensorValue, dims: Any, keepdim: bool) -> None:
+        self.dims = sorted(wrap_all(dims, x.rank))
+        self.rank = x.rank
+        self.sizes = tuple(x.shape[dim] for dim in self.dims)
+        self.keepdim = keepdim
+        kept = [1 if place in self.dims else size for place, size in enumerate(x.shape)]
+        self.kept_shape = tuple(kept)
+        self.shape = self.kept_shape if keepdim else tuple(s for p, s in enumerate(kept) if p not in self.dims)
+
+    def full(self, position: Position) -> Position:
+        """A position of the result with every dimension of the operand, zero where it is reduced."""
+        if self.keepdim:
+            return position
+        outer = iter(position)
+        return tuple(ZERO if place in self.dims else next(outer) for place in range(self.rank))
+
+    def combine(self, position: Position, reduced: Position) -> Position:
+        inner = dict(zip(self.dims, reduced, strict=True))
+        return tuple(inner.get(place, index) for place, index in enumerate(self.full(position)))
+
+    @property
+    def count(self) -> int:
+        return prod(self.sizes)
+
+
+def reduce_values(
+    build: Builder, x: TensorValue, plan: Plan, kind: str, dtype: torch.dtype, *, accumulate: torch.dtype,
+    identity: bool | int | float | None, before: Callable[[Any, Position], Any] = lambda value, position: value,
+    after: Callable[[Any], Any] = lambda value: value, label: str = "",
+) -> TensorValue:  # fmt: skip
+    """`after(reduce kind of before(element, position of the result))`, computed in the dtype `accumulate`."""
+    if 0 in plan.shape or plan.count == 0:
+        if identity is None and 0 not in plan.shape:
+            raise CannotLower("it reduces no elements to a value that it does not have")
+        start = 0 if identity is None else identity
+        return build.pointwise(plan.shape, dtype, lambda position: after(ops.constant(start, accumulate)))
+
+    def element(position: Position, reduced: Position) -> Any:
+        value = ops.to_dtype(x.load(plan.combine(position, reduced)), accumulate)
+        return after(ops.reduce(kind, before(value, position)))
+
+    return build.reduction(plan.shape, dtype, plan.sizes, element, label=label)
+
+
+def sum_dtype(x: TensorValue, dtype: torch.dtype | None) -> torch.dtype:
+    """Integers and bools add up in int64."""
+    if dtype is not None:
+        return dtype
+    return x.dtype if x.dtype.is_floating_point else torch.int64
+
+
+@lowers(aten.sum)
+def sum_(
+    build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorValue:
+    result = sum_dtype(x, dtype)
+    if result == torch.bool:
+        return any_(build, x, dim, keepdim)
+    plan = Plan(x, dim, keepdim)
+    return reduce_values(build, x, plan, "sum", result, accumulate=compute_dtype(result), identity=0)
+
+
+@lowers(aten.prod)
+def prod_(
+    build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorValue:
+    result = sum_dtype(x, dtype)
+    if result == torch.bool:
+        return all_(build, x, dim, keepdim)
+    plan = Plan(x, dim, keepdim)
+    return reduce_values(build, x, plan, "prod", result, accumulate=compute_dtype(result), identity=1)
+
+
+@lowers(aten.mean)
+def mean(
+    build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorValue:
+    return _mean(build, x, Plan(x, dim, keepdim), dtype or x.dtype)
+
+
+def _mean(build: Builder, x: TensorValue, plan: Plan, dtype: torch.dtype, label: str = "") -> TensorValue:
+    compute = compute_dtype(dtype)
+    return reduce_values(
+        build, x, plan, "sum", dtype, accumulate=compute, identity=0, label=label,
+        after=lambda total: ops.truediv(total, ops.constant(plan.count, compute)),
+    )  # fmt: skip
+
+
+# --- the largest and the smallest
+
+
+def _extreme(build: Builder, kind: str, x: TensorValue, dims: Any, keepdim: bool) -> TensorValue:
+    if x.dtype == torch.bool:
+        kind = {"max": "any", "min": "all"}[kind]
+    plan = Plan(x, dims, keepdim)
+    return reduce_values(build, x, plan, kind, x.dtype, accumulate=compute_dtype(x.dtype), identity=None)
+
+
+@lowers(aten.amax)
+def amax(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+    return _extreme(build, "max", x, dim, keepdim)
+
+
+@lowers(aten.amin)
+def amin(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+    return _extreme(build, "min", x, dim, keepdim)
+
+
+@lowers(aten.max.default)
+def max_all(build: Builder, x: TensorValue) -> TensorValue:
+    return _extreme(build, "max", x, None, False)
+
+
+@lowers(aten.min.default)
+def min_all(build: Builder, x: TensorValue) -> TensorValue:
+    return _extreme(build, "min", x, None, False)
+
+
+def _position_of_extreme(
+    build: Builder, kind: str, x: TensorValue, dim: int | None, keepdim: bool, label: str = ""
+) -> TensorValue:
+    plan = Plan(x, dim, keepdim)
+    if plan.count == 0 and 0 not in plan.shape:
+        raise CannotLower("it looks for a position among no elements")
+    if 0 in plan.shape:
+        return constant(0, plan.shape, torch.int64)
+    # A bool has no order in the loop IR; as a number it has.
+    compute = torch.int32 if x.dtype == torch.bool else compute_dtype(x.dtype)
+
+    def element(position: Position, reduced: Position) -> Any:
+        value = ops.to_dtype(x.load(plan.combine(position, reduced)), compute)
+        return ops.reduce(kind, value, ops.index_value(flatten(reduced, plan.sizes)))
+
+    return build.reduction(plan.shape, torch.int64, plan.sizes, element, label=label)
+
+
+@lowers(aten.argmax)
+def argmax(build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False) -> TensorValue:
+    return _position_of_extreme(build, "argmax", x, dim, keepdim)
+
+
+@lowers(aten.argmin)
+def argmin(build: Builder, x: TensorValue, dim: int | None = None, keepdim: bool = False) -> TensorValue:
+    return _position_of_extreme(build, "argmin", x, dim, keepdim)
+
+
+@lowers(aten.max.dim)
+def max_dim(build: Builder, x: TensorValue, dim: int, keepdim: bool = False) -> tuple[TensorValue, TensorValue]:
+    return amax(build, x, dim, keepdim), _position_of_extreme(build, "argmax", x, dim, keepdim, "indices")
+
+
+@lowers(aten.min.dim)
+def min_dim(build: Builder, x: TensorValue, dim: int, keepdim: bool = False) -> tuple[TensorValue, TensorValue]:
+    return amin(build, x, dim, keepdim), _position_of_extreme(build, "argmin", x, dim, keepdim, "indices")
+
+
+# --- truth
+
+
+def _truth(build: Builder, kind: str, x: TensorValue, dims: Any, keepdim: bool) -> TensorValue:
+    # uint8 keeps its dtype, a rule from the time before PyTorch had bool.
+    dtype = torch.uint8 if x.dtype == torch.uint8 else torch.bool
+    return reduce_values(
+        build, x, Plan(x, dims, keepdim), kind, dtype, accumulate=torch.bool, identity=kind == "all"
+    )  # fmt: skip
+
+
+@lowers(aten.any)
+def any_(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+    return _truth(build, "any", x, dim, keepdim)
+
+
+@lowers(aten.all)
+def all_(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False) -> TensorValue:
+    return _truth(build, "all", x, dim, keepdim)
+
+
+# --- variance, in two passes: a mean, then the mean square of the distances to it
+
+
+def _variance(
+    build: Builder, x: TensorValue, dims: Any, correction: float | None, keepdim: bool, *, is_deviation: bool
+) -> tuple[TensorValue, TensorValue]:
+    """The variance and the mean, which stays in float32 for half-precision operands until the variance has used it."""
+    compute = compute_dtype(x.dtype)
+    kept = Plan(x, dims, True)
+    plan = Plan(x, dims, keepdim)
+    average = _mean(build, x, kept, compute, label="mean")
+    divisor = max(plan.count - (1 if correction is None else correction), 0)
+
+    def squared_distance(value: Any, position: Position) -> Any:
+        return ops.square(ops.sub(value, average.load(plan.full(position))))
+
+    def finish(total: Any) -> Any:
+        quotient = ops.truediv(total, ops.constant(divisor, compute))
+        return ops.sqrt(quotient) if is_deviation else quotient
+
+    variance = reduce_values(
+        build, x, plan, "sum", x.dtype, accumulate=compute, identity=0, before=squared_distance, after=finish
+    )
+    mean_value = average.view(plan.shape, plan.full)
+    if compute != x.dtype:
+        mean_value = build.pointwise(plan.shape, x.dtype, mean_value.load, label="mean_rounded")
+    return variance, mean_value
+
+
+@lowers(aten.var.correction)
+def var(
+    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> TensorValue:
+    return _variance(build, x, dim, correction, keepdim, is_deviation=False)[0]
+
+
+@lowers(aten.std.correction)
+def std(
+    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> TensorValue:
+    return _variance(build, x, dim, correction, keepdim, is_deviation=True)[0]
+
+
+@lowers(aten.var_mean.correction)
+def var_mean(
+    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[TensorValue, TensorValue]:
+    return _variance(build, x, dim, correction, keepdim, is_deviation=False)
+
+
+@lowers(aten.std_mean.correction)
+def std_mean(
+    build: Builder, x: TensorValue, dim: Any = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[TensorValue, TensorValue]:
+    return _variance(build, x, dim, correction, keepdim, is_deviation=True)
+
+
+# --- norms
+
+
+@lowers(aten.linalg_vector_norm)
+def vector_norm(
+    build: Builder, x: TensorValue, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
+    dtype: torch.dtype | None = None,
+) -> TensorValue:  # fmt: skip
+    result = dtype or x.dtype
+    compute = compute_dtype(result)
+    kind = "max" if ord == inf else "min" if ord == -inf else "sum"
+
+    def before(value: Any, position: Position) -> Any:
+        if ord == 2:
+            return ops.square(value)
+        if ord == 0:
+            return ops.to_dtype(ops.ne(value, ops.constant(0, compute)), compute)
+        size = ops.abs(value)
+        return size if ord in (1, inf, -inf) else ops.pow(size, ops.constant(ord, compute))
+
+    def after(total: Any) -> Any:
+        if ord == 2:
+            return ops.sqrt(total)
+        if ord in (0, 1, inf, -inf):
+            return total
+        return ops.pow(total, ops.constant(1 / ord, compute))
+
+    return reduce_values(
+        build, x, Plan(x, dim, keepdim), kind, result, accumulate=compute,
+        identity=0 if ord != -inf else None, before=before, after=after,
+    )  # fmt: skip

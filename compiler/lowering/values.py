@@ -1,0 +1,111 @@
+"""The value of an FX node while it is lowered: a shape, a dtype, and how to read an element.
+
+A view is a value that reads another at a position computed from its own, so views cost no node and no copy. A constant
+(`full`, `arange`, a causal mask) is a value that reads no buffer: its formula is repeated where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import Layout
+from compiler.ir.ops import ops
+
+Position = tuple[Index, ...]
+
+
+class CannotLower(Exception):
+    """Raised by a lowering for a case that it does not cover; the operator becomes a library call, with the message as
+    its reason."""
+
+
+#: The dtypes that a loop body can hold. Others (complex, float8, quantised) pass through library calls and views.
+SUPPORTED_DTYPES = frozenset({
+    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class TensorValue:
+    """A tensor of the graph: either a view of `buffer`, at element `offset(position)`, or a formula without reads."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    buffer: str | None
+    #: From a position of this tensor to the element's offset in the buffer; not used for a formula.
+    offset: Callable[[Position], Index] | None = None
+    #: From a position to the element of a tensor that reads no buffer, of dtype `compute_dtype(dtype)`.
+    formula: Callable[[Position], Any] | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def numel(self) -> int:
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    def load(self, position: Position, mask: Any = None) -> Any:
+        """The element at `position`, in the dtype that bodies compute in. With a `mask`, memory is read only where it
+        holds, so the position may lie outside the tensor elsewhere."""
+        if self.dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute with {self.dtype}")
+        if self.formula is not None:
+            return self.formula(position)
+        assert self.buffer is not None and self.offset is not None
+        return ops.load(self.buffer, self.offset(position), self.dtype, mask)
+
+    def view(self, shape: tuple[int, ...], position_of: Callable[[Position], Position]) -> TensorValue:
+        """The tensor of `shape` whose element p is the element `position_of(p)` of this one."""
+        offset, formula = self.offset, self.formula
+        return TensorValue(
+            shape,
+            self.dtype,
+            self.buffer,
+            None if offset is None else lambda position: offset(position_of(position)),
+            None if formula is None else lambda position: formula(position_of(position)),
+        )
+
+    def layout(self) -> Layout | None:
+        """Its strides in the buffer, or None where the offset is no sum of multiples of the position."""
+        if self.offset is None:
+            return None
+        dims = tuple(Dim(f"p{place}", size) for place, size in enumerate(self.shape))
+        offset = self.offset(tuple(Index.of(dim) for dim in dims))
+        if not offset.is_affine:
+            return None
+        return Layout(self.shape, tuple(offset.coefficient(dim) for dim in dims), self.dtype, offset.offset)
+
+
+def of_buffer(buffer: str, layout: Layout) -> TensorValue:
+    """The whole of a buffer."""
+    return TensorValue(layout.shape, layout.dtype, buffer, offset=layout.index)
+
+
+def constant(value: bool | int | float, shape: tuple[int, ...], dtype: torch.dtype) -> TensorValue:
+    """A tensor of one value, rounded to its dtype as a stored tensor would be."""
+    rounded = torch.tensor(value, dtype=dtype).item()
+    return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(rounded, dtype))
+
+
+def broadcast(value: TensorValue, shape: tuple[int, ...]) -> TensorValue:
+    """`value` as one operand of an elementwise operator whose result has `shape`."""
+    if value.shape == shape:
+        return value
+    added = len(shape) - value.rank
+    zero = Index.number(0)
+
+    def position_of(position: Position) -> Position:
+        inner = position[added:]
+        return tuple(zero if size == 1 else index for index, size in zip(inner, value.shape, strict=True))
+
+    return value.view(shape, position_of)

@@ -1,0 +1,238 @@
+"""Views: each is a formula from its position to a position of what it views. None becomes a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index, flatten, unflatten
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, of_buffer
+
+aten = torch.ops.aten
+ZERO = Index.number(0)
+
+
+def wrap(dim: int, rank: int) -> int:
+    """A dimension counted from the end as one counted from the start."""
+    return dim + rank if dim < 0 else dim
+
+
+def wrap_all(dims: Any, rank: int) -> list[int]:
+    """Every dimension where `dims` is None or empty, else those that it names."""
+    if dims is None or (isinstance(dims, list | tuple) and not dims):
+        return list(range(rank))
+    return [wrap(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+
+
+def flat_sizes(sizes: Sequence[Any]) -> list[int]:
+    return [int(size) for size in sizes]
+
+
+@lowers(aten.view.default, aten._unsafe_view, aten.reshape, aten.view_copy.default, aten._reshape_alias)
+def view(build: Builder, x: TensorValue, size: Sequence[int], *_: Any) -> TensorValue:
+    known = prod(s for s in flat_sizes(size) if s != -1)
+    shape = tuple(x.numel // known if s == -1 else s for s in flat_sizes(size))
+    if shape == x.shape:
+        return x
+    return x.view(shape, lambda position: _regroup(position, shape, x.shape))
+
+
+def _regroup(position: Position, shape: tuple[int, ...], old: tuple[int, ...]) -> Position:
+    """The point of `old` with the same row-major place as `position` of `shape`.
+
+    Sizes are split into the smallest groups of equal products, so a dimension that the view leaves alone stays free of
+    division whatever happens beside it."""
+    result: list[Index] = []
+    new_at = old_at = 0
+    while old_at < len(old):
+        new_end, old_end = new_at + 1, old_at + 1
+        while new_end <= len(shape) and prod(shape[new_at:new_end]) != prod(old[old_at:old_end]):
+            if prod(shape[new_at:new_end]) < prod(old[old_at:old_end]):
+                new_end += 1
+            else:
+                old_end += 1
+                if old_end > len(old):
+                    break
+        if new_end > len(shape) or old_end > len(old):
+            new_end, old_end = len(shape), len(old)
+        place = flatten(position[new_at:new_end], shape[new_at:new_end])
+        result += unflatten(place, old[old_at:old_end])
+        new_at, old_at = new_end, old_end
+    return tuple(result)
+
+
+@lowers(aten.permute, aten.permute_copy)
+def permute(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
+    order = wrap_all(dims, x.rank) if dims else []
+    places = [order.index(dim) for dim in range(x.rank)]
+    return x.view(tuple(x.shape[dim] for dim in order), lambda position: tuple(position[place] for place in places))
+
+
+@lowers(aten.transpose.int, aten.transpose_copy.int)
+def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorValue:
+    if not x.rank:
+        return x
+    order = list(range(x.rank))
+    first, second = wrap(dim0, x.rank), wrap(dim1, x.rank)
+    order[first], order[second] = order[second], order[first]
+    return permute(build, x, order)
+
+
+@lowers(aten.t, aten.t_copy)
+def t(build: Builder, x: TensorValue) -> TensorValue:
+    return x if x.rank < 2 else transpose(build, x, 0, 1)
+
+
+@lowers(aten.expand, aten.expand_copy)
+def expand(build: Builder, x: TensorValue, size: Sequence[int], *, implicit: bool = False) -> TensorValue:
+    added = len(size) - x.rank
+    shape = tuple(x.shape[place - added] if s == -1 else s for place, s in enumerate(flat_sizes(size)))
+    return broadcast(x, shape)
+
+
+@lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze_copy)
+def squeeze(build: Builder, x: TensorValue, dim: Any = None) -> TensorValue:
+    dims = list(range(x.rank)) if dim is None else [wrap(d, x.rank) for d in ([dim] if isinstance(dim, int) else dim)]
+    kept = [place for place in range(x.rank) if not (place in dims and x.shape[place] == 1)]
+    places = {place: new for new, place in enumerate(kept)}
+    return x.view(
+        tuple(x.shape[place] for place in kept),
+        lambda position: tuple(position[places[p]] if p in places else ZERO for p in range(x.rank)),
+    )
+
+
+@lowers(aten.unsqueeze, aten.unsqueeze_copy)
+def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
+    at = wrap(dim, x.rank + 1)
+    return x.view((*x.shape[:at], 1, *x.shape[at:]), lambda position: (*position[:at], *position[at + 1 :]))
+
+
+@lowers(aten.select.int, aten.select_copy.int)
+def select(build: Builder, x: TensorValue, dim: int, index: int) -> TensorValue:
+    at = wrap(dim, x.rank)
+    chosen = Index.number(wrap(index, x.shape[at]))
+    return x.view((*x.shape[:at], *x.shape[at + 1 :]), lambda position: (*position[:at], chosen, *position[at:]))
+
+
+def slice_bounds(size: int, start: int | None, end: int | None, step: int) -> tuple[int, int]:
+    """The first element of a slice and how many it has, by Python's rules."""
+    chosen = range(size)[slice(start, end, step)]
+    return chosen.start, len(chosen)
+
+
+@lowers(aten.slice.Tensor, aten.slice_copy.Tensor)
+def slice_(
+    build: Builder, x: TensorValue, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> TensorValue:
+    at = wrap(dim, x.rank)
+    first, count = slice_bounds(x.shape[at], start, end, step)
+    return x.view(
+        (*x.shape[:at], count, *x.shape[at + 1 :]),
+        lambda position: (*position[:at], position[at] * step + first, *position[at + 1 :]),
+    )
+
+
+@lowers(aten.split.Tensor, aten.split_copy.Tensor, aten.unsafe_split.Tensor)
+def split(build: Builder, x: TensorValue, split_size: int, dim: int = 0) -> tuple[TensorValue, ...]:
+    size = x.shape[wrap(dim, x.rank)]
+    starts = range(0, size, split_size) if size else [0]
+    return tuple(slice_(build, x, dim, start, start + split_size) for start in starts)
+
+
+@lowers(
+    aten.split_with_sizes, aten.split_with_sizes_copy, aten.unsafe_split_with_sizes,
+    aten.split.sizes,
+)  # fmt: skip
+def split_with_sizes(build: Builder, x: TensorValue, split_sizes: Sequence[int], dim: int = 0) -> tuple[TensorValue, ...]:
+    parts, start = [], 0
+    for size in split_sizes:
+        parts.append(slice_(build, x, dim, start, start + size))
+        start += size
+    return tuple(parts)
+
+
+@lowers(aten.unbind.int, aten.unbind_copy.int)
+def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
+    return tuple(select(build, x, dim, index) for index in range(x.shape[wrap(dim, x.rank)]))
+
+
+@lowers(aten.alias, aten.alias_copy, aten.detach, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
+def alias(build: Builder, x: TensorValue) -> TensorValue:
+    return x
+
+
+@lowers(aten.flip)
+def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
+    flipped = {wrap(dim, x.rank) for dim in dims}
+    return x.view(
+        x.shape,
+        lambda position: tuple(
+            size - 1 - index if place in flipped else index
+            for place, (index, size) in enumerate(zip(position, x.shape, strict=True))
+        ),
+    )
+
+
+@lowers(aten.repeat)
+def repeat(build: Builder, x: TensorValue, repeats: Sequence[int]) -> TensorValue:
+    added = len(repeats) - x.rank
+    shape = tuple(count * size for count, size in zip(repeats, (1,) * added + x.shape, strict=True))
+    return x.view(
+        shape,
+        lambda position: tuple(
+            ZERO if size <= 1 else index if index.bounds[1] < size and index.bounds[0] >= 0 else index % size
+            for index, size in zip(position[added:], x.shape, strict=True)
+        ),
+    )
+
+
+@lowers(aten.diagonal, aten.diagonal_copy)
+def diagonal(build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim2: int = 1) -> TensorValue:
+    row, column = wrap(dim1, x.rank), wrap(dim2, x.rank)
+    rows, columns = x.shape[row], x.shape[column]
+    count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    others = [place for place in range(x.rank) if place not in (row, column)]
+
+    def position_of(position: Position) -> Position:
+        old = dict(zip(others, position, strict=False))
+        old[row] = position[-1] + max(-offset, 0)
+        old[column] = position[-1] + max(offset, 0)
+        return tuple(old[place] for place in range(x.rank))
+
+    return x.view((*(x.shape[place] for place in others), count), position_of)
+
+
+@lowers(aten.unfold, aten.unfold_copy)
+def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int) -> TensorValue:
+    if not x.rank:
+        return x.view((size,), lambda position: ())
+    at = wrap(dimension, x.rank)
+    count = (x.shape[at] - size) // step + 1
+    return x.view(
+        (*x.shape[:at], count, *x.shape[at + 1 :], size),
+        lambda position: (*position[:at], position[at] * step + position[-1], *position[at + 1 : -1]),
+    )
+
+
+@lowers(aten.as_strided, aten.as_strided_copy)
+def as_strided(
+    build: Builder, x: TensorValue, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> TensorValue:
+    """Strides speak of eager's storage, so this is index arithmetic only where ours has the same layout."""
+    fake, layout = build.fakes.get(id(x)), x.layout()
+    if fake is None or layout is None or x.buffer is None:
+        raise CannotLower("it views the storage of a tensor that we do not store as eager does")
+    for length, own, eager in zip(x.shape, layout.stride, fake.stride(), strict=True):
+        if length != 1 and own != eager:
+            raise CannotLower("it views the storage of a tensor that we do not store as eager does")
+    start = layout.offset if storage_offset is None else layout.offset + storage_offset - int(fake.storage_offset())
+    whole = build.graph.buffers[x.buffer]
+    viewed = type(whole)(tuple(flat_sizes(size)), tuple(flat_sizes(stride)), x.dtype, start)
+    if start < 0 or viewed.storage_numel > whole.storage_numel:
+        raise CannotLower("it views memory outside of its buffer")
+    return of_buffer(x.buffer, viewed)
