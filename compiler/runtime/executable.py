@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from compiler.codegen.program import identifier
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.schedule.scheduler import Schedule
 
@@ -45,8 +46,6 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
 
     def empty(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         return allocate(shape, stride, dtype=dtype, device=device)
-
-    from compiler.codegen.program import identifier
 
     constants = {identifier(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()}
     return {"torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan"), "empty": empty,

@@ -1,0 +1,203 @@
+"""The compiler's table of contents: a snippet in, a report out.
+
+    capture   run the snippet; TorchDynamo and AOTAutograd give functional ATen graphs
+    lower     each graph becomes loops over index expressions, and library calls
+    schedule  loops become kernels: what fuses with what, in which order, in which memory
+    codegen   kernels become Triton and C++ text, and the wrapper that launches them
+    run       the kernels are compiled and run; eager's and their error against float64
+    measure   eager and compiled, interleaved
+    compare   TorchInductor on the same calls, if asked for
+
+Each stage fills its part of the report, which is then handed to `on_stage`. A stage that fails is a result too: the
+report keeps what the stages before it found.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+
+from compiler import report as rep
+from compiler.capture.capture import capture
+from compiler.capture.captured import Capture, CapturedGraph
+from compiler.compile import GraphCompilation, compile_graph
+from compiler.devices import device_for
+from compiler.environment import describe_environment
+from compiler.options import Options
+from compiler.present import present_captured, present_kernels, present_lowered, present_schedule
+from compiler.runtime.offline import attach_triton
+from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
+from compiler.summary import summarise
+
+__all__ = ["compile_graph", "explore"]
+
+OnStage = Callable[[rep.Report], None]
+
+
+def explore(source: str, options: Options | None = None, on_stage: OnStage | None = None) -> rep.Report:
+    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where."""
+    run = Exploration(source, options or Options(), on_stage or (lambda _: None))
+    run.stage("capture", run.capture)
+    run.stage("lower", run.lower)
+    run.stage("schedule", run.schedule)
+    run.stage("codegen", run.codegen)
+    run.stage("run", run.run)
+    run.stage("measure", run.measure)
+    run.stage("compare", run.compare)
+    return run.finish()
+
+
+@dataclass
+class Work:
+    """One graph on its way: what was captured, what the compiler made of it, its part of the report."""
+
+    captured: CapturedGraph
+    compilation: GraphCompilation
+    report: rep.Graph
+    failed: bool = False
+    errors: tuple[float | None, float | None] = (None, None)
+
+
+@dataclass
+class Exploration:
+    """The state of one exploration: the report, and the graphs that the stages work on."""
+
+    source: str
+    options: Options
+    on_stage: OnStage
+    work: list[Work] = field(default_factory=list)
+    captured: Capture | None = None
+
+    def __post_init__(self) -> None:
+        self.device = choose_device(self.options)
+        self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
+        self.report = rep.Report(
+            source=self.source,
+            options=self.options.model_dump(mode="json", exclude_none=True),
+            environment=describe_environment(self.device, self.model, self.options),
+        )
+
+    def stage(self, name: str, step: Callable[[], str | None]) -> None:
+        """Run one stage, time it, record how it ended, and publish the report so far."""
+        wanted = self.options.produce
+        status: rep.StageStatus = "done"
+        started = time.perf_counter()
+        message = None
+        if (wanted is not None and name not in wanted) or (self.captured is None and name != "capture"):
+            status = "skipped"
+        else:
+            try:
+                message = step()
+            except Exception as error:  # a defect of ours: say so, keep what is there
+                status, message = "failed", f"{type(error).__name__}: {error}"
+                self._remember(_internal_error(name, error))
+        milliseconds = 1e3 * (time.perf_counter() - started)
+        if name == "capture" and self.report.error is not None:
+            status = "failed"
+        self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
+        self.on_stage(self.report)
+
+    def _remember(self, error: rep.Error) -> None:
+        self.report.error = self.report.error or error
+
+    @contextmanager
+    def _each(self, work: Work, stage: str) -> Iterator[None]:
+        """A defect in one graph does not stop the others."""
+        try:
+            yield
+        except Exception as error:
+            work.failed = True
+            self._remember(_internal_error(stage, error))
+
+    @property
+    def alive(self) -> list[Work]:
+        return [work for work in self.work if not work.failed]
+
+    def capture(self) -> None:
+        self.captured = captured = capture(self.source, self.options, self.device)
+        self.report.notes += captured.notes
+        self.report.output = captured.output
+        self.report.error = captured.error
+        for graph in captured.graphs:
+            compilation = GraphCompilation(self.device, self.model, self.options)
+            self.work.append(Work(graph, compilation, present_captured(graph)))
+        self.report.graphs = [work.report for work in self.work]
+
+    def lower(self) -> None:
+        for work in self.alive:
+            with self._each(work, "lower"):
+                work.compilation.lower(work.captured.aten)
+                present_lowered(work.compilation, work.report)
+
+    def schedule(self) -> None:
+        for work in self.alive:
+            with self._each(work, "schedule"):
+                work.compilation.plan()
+                present_schedule(work.compilation, work.report)
+
+    def codegen(self) -> None:
+        for work in self.alive:
+            with self._each(work, "codegen"):
+                work.compilation.generate(wants_triton=True)
+                work.report.kernels = present_kernels(work.compilation)
+                if self.device.type != "cuda":
+                    attach_triton(work.compilation, work.report, self.options.target)
+
+    def run(self) -> None:
+        for work in self.alive:
+            with self._each(work, "run"):
+                executable = work.compilation.build()
+                work.report.wrapper = executable.wrapper
+                work.captured.runner.implementation = executable.call
+                work.errors = verify_graph(work.captured, executable, self.report.notes)
+
+    def measure(self) -> str | None:
+        assert self.captured is not None
+        if not self.options.timing.enabled:
+            return "timing was turned off"
+        if len(self.alive) == len(self.work):
+            self.report.timing = measure_entries(self.captured.entries, self.device, self.options.timing)
+        for work in self.alive:
+            measure_kernels(work.captured, work.compilation, work.report, self.model, self.options.timing)
+        return None
+
+    def compare(self) -> str | None:
+        assert self.captured is not None
+        if not self.options.peer:
+            return "the peer was not asked for"
+        from compiler.peer.compare import compare_with_peer
+
+        self.report.peer, self.report.timing = compare_with_peer(
+            self.captured.entries, self.device, self.options, self.report.timing
+        )
+        return None
+
+    def finish(self) -> rep.Report:
+        self.report.summary = summarise(self.report, [work.errors for work in self.work], self.captured)
+        error = self.report.error
+        is_ours = error is not None and error.type == "InternalError"
+        self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"
+        self.on_stage(self.report)
+        return self.report
+
+
+def choose_device(options: Options) -> torch.device:
+    """The device that a snippet runs on: what was asked for, else the GPU where there is one."""
+    if options.device is not None and options.device.startswith("cuda") and not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def _internal_error(stage: str, error: Exception) -> rep.Error:
+    return rep.Error(
+        type="InternalError",
+        message=f"Fusionscope failed in the stage {stage!r}: {type(error).__name__}: {error}",
+        stage=stage,
+        hint="This is a defect of Fusionscope, not of the snippet; the stages before it are shown.",
+        traceback="".join(traceback.format_exception(error))[-8000:],
+    )

@@ -1,0 +1,113 @@
+"""From what the stages made to what the report says: plain data only, each figure named for what it is."""
+
+from __future__ import annotations
+
+from compiler import report as rep
+from compiler.capture.captured import CapturedGraph
+from compiler.capture.describe import describe_fx
+from compiler.codegen.program import RenderedKernel
+from compiler.compile import GraphCompilation
+from compiler.ir.nodes import ExternNode
+from compiler.lowering.registry import operator_name
+from compiler.runtime.traffic import eager_traffic
+from compiler.schedule.cost import extern_bytes, group_cost
+from compiler.schedule.describe import describe_buffers, describe_decision, describe_loops, floor_bytes
+from compiler.schedule.group import Group
+
+
+def present_captured(graph: CapturedGraph) -> rep.Graph:
+    result = rep.Graph(
+        name=graph.name,
+        function=graph.function,
+        phase=graph.phase,
+        calls=graph.runner.calls,
+        fx=describe_fx(graph.dynamo) if graph.dynamo is not None else [],
+        aten=describe_fx(graph.aten),
+        guards=graph.guards,
+        breaks=graph.breaks,
+        recompiles=graph.recompiles,
+    )
+    traffic = eager_traffic(graph.dynamo, with_backward=False) if graph.dynamo is not None else None
+    if traffic is not None:
+        result.eager_kernels, result.eager_bytes = traffic[0].kernels, traffic[0].bytes
+    return result
+
+
+def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
+    assert compilation.loops is not None
+    report.loops = describe_loops(compilation.loops)
+
+
+def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
+    assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
+    report.loops = describe_loops(compilation.loops, compilation.schedule.dead)
+    report.decisions = [describe_decision(decision) for decision in compilation.schedule.decisions]
+    report.buffers = describe_buffers(compilation.memory)
+    report.floor_bytes = floor_bytes(compilation.schedule)
+
+
+def present_kernels(compilation: GraphCompilation) -> list[rep.Kernel]:
+    """Every kernel in the order in which they run."""
+    assert compilation.schedule is not None
+    return [
+        _present_group(unit, compilation) if isinstance(unit, Group) else _present_library_call(unit, compilation)
+        for unit in compilation.schedule.units
+    ]
+
+
+def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
+    assert compilation.schedule is not None
+    layouts = compilation.schedule.graph.buffers
+    rendered = compilation.primary[group.name]
+    cost = group_cost(group, layouts, compilation.model)
+    return rep.Kernel(
+        name=group.name,
+        kind=rendered.language,
+        nodes=[member.name for member in group.members],
+        origins=list(dict.fromkeys(origin for m in group.members for origin in m.node.origins)),
+        source=rendered.source,
+        language="python" if rendered.language == "triton" else "cpp",
+        lines=kernel_lines(rendered, group),
+        user_lines=sorted({line for m in group.members for line in m.node.lines}),
+        reads=[name for name in rendered.parameters if name not in group.stored],
+        writes=[name for name in rendered.parameters if name in group.stored],
+        bytes=cost.bytes,
+        grid=_grid(rendered),
+        config={key: value for key, value in rendered.config.items() if key != "grid"},
+        predicted_us=round(cost.microseconds, 3),
+    )
+
+
+def _grid(rendered: RenderedKernel) -> list[int] | None:
+    grid = rendered.config.get("grid")
+    return list(grid) if isinstance(grid, tuple) else None
+
+
+def kernel_lines(rendered: RenderedKernel, group: Group) -> list[rep.KernelLine]:
+    """Each line of the kernel with the nodes that it computes for and the user's lines behind them."""
+    lines_of = {member.name: member.node.lines for member in group.members}
+    return [
+        rep.KernelLine(
+            line=line, nodes=list(nodes), user_lines=sorted({n for node in nodes for n in lines_of.get(node, ())})
+        )
+        for line, nodes in rendered.lines
+    ]
+
+
+def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> rep.Kernel:
+    assert compilation.schedule is not None
+    reads = list(dict.fromkeys(argument.buffer for argument in node.tensor_arguments))
+    name = operator_name(node.target)
+    source = f"{', '.join(node.write_buffers)} = {name}({', '.join(reads)})"
+    return rep.Kernel(
+        name=name,
+        kind="extern",
+        nodes=[node.name],
+        origins=list(node.origins),
+        source=source if not node.reason else f"# {node.reason}\n{source}",
+        user_lines=list(node.lines),
+        reads=reads,
+        writes=list(node.write_buffers),
+        bytes=extern_bytes(node, compilation.schedule.graph.buffers),
+    )
+

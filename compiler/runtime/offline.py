@@ -1,0 +1,68 @@
+"""The Triton twin of each kernel where there is no GPU: generated for the target, assembled, and checked by emulation.
+
+It comes from the same schedule as the C++ that runs. Registers and spills are the assembler's; nothing here is a time.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from compiler import report as rep
+from compiler.compile import GraphCompilation
+from compiler.present import kernel_lines
+from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.verify import relative_error
+
+#: Emulating one program instance takes about half a millisecond; a kernel with more of them is not emulated.
+MOST_PROGRAMS = 1500
+
+
+def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str) -> None:
+    """Add the Triton source of every kernel, with its assembly for `target`, to `kernels[].also`."""
+    assert compilation.schedule is not None
+    storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
+    kernels = {kernel.name: kernel for kernel in report.kernels}
+    for group in compilation.groups:
+        rendered = compilation.triton[group.name]
+        artifact = rep.KernelArtifact(
+            language="triton", target=target, source=rendered.source, lines=kernel_lines(rendered, group),
+            config={key: list(v) if isinstance(v, tuple) else v for key, v in rendered.config.items()},
+        )
+        kernels[group.name].also.append(artifact)
+        try:
+            result = compile_offline(rendered, storage, target)
+        except Exception as error:  # the assembler's word is part of the result
+            artifact.check = f"not assembled for {target}: {type(error).__name__}: {str(error)[:500]}"
+            continue
+        artifact.registers, artifact.spills = result.registers, result.spills
+        artifact.shared_bytes = result.shared_bytes
+        kernels[group.name].also.append(rep.KernelArtifact(language="ptx", target=target, source=result.ptx))
+
+
+def check_by_emulation(
+    compilation: GraphCompilation, report: rep.Graph, arguments: dict[str, tuple[torch.Tensor, ...]]
+) -> None:
+    """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got, and compare what they wrote."""
+    kernels = {kernel.name: kernel for kernel in report.kernels}
+    for name, tensors in arguments.items():
+        rendered = compilation.triton.get(name)
+        artifact = next((a for a in kernels[name].also if a.language == "triton"), None)
+        if rendered is None or artifact is None or artifact.check is not None:
+            continue
+        count = programs(rendered)
+        if count > MOST_PROGRAMS:
+            artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
+            continue
+        written = set(kernels[name].writes)
+        results = [torch.full_like(t, 1) if parameter in written else t
+                   for parameter, t in zip(rendered.parameters, tensors, strict=True)]
+        try:
+            interpret(rendered, results)
+        except Exception as error:
+            artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
+            continue
+        pairs = [(mine, theirs) for parameter, mine, theirs in zip(rendered.parameters, results, tensors, strict=True)
+                 if parameter in written]
+        artifact.max_error = max(relative_error(mine, theirs) for mine, theirs in pairs)
+        artifact.check = "run in Triton's interpreter on the same tensors; max_error is against the C++ kernel"

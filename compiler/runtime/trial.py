@@ -1,0 +1,106 @@
+"""Trying a compiled graph on the inputs that the snippet gave it: is it right, and how long does it take?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from compiler import report as rep
+from compiler.capture.captured import CapturedGraph, EntryCall, copy_values
+from compiler.capture.reference import is_random, reference_run
+from compiler.compile import GraphCompilation
+from compiler.devices import Device
+from compiler.options import Timing
+from compiler.runtime.executable import Executable, build_executable
+from compiler.runtime.measure import measure, measure_each
+from compiler.runtime.verify import relative_error
+
+
+def verify_graph(
+    graph: CapturedGraph, executable: Executable, notes: list[rep.Note]
+) -> tuple[float | None, float | None]:
+    """The errors of eager and of compiled against the same graph in float64, on its first inputs.
+
+    A graph that draws random numbers is run but not compared: the compiled kernels draw other numbers than eager.
+    """
+    if graph.inputs is None:
+        notes.append(rep.Note(message=f"{graph.name} was compiled but never called, so it was not checked on real data."))
+        return None, None
+    with torch.no_grad():
+        compiled = executable.call(copy_values(graph.inputs))
+        if is_random(graph):
+            notes.append(rep.Note(
+                message=f"{graph.name} draws random numbers; compiled and eager draw different ones, so their results "
+                "were not compared element by element."))
+            return None, None
+        reference = reference_run(graph, copy_values(graph.inputs), torch.float64)
+        eager = reference_run(graph, copy_values(graph.inputs), None)
+    return relative_error(eager, reference), relative_error(compiled, reference)
+
+
+def measure_entries(
+    entries: Sequence[EntryCall], device: torch.device, timing: Timing
+) -> rep.TimingResult | None:
+    """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
+    only where a call changes them."""
+    if not entries:
+        return None
+    return measure({"eager": _all(entries, "eager"), "compiled": _all(entries, "compiled")}, device, timing)
+
+
+def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
+    calls = [(getattr(entry, kind), *entry.copy_arguments()) for entry in entries]
+
+    def call() -> None:
+        for function, args, kwargs in calls:
+            function(*args, **kwargs)
+
+    return call
+
+
+class _Recorder:
+    """Stands in for a launcher during one call of the wrapper and keeps the tensors that the kernel gets."""
+
+    def __init__(self, launch: Callable[..., None]) -> None:
+        self.launch = launch
+        self.tensors: tuple[torch.Tensor, ...] | None = None
+
+    def __call__(self, *tensors: torch.Tensor) -> None:
+        self.tensors = tensors
+        self.launch(*tensors)
+
+
+def record_arguments(
+    compilation: GraphCompilation, inputs: list[Any]
+) -> dict[str, tuple[torch.Tensor, ...]]:
+    """The tensors that each kernel is launched with in one call of the graph."""
+    executable, schedule = compilation.executable, compilation.schedule
+    assert executable is not None and schedule is not None
+    recorders = {name: _Recorder(launch) for name, launch in executable.kernels.items()}
+    with torch.no_grad():
+        build_executable(schedule, executable.wrapper, recorders, compilation.runs_on).call(copy_values(inputs))
+    return {name: recorder.tensors for name, recorder in recorders.items() if recorder.tensors is not None}
+
+
+def measure_kernels(
+    graph: CapturedGraph, compilation: GraphCompilation, report: rep.Graph, model: Device, timing: Timing
+) -> None:
+    """Time each kernel alone on the tensors that the graph gives it; fills measured_us and gb_per_s."""
+    if graph.inputs is None or compilation.executable is None or not compilation.executable.kernels:
+        return
+    arguments = record_arguments(compilation, graph.inputs)
+    launch = compilation.executable.kernels
+
+    def call_of(name: str) -> Callable[[], None]:
+        tensors = arguments[name]
+        return lambda: launch[name](*tensors)
+
+    times = measure_each({name: call_of(name) for name in arguments}, compilation.runs_on, timing)
+    for kernel in report.kernels:
+        if kernel.name in times:
+            kernel.measured_us = round(times[kernel.name], 3)
+            kernel.gb_per_s = round(kernel.bytes / max(times[kernel.name], 1e-9) / 1e3, 3)
+            if compilation.runs_on.type == "cuda":
+                kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / model.bandwidth, 2)

@@ -1,0 +1,75 @@
+"""The answer bar: the figures of all graphs together, and the verdict in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compiler.capture.captured import Capture
+from compiler.report import Contestant, Report, Summary
+from compiler.runtime.measure import is_measurable_difference
+
+
+def summarise(
+    report: Report, errors: list[tuple[float | None, float | None]], captured: Capture | None
+) -> Summary:
+    """Sums over graphs; a sum is left out where one of its terms is not known. Backward graphs have no eager count,
+    so where there are any the eager figures speak of the forward graphs alone and are left out."""
+    graphs = report.graphs
+    has_kernels = any(graph.kernels for graph in graphs)
+    eager, compiled = _contestant(report, "eager"), _contestant(report, "compiled")
+    peer = _contestant(report, "peer")
+    summary = Summary(
+        eager_kernels=_sum(graph.eager_kernels for graph in graphs),
+        kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
+        peer_kernels=len(report.peer.kernels) if report.peer is not None and report.peer.kernels else None,
+        eager_bytes=_sum(graph.eager_bytes for graph in graphs),
+        bytes=sum(kernel.bytes for graph in graphs for kernel in graph.kernels) if has_kernels else None,
+        floor_bytes=_sum(graph.floor_bytes for graph in graphs),
+        graph_breaks=captured.graph_breaks if captured else 0,
+        recompiles=captured.recompiles if captured else 0,
+        eager_ms=eager.median_ms if eager else None,
+        compiled_ms=compiled.median_ms if compiled else None,
+        peer_ms=peer.median_ms if peer else None,
+        speedup=eager.median_ms / compiled.median_ms if eager and compiled else None,
+        eager_error=_worst(pair[0] for pair in errors),
+        compiled_error=_worst(pair[1] for pair in errors),
+    )
+    summary.verdict = _verdict(report, summary, eager, compiled)
+    return summary
+
+
+def _contestant(report: Report, name: str) -> Contestant | None:
+    contestants = report.timing.contestants if report.timing else []
+    return next((c for c in contestants if c.name == name), None)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return sum(v for v in known if v is not None) if known and all(v is not None for v in known) else None
+
+
+def _worst(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known else None
+
+
+def _verdict(report: Report, summary: Summary, eager: Contestant | None, compiled: Contestant | None) -> str:
+    if report.error is not None and not report.graphs:
+        return f"{report.error.type}: {report.error.message.splitlines()[0]}"
+    parts: list[str] = []
+    if summary.kernels is not None:
+        before = f"{summary.eager_kernels} eager kernels" if summary.eager_kernels is not None else "The snippet"
+        parts.append(f"{before} became {_count(summary.kernels, 'kernel')}")
+    if eager and compiled:
+        if not is_measurable_difference(eager, compiled):
+            parts.append("no measurable difference in time")
+        else:
+            ratio = eager.median_ms / compiled.median_ms
+            parts.append(f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager")
+    if report.error is not None:
+        parts.append(f"then the snippet failed: {report.error.message.splitlines()[0]}")
+    return ", ".join(parts) + "." if parts else "Nothing was captured: the snippet ran without a graph."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

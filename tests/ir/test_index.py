@@ -1,0 +1,104 @@
+"""Index expressions mean what Python's integers mean, and equal formulas are equal values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compiler.ir.index import Dim, Index, flatten, invert, unflatten
+
+DIMS = (Dim("a", 4), Dim("b", 6), Dim("c", 5))
+X, R, FLAT = Dim("x0", 1024), Dim("r0", 512), Dim("d0", 1024 * 512)
+
+Meaning = Callable[[dict[Dim, int]], int]
+
+
+def leaves() -> st.SearchStrategy[tuple[Index, Meaning]]:
+    def build(dim: Dim, factor: int, offset: int) -> tuple[Index, Meaning]:
+        return Index.of(dim) * factor + offset, lambda env: env[dim] * factor + offset
+
+    return st.builds(build, st.sampled_from(DIMS), st.sampled_from([1, 2, 3, 4, 6, -1, -2]), st.integers(-3, 5))
+
+
+def grow(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    divisors = st.sampled_from([2, 3, 4, 6, 12])
+    return st.one_of(
+        st.builds(lambda p, q: (p[0] + q[0], lambda env: p[1](env) + q[1](env)), children, children),
+        st.builds(lambda p, n: (p[0] // n, lambda env: p[1](env) // n), children, divisors),
+        st.builds(lambda p, n: (p[0] % n, lambda env: p[1](env) % n), children, divisors),
+    )
+
+
+expressions = st.recursive(leaves(), grow, max_leaves=8)
+points = st.fixed_dictionaries({dim: st.integers(0, dim.size - 1) for dim in DIMS})
+
+
+@settings(max_examples=400, deadline=None)
+@given(expressions, points)
+def test_simplification_keeps_the_value_and_the_bounds(expression: tuple[Index, Meaning], point: dict[Dim, int]) -> None:
+    index, meaning = expression
+    low, high = index.bounds
+    assert index.evaluate(point) == meaning(point)
+    assert low <= meaning(point) <= high
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions, points)
+def test_substitution_is_evaluation_at_the_replaced_point(
+    expression: tuple[Index, Meaning], point: dict[Dim, int]
+) -> None:
+    index, meaning = expression
+    replaced = index.substitute({DIMS[0]: Index.of(DIMS[1]) // 2})
+    assert replaced.evaluate(point) == meaning({**point, DIMS[0]: point[DIMS[1]] // 2})
+
+
+@settings(max_examples=200, deadline=None)
+@given(expressions, points)
+def test_text_is_python_that_gives_the_value(expression: tuple[Index, Meaning], point: dict[Dim, int]) -> None:
+    index, meaning = expression
+    assert eval(str(index), {dim.name: value for dim, value in point.items()}) == meaning(point)
+
+
+def test_a_split_of_a_dense_offset_dissolves() -> None:
+    offset = 512 * Index.of(X) + Index.of(R)
+    assert offset // 512 == Index.of(X)
+    assert offset % 512 == Index.of(R)
+
+
+def test_joining_a_split_gives_the_whole() -> None:
+    flat = Index.of(FLAT)
+    assert flatten(unflatten(flat, (1024, 512)), (1024, 512)) == flat
+    assert flatten(unflatten(flat, (64, 16, 8, 64)), (64, 16, 8, 64)) == flat
+
+
+def test_equal_formulas_are_equal_whatever_order_they_were_built_in() -> None:
+    x, r = Index.of(X), Index.of(R)
+    assert x * 512 + r + 3 == 3 + r + x * 512
+    assert hash(x * 512 + r + 3) == hash(3 + r + x * 512)
+
+
+def test_a_loop_of_one_iteration_is_no_variable() -> None:
+    assert Index.of(Dim("x1", 1)) == Index.number(0)
+
+
+@pytest.mark.parametrize("strides", [(512, 1), (1, 1024)])
+def test_inversion_finds_the_point_of_a_dense_offset(strides: tuple[int, int]) -> None:
+    rows, columns = Dim("d0", 1024), Dim("d1", 512)
+    index = Index.of(rows) * strides[0] + Index.of(columns) * strides[1]
+    answer = invert(index, (rows, columns), Index.of(FLAT))
+    assert answer is not None and index.substitute(answer) == Index.of(FLAT)
+
+
+def test_inversion_of_an_overlapping_window_has_no_answer() -> None:
+    window, place = Dim("w", 3), Dim("p", 10)
+    assert invert(Index.of(window) + Index.of(place), (window, place), Index.of(FLAT)) is None
+
+
+def test_inversion_refuses_offsets_outside_of_the_layout() -> None:
+    half = Dim("d0", 64)
+    assert invert(Index.of(half), (half,), Index.of(Dim("d", 128))) is None
+    assert invert(Index.of(half), (half,), Index.of(Dim("d", 128)) - 64, is_masked=True) is not None
