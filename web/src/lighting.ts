@@ -5,7 +5,7 @@
  * partner gets `data-lit`. Elements that appear later are painted as they appear.
  */
 import { effect } from "@preact/signals";
-import { focusOfLight, graph, helpIsOpen, hovered, kernelName, kernelShown, links, lit, pinned } from "./state";
+import { focusOfLight, graph, helpIsOpen, hovered, isEdited, kernelName, kernelShown, links, lit, pinned } from "./state";
 
 const SCROLL_AFTER_MS = 260;
 
@@ -100,6 +100,11 @@ export function installLighting(root: HTMLElement): void {
     paint(root);
     window.clearTimeout(scroll);
     if (focus !== null) scroll = window.setTimeout(() => scrollPartnersIntoView(root), SCROLL_AFTER_MS);
+  });
+
+  // Lines move as soon as the text changes: what was pinned may be another line by now.
+  effect(() => {
+    if (isEdited.value) pinned.value = null;
   });
 
   // A pinned thing chooses the kernel that is open, unless the one that is open already has a part in it.

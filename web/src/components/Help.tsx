@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { helpIsOpen } from "../state";
+import { helpIsOpen, report } from "../state";
 
 const KEYS: [string, string][] = [
   ["Ctrl+Enter, ⌘+Enter", "explore the snippet"],
@@ -12,6 +12,7 @@ const KEYS: [string, string][] = [
 ];
 
 export function Help() {
+  const id = report.value?.id;
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     if (helpIsOpen.value) dialog.current?.showModal();
@@ -36,7 +37,13 @@ export function Help() {
       </dl>
       <p>
         A time marked <em>predicted</em> comes from the cost model, one marked <em>measured</em> from a device. What is not
-        known is not shown. The same report as JSON: <a href="/docs">the API</a>.
+        known is not shown.
+        {id && (
+          <>
+            {" "}
+            The same report <a href={`/api/v1/explorations/${id}`}>as JSON</a> and <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
+          </>
+        )}
       </p>
       <form method="dialog">
         <button type="submit">Close</button>

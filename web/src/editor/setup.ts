@@ -18,7 +18,7 @@ const colours = HighlightStyle.define([
 
 const looks = EditorView.theme({
   "&": { height: "100%", fontSize: "12.5px", backgroundColor: "var(--surface)", color: "var(--text)" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" },
   ".cm-content": { caretColor: "var(--text)", paddingBlock: "6px" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--quiet)", border: "none" },
@@ -39,7 +39,7 @@ const looks = EditorView.theme({
   ".break-line": { backgroundColor: "var(--warn-tint)" },
   // As wide as what is visible of the editor, however long its lines are.
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", containerType: "inline-size" },
-  ".line-message-frame": { padding: "1px 8px 4px 6px", width: "calc(100cqw - 52px)", position: "sticky", left: "46px" },
+  ".line-message-frame": { padding: "1px 8px 4px 6px", width: "calc(100cqw - 64px)", position: "sticky", left: "46px" },
   ".line-message": { fontFamily: "var(--sans)", fontSize: "12px", lineHeight: "1.4", whiteSpace: "pre-wrap", padding: "2px 8px", borderLeft: "3px solid" },
   ".line-message-error": { color: "var(--bad)", borderColor: "var(--bad)", backgroundColor: "var(--bad-tint)" },
   ".line-message-break": { color: "var(--warn)", borderColor: "var(--warn)", backgroundColor: "var(--warn-tint)" },

@@ -1,0 +1,77 @@
+"""A program in the compiler's place: it answers with the stored report of the page's own tests, stage by stage.
+
+The real service runs it in its real worker, so what the browser sees differs from an exploration only in how the
+report was found. A snippet's first line may ask for a variation: `# slow`, `# fails`, `# hostile`, `# two graphs`,
+`# nothing measured`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from compiler.options import Options
+from compiler.report import Error, GraphBreak, Report, Summary
+
+# Read at import: a confined child may not read the working tree.
+STORED = Report.model_validate_json(
+    (Path(__file__).resolve().parents[2] / "web" / "src" / "test" / "report.json").read_text()
+)
+STAGES = len(STORED.stages)
+HOSTILE = '<img src=x onerror="window.wasFooled = true"><script>window.wasFooled = true</script>'
+
+
+def part(report: Report, stages: int) -> Report:
+    """The report when that many stages are done: each part arrives with its own stage."""
+    graphs = []
+    for graph in report.graphs if stages >= 1 else []:
+        left_out = {
+            name: getattr(type(graph)(name=""), name)
+            for name, stage in (("loops", 2), ("decisions", 3), ("buffers", 3), ("kernels", 4), ("wrapper", 4))
+            if stages < stage
+        }
+        graphs.append(graph.model_copy(update=left_out))
+    return report.model_copy(
+        update={
+            "status": "running",
+            "stages": report.stages[:stages],
+            "graphs": graphs,
+            "timing": report.timing if stages >= 6 else None,
+            "peer": report.peer if stages >= 7 else None,
+            "summary": Summary(),
+        }
+    )
+
+
+def varied(report: Report, wish: str) -> Report:
+    if wish == "fails":
+        error = Error(type="ValueError", message="not this one", line=3, stage="capture", hint="Try another one.")
+        return report.model_copy(
+            update={"status": "user_error", "graphs": [], "summary": Summary(), "error": error, "timing": None}
+        )
+    if wish == "hostile":
+        graph = report.graphs[0].model_copy(deep=True)
+        graph.kernels[1].source = f"// {HOSTILE}\n"
+        graph.aten[4].text = graph.decisions[0].message = graph.loops[1].body[0] = graph.guards[0].expression = HOSTILE
+        return report.model_copy(update={"graphs": [graph], "output": HOSTILE})
+    if wish == "two graphs":
+        first, second = (report.graphs[0].model_copy(deep=True) for _ in range(2))
+        first.name, second.name = "before", "after"
+        first.breaks = [GraphBreak(reason="a call to print", line=4, hint="Print after the compiled part.")]
+        return report.model_copy(update={"graphs": [first, second]})
+    if wish == "nothing measured":
+        known = {"kernels": 3, "eager_kernels": 9, "verdict": "9 operations became 3 kernels."}
+        return report.model_copy(update={"summary": Summary.model_validate(known), "timing": None, "peer": None})
+    return report
+
+
+def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
+    wish = source.splitlines()[0].removeprefix("# ").strip()
+    report = varied(STORED.model_copy(update={"source": source, "id": ""}), wish)
+    for stages in range(1, STAGES + 1):
+        if wish == "slow":
+            time.sleep(0.5)
+        if on_stage is not None:
+            on_stage(part(report, stages))
+    return report

@@ -1,0 +1,225 @@
+"""What a person sees and does, in a real browser, on the real service."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.fixtures import browser, built_page, page, server_url, theme  # noqa: F401
+from tests.browser.programs import STORED
+
+SOURCE = STORED.source
+SOFTMAX = "tr[data-ref='kernel:softmax_rows']"
+
+
+def open_stored(page: Page, server_url: str, source: str = SOURCE) -> str:
+    """Explores over the API, then opens the link as someone who was sent it; answers with the id."""
+    answer = page.request.post(f"{server_url}/api/v1/explorations?wait=30", data={"source": source})
+    identity = str(answer.json()["id"])
+    page.goto(f"{server_url}/x/{identity}")
+    expect(page.locator("#pane-kernels tbody tr, .error-card").first).to_be_visible()
+    return identity
+
+
+def type_snippet(page: Page, source: str) -> None:
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(source)
+
+
+def lit_refs(page: Page, pane: str) -> set[str]:
+    elements = page.locator(f"[data-pane='{pane}'] [data-lit]")
+    return {str(ref) for ref in elements.evaluate_all("all => all.map(one => one.dataset.ref)")}
+
+
+def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, server_url: str) -> None:
+    page.goto(server_url)
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    expect(page.locator("#pane-kernels .code-line").first).to_be_visible()
+    expect(page.locator("#pane-bottom tbody tr").first).to_be_visible()
+    assert page.locator(".cm-content").inner_text().strip() != ""
+    scrolls = "document.documentElement.scrollHeight > innerHeight || document.documentElement.scrollWidth > innerWidth"
+    assert page.evaluate(scrolls) is False
+
+
+def test_the_answer_bar_says_it_in_one_line_and_opens_panes(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    said = " ".join(page.locator(".figures").inner_text().split())
+    for figure in ("9 ops", "3 kernels", "62.9 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
+        assert figure in said
+    page.locator("[data-figure=time]").click()
+    expect(page.locator("#bottom-tab-timing")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".contestant-eager circle")).to_have_count(24)
+
+
+def test_a_figure_that_is_not_known_is_left_out(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# nothing measured\n" + SOURCE)
+    expect(page.locator("[data-figure=kernels]")).to_be_visible()
+    for unknown in ("bytes", "time", "error", "peer-kernels"):
+        expect(page.locator(f"[data-figure={unknown}]")).to_have_count(0)
+
+
+def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    page.hover(SOFTMAX)
+    expect(page.locator(".lit-line")).to_have_count(5)
+    assert {"aten:mul", "aten:exp", "aten:div"} <= lit_refs(page, "centre")
+    assert "aten:mm" not in lit_refs(page, "centre")
+    assert "code:softmax_rows:0:17" in lit_refs(page, "kernels")
+    assert any(ref.startswith("decision:") for ref in lit_refs(page, "bottom"))
+    page.mouse.move(700, 20)
+    expect(page.locator("[data-lit]")).to_have_count(0)
+
+
+def test_a_click_pins_and_escape_releases(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(".map-svg [data-ref='aten:relu']").click()
+    page.mouse.move(700, 20)
+    expect(page.locator(".map-svg [data-ref='aten:relu']")).to_have_attribute("data-lit", "focus")
+    # The kernel that it became opens.
+    expect(page.locator("tr[data-ref='kernel:add_relu_transposed']")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-lit]")).to_have_count(0)
+
+
+def test_hovering_a_source_line_lights_what_it_became(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    page.locator(".cm-line", has_text="total = weights.sum").hover()
+    expect(page.locator(".map-svg [data-ref='aten:sum_1']")).to_have_attribute("data-lit", "partner")
+    assert "code:softmax_rows:0:17" in lit_refs(page, "kernels")
+    assert "aten:mul" not in lit_refs(page, "centre")
+
+
+def test_the_pane_under_the_pointer_is_never_scrolled(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    lines = page.locator(".code-lines")
+    page.locator(".code-line").first.hover()
+    page.locator("[data-ref='code:softmax_rows:0:8']").hover()
+    page.wait_for_timeout(600)
+    assert lines.evaluate("it => it.scrollTop") == 0
+    # The line is out of view at first; hovering its operation from another pane brings it in.
+    page.locator(".map-svg [data-ref='aten:div']").hover()
+    expect(page.locator("[data-ref='code:softmax_rows:0:21']")).to_be_in_viewport()
+
+
+def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    type_snippet(page, "# slow\n" + SOURCE)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
+    expect(page.locator("#pane-kernels [data-stale]")).to_be_visible()
+    # The graph arrives before the kernels.
+    expect(page.locator("#pane-centre .tab-panel:not([data-stale]) .node").first).to_be_visible()
+    expect(page.locator("#pane-kernels [data-stale]")).to_be_visible()
+    expect(page.locator("#pane-kernels .kernels:not([data-stale]) tbody tr").first).to_be_visible(timeout=10_000)
+    expect(page.locator("[data-action=explore]")).to_contain_text("Explore", timeout=10_000)
+    expect(page).to_have_url(re.compile(r"/x/\w+$"))
+
+
+def test_stop_cancels(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    type_snippet(page, "# slow\n# and stopped\n" + SOURCE)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
+    expect(page.locator(".verdict")).to_contain_text("done")
+    page.locator("[data-action=explore]").click()
+    expect(page.locator(".status-chip")).to_have_text("cancelled")
+    expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
+
+
+def test_an_error_stands_under_the_line_that_caused_it(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# fails\n" + SOURCE)
+    expect(page.locator(".line-message-error")).to_have_text("ValueError: not this one")
+    expect(page.locator(".error-line")).to_have_count(1)
+    expect(page.locator(".error-card")).to_contain_text("Try another one.")
+    expect(page.locator(".status-chip")).to_have_text("the snippet failed")
+
+
+def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# hostile\n" + SOURCE)
+    expect(page.locator(".code-text").first).to_contain_text("<img")
+    for tab in ("loops", "nodes"):
+        page.locator(f"#centre-tab-{tab}").click()
+    for tab in ("guards", "notes", "decisions"):
+        page.locator(f"#bottom-tab-{tab}").click()
+    expect(page.locator("#pane-bottom")).to_contain_text("<script>")
+    assert page.evaluate("window.wasFooled") is None
+    assert page.locator("#app img, #app script").count() == 0
+
+
+def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# two graphs\n" + SOURCE)
+    expect(page.locator(".line-message-break")).to_contain_text("a call to print")
+    page.get_by_label("Graph", exact=True).locator("select, option").first.wait_for(state="attached")
+    page.locator(".graph-select").select_option("1")
+    page.locator("#bottom-tab-guards").click()
+    expect(page.locator("#pane-bottom caption")).to_contain_text("after")
+
+
+def test_decisions_are_filtered_and_refusals_come_first(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    rows = page.locator("#pane-bottom tbody tr")
+    expect(rows).to_have_count(len(STORED.graphs[0].decisions))
+    expect(rows.first).to_contain_text("refused")
+    page.get_by_role("button", name=re.compile("^fused")).click()
+    expect(rows).to_have_count(4)
+    page.get_by_label("Filter decisions").fill("buf4")
+    expect(rows).to_have_count(1)
+
+
+def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(SOFTMAX).click()
+    page.get_by_role("tab", name="Triton sm_90").click()
+    expect(page.locator(".code-lines")).to_contain_text("tl.program_id")
+    expect(page.locator(".facts")).to_contain_text("registers")
+    # The server's Pygments coloured it.
+    expect(page.locator(".code-lines .k").first).to_be_visible()
+
+
+def test_an_example_can_be_chosen_and_the_theme_turned(page: Page, server_url: str) -> None:
+    page.goto(server_url)
+    expect(page.locator("[data-figure=kernels]")).to_be_visible()
+    before = page.locator(".cm-content").inner_text()
+    page.get_by_label("Example").select_option(index=1)
+    expect(page.locator(".cm-content")).not_to_have_text(before)
+    expect(page).to_have_url(re.compile(r"/x/\w+$"))
+    was = page.evaluate("document.documentElement.dataset.theme")
+    page.get_by_role("button", name=re.compile("theme")).click()
+    assert page.evaluate("document.documentElement.dataset.theme") != was
+
+
+def test_the_keyboard_reaches_help_and_leaves_it(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#pane-kernels").focus()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:  # noqa: F811
+    # Its own page: the browser rightly complains of the 404, which `page` does not let pass.
+    opened = browser.new_page()
+    opened.goto(f"{server_url}/x/{'0' * 20}")
+    expect(opened.get_by_role("alert")).to_be_visible()
+    opened.close()
+
+
+@pytest.mark.parametrize("tab", ["decisions", "timing", "buffers", "guards", "wrapper", "stages", "notes"])
+def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:  # noqa: F811
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    open_stored(page, server_url)
+    centre = {"timing": "loops", "buffers": "nodes"}.get(tab, "graph")
+    page.locator(f"#centre-tab-{centre}").click()
+    page.locator(f"#bottom-tab-{tab}").click()
+    page.mouse.move(700, 20)
+    page.wait_for_timeout(300)
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
