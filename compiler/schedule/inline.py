@@ -36,19 +36,27 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
             if point is None:
                 return None
             point |= {dim: Index.number(0) for dim in dims if dim not in point}
-            numbers[old] = _splice(out, producer.substitute(point), operands, moved.dtype, producer_name)
+            numbers[old] = _splice(out, producer, point, operands, moved.dtype, producer_name)
         else:
             out.append(moved)
             numbers[old] = len(out) - 1
     return drop_dead(Body(tuple(out)))
 
 
-def _splice(out: list[Instruction], producer: Body, mask: tuple[int, ...], dtype: torch.dtype, name: str) -> int:
-    """Append the producer's instructions; gives the number of the value that it would have stored."""
+def _splice(
+    out: list[Instruction],
+    producer: Body,
+    point: dict[Dim, Index],
+    mask: tuple[int, ...],
+    dtype: torch.dtype,
+    name: str,
+) -> int:
+    """Append the producer's instructions at `point`; gives the number of the value that it would have stored."""
     numbers: dict[int, int] = {}
     result = -1
     for old, instruction in enumerate(producer.instructions):
-        index = None if instruction.index is None else instruction.index.renumber(numbers)
+        # The point may itself hold loaded values, numbered as in `out`: renumber first, then substitute.
+        index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(point)
         operands = tuple(numbers[operand] for operand in instruction.operands)
         if instruction.op == "store":
             result = operands[0]
