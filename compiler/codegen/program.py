@@ -40,7 +40,9 @@ RESERVED = frozenset(
     """tl triton libdevice tl_math pid x_block r_block x_index r_index x_mask r_mask mask offset offsets acc accumulator
     result main int float double char bool void auto const static struct union switch case default register signed
     unsigned short long volatile inline namespace template typename this new delete operator true false std omp
-    range philox""".split()
+    range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
+    minimum_of_two product_of_two larger_at smaller_at floor_divide_integers remainder_of_integers floor_divide_floats
+    remainder_of_floats power_of_integers""".split()
 )
 
 

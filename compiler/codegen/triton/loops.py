@@ -1,0 +1,111 @@
+"""Loops in the form that a tile wants: split where indices divide, merged where they run on, the unit stride last.
+
+    x0 < 64, x1 < 512    load a[512*x0 + x1], store b[512*x0 + x1]      ->  x0 < 32768, a[x0], b[x0]
+    x0 < 32768           load a[64*(x0 % 512) + x0 // 512]              ->  x0 < 64, x1 < 512, a[64*x1 + x0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.schedule.group import Group, Space
+
+#: Splits of one dimension are looked for this often; more is a sign of an index that will not become affine.
+_MOST_SPLITS = 8
+
+
+def simplify_loops(group: Group) -> Group:
+    """The same group over loops that are split and merged until as many indices as possible are affine in few loops.
+
+    Dimensions of size one disappear. The loops keep their order, slowest first."""
+    return _merge_all(_split_all(_drop_ones(group)))
+
+
+def indices_of(group: Group) -> list[Index]:
+    return [i.index for member in group.members for i in member.body.instructions if i.index is not None]
+
+
+def _with_space(group: Group, space: Space, values: dict[Dim, Index]) -> Group:
+    members = tuple(replace(member, body=member.body.substitute(values)) for member in group.members)
+    return replace(group, space=space, members=members)
+
+
+def _drop_ones(group: Group) -> Group:
+    """Indices never mention a dimension of size one, so leaving it out of the space is all."""
+    x = tuple(dim for dim in group.space.x if dim.size != 1)
+    r = tuple(dim for dim in group.space.r if dim.size != 1)
+    if group.space.r and not r:
+        r = group.space.r[-1:]
+    return replace(group, space=Space(x, r))
+
+
+def _split_all(group: Group) -> Group:
+    for _ in range(_MOST_SPLITS):
+        found = _split_point(group)
+        if found is None:
+            return group
+        dim, inner_size = found
+        taken = {d.name for d in (*group.space.x, *group.space.r)}
+        outer, inner = Dim(dim.name, dim.size // inner_size), Dim(_new_name(dim.name[0], taken), inner_size)
+        space = Space(_replaced(group.space.x, dim, (outer, inner)), _replaced(group.space.r, dim, (outer, inner)))
+        group = _with_space(group, space, {dim: Index.of(outer) * inner_size + Index.of(inner)})
+    return group
+
+
+def _split_point(group: Group) -> tuple[Dim, int] | None:
+    """A loop that some index divides by a divisor of its size, and that divisor."""
+    for index in indices_of(group):
+        for atom, _ in index.terms:
+            if not isinstance(atom, FloorDiv | Mod):
+                continue
+            terms = atom.numerator.terms
+            if len(terms) == 1 and isinstance(terms[0][0], Dim) and terms[0][1] == 1 and not atom.numerator.offset:
+                dim = terms[0][0]
+                if dim.size % atom.divisor == 0 and 1 < atom.divisor < dim.size:
+                    return dim, atom.divisor
+    return None
+
+
+def _replaced(dims: tuple[Dim, ...], old: Dim, new: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    return tuple(d for dim in dims for d in (new if dim == old else (dim,)))
+
+
+def _new_name(letter: str, taken: Iterable[str]) -> str:
+    number = 0
+    while f"{letter}{number}" in taken:
+        number += 1
+    return f"{letter}{number}"
+
+
+def _merge_all(group: Group) -> Group:
+    merged: Group | None = group
+    while merged is not None:
+        group = merged
+        merged = _merge_one(group)
+    return group
+
+
+def _merge_one(group: Group) -> Group | None:
+    """The group with one pair of neighbouring loops made one, or None where no pair runs on in every index."""
+    indices = set(indices_of(group))
+    for dims in (group.space.x, group.space.r):
+        for outer, inner in zip(dims, dims[1:], strict=False):
+            # A loop keeps the outer one's name, which its new size makes another Dim.
+            whole = Dim(outer.name, outer.size * inner.size)
+            position = Index.of(whole)
+            values = {outer: position // inner.size, inner: position % inner.size}
+            if all(_is_no_harder(index, index.substitute(values)) for index in indices):
+                space = Space(*(tuple(whole if d == outer else d for d in side if d != inner)
+                                for side in (group.space.x, group.space.r)))
+                return _with_space(group, space, values)
+    return None
+
+
+def _is_no_harder(before: Index, after: Index) -> bool:
+    return _divisions(after) <= _divisions(before)
+
+
+def _divisions(index: Index) -> int:
+    return sum(1 + _divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))

@@ -1,0 +1,329 @@
+"""Printing one op as a Triton expression, with the semantics that `compiler/ir/ops.py` documents.
+
+Where Triton's own operator means something else than ATen's (its integer division rounds towards zero, its `maximum`
+drops NaN, its `exp` is the fast approximation), the text says so by what it calls: a function of `libdevice`, which is
+CUDA's libm, or a small helper that is printed above the kernel. `HELPERS` holds the text of those.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+import torch
+
+from compiler.ir.ops import compute_dtype
+
+#: Names of dtypes in Triton.
+DTYPES: dict[torch.dtype, str] = {
+    torch.float16: "tl.float16",
+    torch.bfloat16: "tl.bfloat16",
+    torch.float32: "tl.float32",
+    torch.float64: "tl.float64",
+    torch.int8: "tl.int8",
+    torch.int16: "tl.int16",
+    torch.int32: "tl.int32",
+    torch.int64: "tl.int64",
+    torch.uint8: "tl.uint8",
+    torch.uint16: "tl.uint16",
+    torch.uint32: "tl.uint32",
+    torch.uint64: "tl.uint64",
+    torch.bool: "tl.int1",
+}
+
+_SMALLEST_NORMAL_FLOAT32 = 2.0**-126
+
+HELPERS: dict[str, str] = {
+    "maximum_of_two": '''@triton.jit
+def maximum_of_two(a, b):
+    """The larger one; NaN wins."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+''',
+    "minimum_of_two": '''@triton.jit
+def minimum_of_two(a, b):
+    """The smaller one; NaN wins."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+''',
+    "product_of_two": '''@triton.jit
+def product_of_two(a, b):
+    return a * b
+''',
+    "larger_at": '''@triton.jit
+def larger_at(a, a_at, b, b_at):
+    """The larger value and its position; NaN wins, and among equals the lower position."""
+    a_is_nan = a != a
+    b_is_nan = b != b
+    is_tie = (a == b) | (a_is_nan & b_is_nan)
+    takes_a = (a > b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
+    return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
+''',
+    "smaller_at": '''@triton.jit
+def smaller_at(a, a_at, b, b_at):
+    """The smaller value and its position; NaN wins, and among equals the lower position."""
+    a_is_nan = a != a
+    b_is_nan = b != b
+    is_tie = (a == b) | (a_is_nan & b_is_nan)
+    takes_a = (a < b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
+    return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
+''',
+    "floor_divide_integers": '''@triton.jit
+def floor_divide_integers(a, b):
+    """a // b towards minus infinity; Triton's own // rounds towards zero."""
+    quotient = a // b
+    remainder = a % b
+    return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), quotient - 1, quotient)
+''',
+    "remainder_of_integers": '''@triton.jit
+def remainder_of_integers(a, b):
+    """a % b with the sign of b; Triton's own % has the sign of a."""
+    remainder = a % b
+    return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
+''',
+    "floor_divide_floats": '''@triton.jit
+def floor_divide_floats(a, b):
+    """a // b as ATen computes it: exact where floor(a / b) would round up to the next integer."""
+    remainder = libdevice.fmod(a, b)
+    quotient = (a - remainder) / b
+    quotient = tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), quotient - 1.0, quotient)
+    whole = libdevice.floor(quotient)
+    whole = tl.where(quotient - whole > 0.5, whole + 1.0, whole)
+    whole = tl.where(quotient == 0, libdevice.copysign(quotient * 0.0, a / b), whole)
+    return tl.where(b == 0, a / b, whole)
+''',
+    "remainder_of_floats": '''@triton.jit
+def remainder_of_floats(a, b):
+    """a % b with the sign of b."""
+    remainder = libdevice.fmod(a, b)
+    return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
+''',
+    "power_of_integers": '''@triton.jit
+def power_of_integers(base, exponent):
+    """base ** exponent by squaring; for a negative exponent the integer part of the fraction, as ATen gives."""
+    result = base * 0 + 1
+    square = base
+    rest = exponent
+    for _ in range(64):
+        result = tl.where((rest & 1) != 0, result * square, result)
+        square = square * square
+        rest = rest >> 1
+    of_one = tl.where((base == 1) | ((base == -1) & ((exponent & 1) == 0)), 1, tl.where(base == -1, -1, 0))
+    return tl.where(exponent < 0, of_one, result)
+''',
+}
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+    "left_shift": "<<", "right_shift": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}
+
+#: Functions of libdevice under our names where they differ.
+_LIBDEVICE = {name: name for name in (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma "
+    "sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod").split()} | {"round": "rint"}
+
+_ROUNDING = ("floor", "ceil", "trunc", "round")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The text of a value: `infix` where the other operand fixes the type, `typed` where nothing else does."""
+
+    infix: str
+    typed: str
+    dtype: torch.dtype
+    is_constant: bool = False
+
+
+def constant_operand(value: bool | int | float, dtype: torch.dtype) -> Operand:
+    """A constant; a literal where Triton gives it the right type by itself (float32, int32, bool).
+
+    A literal beyond float32's normal numbers would be taken as float64, so those are spelled out."""
+    if dtype == torch.bool:
+        return Operand(repr(bool(value)), f"tl.full([], {int(value)}, tl.int1)", dtype, True)
+    if not dtype.is_floating_point:
+        text = repr(int(value))
+        return Operand(text, text if dtype == torch.int32 else f"tl.full([], {text}, {DTYPES[dtype]})", dtype, True)
+    number = _as_float32(float(value)) if dtype == torch.float32 else float(value)
+    text = repr(number) if math.isfinite(number) else f'float("{number}")'
+    is_plain = not math.isfinite(number) or number == 0 or abs(number) >= _SMALLEST_NORMAL_FLOAT32
+    spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
+    return Operand(text, text if dtype == torch.float32 and is_plain else spelled, dtype, True)
+
+
+def _as_float32(value: float) -> float:
+    """The value unless float32 cannot hold it: then infinity. (Its digits are kept: 0.1 reads better than its
+    float32 neighbour, and Triton rounds.)"""
+    if not math.isfinite(value):
+        return value
+    try:
+        struct.pack("f", value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return value
+
+
+def convert(value: Operand, wanted: torch.dtype) -> str:
+    """Conversion as C does it."""
+    if wanted == value.dtype:
+        return value.typed
+    if wanted == torch.bool:
+        return f"{value.typed} != 0"
+    small = (torch.int8, torch.int16, torch.uint8)
+    if value.dtype.is_floating_point and wanted in small:
+        # Through int32, so that what does not fit wraps around; straight it would be undefined.
+        return f"{value.typed}.to(tl.int32).to({DTYPES[wanted]})"
+    return f"{value.typed}.to({DTYPES[compute_dtype(wanted)]})"
+
+
+def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
+    """The expression of an op of `POINTWISE`; names of the helpers that it calls are added to `helpers`."""
+    first = operands[0]
+    dtype = first.dtype
+    if dtype == torch.bool and op in _OF_BOOL:
+        op = _OF_BOOL[op]
+    if op in _INFIX:
+        return _infix(_INFIX[op], operands)
+    if op in ("floordiv", "remainder"):
+        return _call(_division_helper(op, dtype), operands, helpers)
+    if op == "pow" and not dtype.is_floating_point:
+        return _call("power_of_integers", operands, helpers)
+    if op == "truncdiv":
+        return f"libdevice.trunc({_infix('/', operands)})" if dtype.is_floating_point else _infix("//", operands)
+    if op == "fmod" and not dtype.is_floating_point:
+        return _infix("%", operands)
+    if op in ("minimum", "maximum"):
+        return _extremum(op, operands)
+    if op in _ROUNDING and not dtype.is_floating_point:
+        return first.typed
+    if op in _LIBDEVICE:
+        return f"libdevice.{_LIBDEVICE[op]}({', '.join(operand.typed for operand in operands)})"
+    if op.startswith("logical_"):
+        return _logical(op, operands)
+    return _unary(op, first)
+
+
+#: On truth values arithmetic is logic: a sum is "or", a product is "and".
+_OF_BOOL = {"add": "bitwise_or", "mul": "bitwise_and", "maximum": "bitwise_or", "minimum": "bitwise_and",
+            "abs": "identity", "relu": "identity", "square": "identity", "sign": "identity", "sub": "bitwise_xor"}
+
+
+def _infix(sign: str, operands: list[Operand]) -> str:
+    left, right = operands
+    return f"{left.typed if right.is_constant else left.infix} {sign} {right.infix}"
+
+
+def _call(helper: str, operands: list[Operand], helpers: set[str]) -> str:
+    helpers.add(helper)
+    return f"{helper}({', '.join(operand.typed for operand in operands)})"
+
+
+def _division_helper(op: str, dtype: torch.dtype) -> str:
+    if dtype.is_floating_point:
+        return "floor_divide_floats" if op == "floordiv" else "remainder_of_floats"
+    return "floor_divide_integers" if op == "floordiv" else "remainder_of_integers"
+
+
+def _extremum(op: str, operands: list[Operand]) -> str:
+    values = ", ".join(operand.typed for operand in operands)
+    if not operands[0].dtype.is_floating_point:
+        return f"tl.{op}({values})"
+    return f"tl.{op}({values}, propagate_nan=tl.PropagateNan.ALL)"
+
+
+def _logical(op: str, operands: list[Operand]) -> str:
+    values = [o.typed if o.dtype == torch.bool else f"({o.typed} != 0)" for o in operands]
+    if op == "logical_not":
+        return f"{values[0]} == 0"
+    return f"{values[0]} {({'logical_and': '&', 'logical_or': '|', 'logical_xor': '^'})[op]} {values[1]}"
+
+
+def _unary(op: str, value: Operand) -> str:
+    text, dtype = value.typed, value.dtype
+    is_float = dtype.is_floating_point
+    is_signed = is_float or dtype.is_signed
+    bits = "tl.int64" if dtype == torch.float64 else "tl.int32"
+    texts = {
+        "identity": text,
+        "neg": f"-{text}",
+        "abs": f"tl.abs({text})" if is_signed else text,
+        "square": f"{text} * {text}",
+        "sign": f"({text} > 0).to({DTYPES[dtype]}) - ({text} < 0).to({DTYPES[dtype]})" if is_signed
+                else f"({text} > 0).to({DTYPES[dtype]})",
+        "bitwise_not": f"{text} == 0" if dtype == torch.bool else f"~{text}",
+        # Not a maximum: where the comparison fails for NaN, NaN stays, and the literal takes the type of the value.
+        "relu": f"tl.where({text} < 0, {'0.0' if is_float else '0'}, {text})" if is_signed else text,
+        "reciprocal": f"1.0 / {text}",
+        "sigmoid": f"1.0 / (1.0 + libdevice.exp(-{text}))",
+        "isnan": f"{text} != {text}",
+        "isinf": f'tl.abs({text}) == float("inf")' if is_float else f"{text} != {text}",
+        "signbit": f"{text}.to({bits}, bitcast=True) < 0" if is_float else f"{text} < 0",
+    }
+    if op not in texts:
+        raise NotImplementedError(f"the Triton printer has no op {op!r}")
+    return texts[op]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How one kind of reduction is printed.
+
+    `identity` fills lanes outside of the loop; `accumulate` joins two partial results; `reduce` collapses an axis.
+    `dtype` is that of its partial results.
+    """
+
+    kind: str
+    dtype: torch.dtype
+
+    @property
+    def is_position(self) -> bool:
+        """Whether it carries a position beside the value."""
+        return self.kind.startswith("arg")
+
+    @property
+    def identity(self) -> str:
+        kind = self.kind.removeprefix("arg")
+        if kind in ("sum", "any"):
+            return "0.0" if self.dtype.is_floating_point else "0"
+        if kind in ("prod", "all"):
+            return "1.0" if self.dtype.is_floating_point else "1"
+        if self.dtype.is_floating_point:
+            return 'float("-inf")' if kind == "max" else 'float("inf")'
+        limits = torch.iinfo(self.dtype)
+        return str(limits.min if kind == "max" else limits.max)
+
+    @property
+    def helper(self) -> str | None:
+        """The function that joins two partial results, where no operator does."""
+        if self.is_position:
+            return "larger_at" if self.kind == "argmax" else "smaller_at"
+        if self.kind == "prod":
+            return "product_of_two"
+        if self.kind in ("max", "min") and self.dtype.is_floating_point:
+            return "maximum_of_two" if self.kind == "max" else "minimum_of_two"
+        return None
+
+    def join(self, left: str, right: str) -> str:
+        """Two partial results as one (positions: see `helper`)."""
+        if self.kind == "sum":
+            return f"{left} + {right}"
+        if self.kind == "prod":
+            return f"{left} * {right}"
+        if self.helper:
+            return f"{self.helper}({left}, {right})"
+        return f"tl.{'maximum' if self.kind in ('max', 'any') else 'minimum'}({left}, {right})"
+
+    def collapse(self, value: str, axis: int) -> str:
+        """`value` reduced along a tile axis, as a value of `dtype`."""
+        if self.helper:
+            return f"tl.reduce({value}, {axis}, {self.helper})"
+        name = {"sum": "sum", "max": "max", "any": "max", "min": "min", "all": "min"}[self.kind]
+        text = f"tl.{name}({value}, {axis})"
+        # tl.sum, tl.max and tl.min of small integers come out as int32.
+        is_small = not self.dtype.is_floating_point and self.dtype.itemsize < 4
+        return f"{text}.to({DTYPES[self.dtype]})" if is_small else text
+
+
+def reduction_of(kind: str, dtype: torch.dtype) -> Reduction:
+    """The printing rules of `kind` over values of `dtype`; truth values are reduced as int32."""
+    return Reduction(kind, torch.int32 if dtype == torch.bool else dtype)

@@ -1,0 +1,75 @@
+"""The text of a Triton kernel as a function, without a file.
+
+Triton reads a kernel's source through `inspect`, which asks `linecache`; an entry there stands for the file. Its name
+also goes into the debug information, which is how a line of PTX finds its line of the kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from compiler.codegen.program import RenderedKernel
+
+#: Triton's names of the pointers to elements of each dtype.
+POINTERS: dict[torch.dtype, str] = {
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
+    torch.float32: "*fp32",
+    torch.float64: "*fp64",
+    torch.int8: "*i8",
+    torch.int16: "*i16",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+    torch.uint8: "*u8",
+    torch.uint16: "*u16",
+    torch.uint32: "*u32",
+    torch.uint64: "*u64",
+    torch.bool: "*i1",
+}
+
+#: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
+LAUNCH_OPTIONS = ("num_warps", "num_stages")
+
+
+def file_name(kernel: RenderedKernel) -> str:
+    """The name under which the kernel's source is known to `linecache` and to debug information."""
+    digest = hashlib.sha256(kernel.source.encode()).hexdigest()[:16]
+    return f"{kernel.name}-{digest}.py"
+
+
+def kernel_namespace(kernel: RenderedKernel) -> dict[str, Any]:
+    """The executed module of the kernel; its function stands there under the kernel's name."""
+    return _namespace(kernel.source, file_name(kernel), kernel.name)
+
+
+@lru_cache(maxsize=512)
+def _namespace(source: str, file: str, name: str) -> dict[str, Any]:
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {"__name__": name, "__file__": file}
+    exec(compile(source, file, "exec"), namespace)
+    return namespace
+
+
+def block_sizes(kernel: RenderedKernel) -> dict[str, int]:
+    """The values of the kernel's `constexpr` parameters."""
+    return {name: int(value) for name, value in kernel.config.items()
+            if name.endswith("BLOCK") and isinstance(value, int)}
+
+
+def grid_size(kernel: RenderedKernel) -> int:
+    """Programs of a launch; 0 where there is nothing to do."""
+    grid = kernel.config["grid"]
+    assert isinstance(grid, tuple)
+    return grid[0]
+
+
+def workspace_of(kernel: RenderedKernel) -> tuple[int, int] | None:
+    """Bytes of the workspace and number of counters that the launcher adds as last arguments, if the kernel wants
+    them. The counters must be zero before the first launch, and are zero again after each."""
+    size, counters = kernel.config.get("workspace_bytes"), kernel.config.get("counters")
+    return None if size is None or counters is None else (int(str(size)), int(str(counters)))
