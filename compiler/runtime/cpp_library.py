@@ -27,7 +27,9 @@ INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
 #: No -ffast-math: infinities and NaN mean what they mean in PyTorch, and sums are not reordered behind our back.
 #: Neither errno nor floating point traps are looked at, and without them loops become vectors. Integers wrap.
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-         "-fPIC", "-shared", "-w")
+         "-fPIC", "-shared", "-w",
+         # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
+         *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()))
 
 Kernel = Callable[..., None]
 

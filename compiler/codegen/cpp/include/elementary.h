@@ -1,0 +1,173 @@
+// Exponentials, logarithms and their kin of a float: a range reduction, then a polynomial (Cephes by S. Moshier; erf
+// after N. Juffa), without branches, so that a loop over them becomes vector instructions. They are right for
+// infinities, NaN and denormals and off by some 2 units in the last place. They stand here because a call into the C
+// library for each vector costs four times as much. Functions of a double come from the C library.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace fusionscope {
+
+inline float float_of_bits(uint32_t bits) {
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline uint32_t bits_of_float(float value) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// a * b + c, in one rounding where the machine has an instruction for it.
+inline float multiply_add(float a, float b, float c) {
+#ifdef __FP_FAST_FMAF
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+// x = n * ln 2 + r, so exp(x) = 2^n * exp(r) with |r| <= ln 2 / 2; the powers of two go in by their bits.
+inline float exp(float x) {
+    float clamped = x < -104.0f ? -104.0f : x;
+    clamped = clamped > 89.0f ? 89.0f : clamped;
+    const float n = __builtin_rintf(clamped * 1.44269504f);
+    float r = multiply_add(n, -0.693359375f, clamped);
+    r = multiply_add(n, 2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = multiply_add(p, r, 1.3981999507e-3f);
+    p = multiply_add(p, r, 8.3334519073e-3f);
+    p = multiply_add(p, r, 4.1665795894e-2f);
+    p = multiply_add(p, r, 1.6666665459e-1f);
+    p = multiply_add(p, r, 5.0000001201e-1f);
+    p = multiply_add(p, r * r, r) + 1.0f;
+    // Two factors, since 2^n alone need not be a normal number.
+    const int32_t power = int32_t(n), first = power >> 1;
+    return p * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(power - first + 127) << 23);
+}
+
+inline float expm1(float x) {
+    float clamped = x < -20.0f ? -20.0f : x;
+    clamped = clamped > 89.0f ? 89.0f : clamped;
+    const float n = __builtin_rintf(clamped * 1.44269504f);
+    float r = multiply_add(n, -0.693359375f, clamped);
+    r = multiply_add(n, 2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = multiply_add(p, r, 1.3981999507e-3f);
+    p = multiply_add(p, r, 8.3334519073e-3f);
+    p = multiply_add(p, r, 4.1665795894e-2f);
+    p = multiply_add(p, r, 1.6666665459e-1f);
+    p = multiply_add(p, r, 5.0000001201e-1f);
+    p = multiply_add(p, r * r, r);
+    const float half_power = float_of_bits(uint32_t(int32_t(n) + 126) << 23);
+    const float result = 2.0f * multiply_add(half_power, p, half_power - 0.5f);
+    return x == 0.0f ? x : result;
+}
+
+inline float exp2(float x) {
+    float clamped = x < -151.0f ? -151.0f : x;
+    clamped = clamped > 129.0f ? 129.0f : clamped;
+    const float n = __builtin_rintf(clamped), r = clamped - n;
+    float p = 1.535336188319500e-4f;
+    p = multiply_add(p, r, 1.339887440266574e-3f);
+    p = multiply_add(p, r, 9.618437357674640e-3f);
+    p = multiply_add(p, r, 5.550332471162809e-2f);
+    p = multiply_add(p, r, 2.402264791363012e-1f);
+    p = multiply_add(p, r, 6.931472028550421e-1f);
+    p = multiply_add(p, r, 1.0f);
+    const int32_t power = int32_t(n), first = power >> 1;
+    return p * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(power - first + 127) << 23);
+}
+
+// x = 2^exponent * (1 + fraction) with 1 + fraction between sqrt(1/2) and sqrt(2); log(1 + f) = f + rest(f).
+struct Logarithm { float exponent, fraction, rest; };
+
+inline Logarithm split_logarithm(float x) {
+    const bool is_tiny = x < 0x1p-126f;
+    const uint32_t bits = bits_of_float(is_tiny ? x * 0x1p23f : x);
+    const uint32_t shifted = bits - 0x3F3504F3;  // sqrt(1/2)
+    const int32_t exponent = int32_t(shifted) >> 23;
+    const float f = float_of_bits((shifted & 0x007FFFFF) + 0x3F3504F3) - 1.0f;
+    float p = 7.0376836292e-2f;
+    p = multiply_add(p, f, -1.1514610310e-1f);
+    p = multiply_add(p, f, 1.1676998740e-1f);
+    p = multiply_add(p, f, -1.2420140846e-1f);
+    p = multiply_add(p, f, 1.4249322787e-1f);
+    p = multiply_add(p, f, -1.6668057665e-1f);
+    p = multiply_add(p, f, 2.0000714765e-1f);
+    p = multiply_add(p, f, -2.4999993993e-1f);
+    p = multiply_add(p, f, 3.3333331174e-1f);
+    return {float(exponent - (is_tiny ? 23 : 0)), f, p * f * (f * f)};
+}
+
+inline float logarithm_or_limit(float x, float finite) {
+    float result = x == 0.0f ? -INFINITY : finite;
+    result = x < 0.0f ? NAN : result;
+    return (x == INFINITY) | (x != x) ? x : result;
+}
+
+inline float log(float x) {
+    const Logarithm l = split_logarithm(x);
+    const float low = multiply_add(-0.5f, l.fraction * l.fraction, multiply_add(-2.12194440e-4f, l.exponent, l.rest));
+    return logarithm_or_limit(x, multiply_add(0.693359375f, l.exponent, l.fraction + low));
+}
+
+inline float log2(float x) {
+    const Logarithm l = split_logarithm(x);
+    const float low = multiply_add(-0.5f, l.fraction * l.fraction, l.rest);
+    const float scaled = multiply_add(low, 0.44269504f, l.fraction * 0.44269504f);
+    return logarithm_or_limit(x, scaled + low + l.fraction + l.exponent);
+}
+
+inline float log10(float x) { return log(x) * 0.434294482f; }
+
+// log(u) for u = 1 + x, times x / (u - 1), which makes good what the addition lost (W. Kahan).
+inline float log1p(float x) {
+    const float u = 1.0f + x;
+    const float result = log(u) * (x / (u - 1.0f));
+    return (u == 1.0f) | (u == INFINITY) ? x : u == 0.0f ? -INFINITY : result;
+}
+
+inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
+
+inline float tanh(float x) {
+    const float size = std::fabs(x) > 10.0f ? 10.0f : std::fabs(x);
+    const float e = expm1(2.0f * size);
+    return __builtin_copysignf(e / (e + 2.0f), x);
+}
+
+inline float erf(float x) {
+    const float square = x * x;
+    const float t = std::fabs(x) > 5.0f ? 5.0f : std::fabs(x);
+    const float t_square = t * t;
+    float far = multiply_add(-1.72853470e-5f, t, 3.83197126e-4f);
+    far = multiply_add(far, t_square, multiply_add(-3.88396438e-3f, t, 2.42546219e-2f));
+    far = multiply_add(far, t, -1.06777877e-1f);
+    far = multiply_add(far, t, -6.34846687e-1f);
+    far = multiply_add(far, t, -1.28717512e-1f);
+    far = 1.0f - exp(multiply_add(far, t, -t));
+    float near = -5.96761703e-4f;
+    near = multiply_add(near, square, 4.99119423e-3f);
+    near = multiply_add(near, square, -2.67681349e-2f);
+    near = multiply_add(near, square, 1.12819925e-1f);
+    near = multiply_add(near, square, -3.76125336e-1f);
+    near = multiply_add(near, square, 1.28379166e-1f);
+    near = multiply_add(near, x, x);
+    return t > 0.927734375f ? __builtin_copysignf(far, x) : near;
+}
+
+inline double exp(double x) { return std::exp(x); }
+inline double expm1(double x) { return std::expm1(x); }
+inline double exp2(double x) { return std::exp2(x); }
+inline double log(double x) { return std::log(x); }
+inline double log2(double x) { return std::log2(x); }
+inline double log10(double x) { return std::log10(x); }
+inline double log1p(double x) { return std::log1p(x); }
+inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+inline double tanh(double x) { return std::tanh(x); }
+inline double erf(double x) { return std::erf(x); }
+
+}  // namespace fusionscope
