@@ -1,0 +1,58 @@
+"""Compile a Python function for tests: trace it as AOTAutograd would, and keep what every stage made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+
+from compiler.compile import GraphCompilation
+from compiler.devices import device_for
+from compiler.lowering.decompositions import decompositions
+from compiler.options import Options
+from compiler.schedule.cost import buffer_bytes, extern_bytes
+from compiler.schedule.group import Group
+
+
+def capture_graph(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
+    """The functional ATen graph of `function` on `inputs`."""
+    found: list[torch.fx.GraphModule] = []
+
+    def keep(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
+        found.append(graph)
+        return graph.forward  # type: ignore[no-any-return]
+
+    torch._dynamo.reset()
+    backend = aot_autograd(fw_compiler=keep, decompositions=decompositions())
+    with torch.no_grad():
+        torch.compile(function, backend=backend, dynamic=False)(*inputs)
+    (graph,) = found
+    return graph
+
+
+def compile_program(function: Callable[..., Any], *inputs: Any, target: str = "sm_90", **knobs: Any) -> GraphCompilation:
+    """Everything up to kernels' text, for the CPU and for `target`."""
+    compilation = GraphCompilation(torch.device("cpu"), device_for(target), Options(knobs=knobs))
+    compilation.lower(capture_graph(function, *inputs))
+    compilation.plan()
+    compilation.generate(wants_triton=True)
+    return compilation
+
+
+def kernel_count(compilation: GraphCompilation) -> tuple[int, int]:
+    """How many kernels are generated, and how many library calls there are."""
+    assert compilation.schedule is not None
+    groups = len(compilation.groups)
+    return groups, len(compilation.schedule.units) - groups
+
+
+def bytes_moved(compilation: GraphCompilation) -> int:
+    """Bytes that all kernels and library calls read and write."""
+    assert compilation.schedule is not None
+    layouts = compilation.schedule.graph.buffers
+    return sum(
+        sum(buffer_bytes(unit, layouts).values()) if isinstance(unit, Group) else extern_bytes(unit, layouts)
+        for unit in compilation.schedule.units
+    )

@@ -1,0 +1,132 @@
+"""How many kernels a program becomes, and how many bytes they move: exact, for programs one can check by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.runtime.verify import relative_error
+from tests.compile_program import bytes_moved, compile_program, kernel_count
+
+ROWS, COLUMNS = 1024, 512
+MATRIX = ROWS * COLUMNS * 4
+
+
+def wavy_gate(u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.relu((torch.sin(u) * torch.cos(v) + u) * v)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    m = x.max(dim=-1, keepdim=True).values
+    e = torch.exp(x - m)
+    return e / e.sum(dim=-1, keepdim=True)
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, (x.shape[-1],), w, b)
+
+
+def gelu_mlp(x: torch.Tensor, w1: torch.Tensor, b1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor) -> torch.Tensor:
+    h = F.linear(x, w1, b1)
+    h = 0.5 * h * (1.0 + torch.tanh(0.7978845608 * (h + 0.044715 * torch.pow(h, 3.0))))
+    return F.linear(h, w2, b2)
+
+
+def dead_matmul(tokens: torch.Tensor, w_in: torch.Tensor, w_gate: torch.Tensor, w_out: torch.Tensor) -> torch.Tensor:
+    hidden = tokens @ w_in
+    gate = tokens @ w_gate  # noqa: F841  never read: that is the point
+    return F.relu(hidden) @ w_out
+
+
+def reverse_read(x: torch.Tensor) -> torch.Tensor:
+    y = x.sum(1)
+    return y * torch.flip(y, (0,))
+
+
+def rope(q: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    q1, q2 = q.chunk(2, -1)
+    return q * cos + torch.cat((-q2, q1), -1) * sin
+
+
+def rnd(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape)
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    function: Callable[..., Any]
+    inputs: tuple[torch.Tensor, ...]
+    kernels: int
+    library_calls: int
+    #: Bytes that the program must move: None where it is not the floor and not worth counting by hand.
+    bytes: int | None
+
+
+PROGRAMS = [
+    Program("pointwise chain moves three tensors", wavy_gate, (rnd(ROWS, COLUMNS), rnd(ROWS, COLUMNS)), 1, 0, 3 * MATRIX),
+    Program("softmax by hand moves two tensors", softmax, (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+    Program("library softmax", lambda x: torch.softmax(x, -1), (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+    Program("softmax over columns", lambda x: torch.softmax(x, 0), (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+    Program("layer norm", layer_norm, (rnd(ROWS, COLUMNS), rnd(COLUMNS), rnd(COLUMNS)), 1, 0,
+            2 * MATRIX + 2 * COLUMNS * 4),
+    Program("bias is broadcast", lambda x, b: torch.relu(x + b), (rnd(ROWS, COLUMNS), rnd(COLUMNS)), 1, 0,
+            2 * MATRIX + COLUMNS * 4),
+    Program("multilayer perceptron", gelu_mlp, (rnd(512, 64), rnd(128, 64), rnd(128), rnd(64, 128), rnd(64)), 1, 2, None),
+    Program("dead matrix product", dead_matmul, (rnd(8, 16), rnd(16, 32), rnd(16, 32), rnd(32, 16)), 1, 2,
+            4 * (8 * 16 + 16 * 32 + 8 * 32 + 2 * 8 * 32 + 8 * 32 + 32 * 16 + 8 * 16)),
+    Program("read in reverse", reverse_read, (rnd(ROWS, COLUMNS),), 2, 0, MATRIX + 3 * ROWS * 4),
+    Program("four readers of one input", lambda x: (x.sin(), x.cos(), x.sum(-1), x.amax(-1)), (rnd(ROWS, COLUMNS),),
+            1, 0, 3 * MATRIX + 2 * ROWS * 4),
+    Program("reductions over different axes", lambda x: (x.sum(0), x.sum(1)), (rnd(ROWS, COLUMNS),), 2, 0,
+            2 * MATRIX + (ROWS + COLUMNS) * 4),
+    Program("transposed read", lambda x, y: x.t() + y, (rnd(COLUMNS, COLUMNS), rnd(COLUMNS, COLUMNS)), 1, 0,
+            3 * COLUMNS * COLUMNS * 4),
+    Program("rotary embedding", rope, (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32)), 1, 0,
+            4 * (2 * 2 * 4 * 64 * 32 + 2 * 64 * 32)),
+    Program("concatenation of two", lambda x, y: torch.cat((x.sin(), y.cos()), 1) * 2, (rnd(64, 32), rnd(64, 96)), 1, 0,
+            4 * 2 * 64 * 128),
+    Program("sum of everything", lambda x: x.sum(), (rnd(ROWS, COLUMNS),), 1, 0, MATRIX + 4),
+    Program("variance and mean", lambda x: torch.var_mean(x, -1), (rnd(ROWS, COLUMNS),), 1, 0, MATRIX + 2 * ROWS * 4),
+    Program("views cost nothing", lambda x: x.view(32, 32, 512).permute(1, 0, 2).reshape(1024, 512) + 1,
+            (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_kernels_and_bytes(program: Program) -> None:
+    compilation = compile_program(program.function, *program.inputs)
+    assert kernel_count(compilation) == (program.kernels, program.library_calls)
+    if program.bytes is not None:
+        assert bytes_moved(compilation) == program.bytes
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_results_are_as_good_as_eager(program: Program) -> None:
+    compilation = compile_program(program.function, *program.inputs)
+    results = compilation.build().call(list(program.inputs))
+    exact = program.function(*[x.double() for x in program.inputs])
+    eager = program.function(*program.inputs)
+    exact, eager = (list(o) if isinstance(o, tuple) else [o] for o in (exact, eager))
+    assert [result.stride() for result in results] == [tensor.stride() for tensor in eager]
+    assert relative_error(results, exact) <= 3 * relative_error(eager, exact) + 2 * torch.finfo(torch.float32).eps
+
+
+def test_a_refusal_names_both_positions() -> None:
+    compilation = compile_program(reverse_read, rnd(ROWS, COLUMNS))
+    assert compilation.schedule is not None
+    (decision,) = compilation.schedule.decisions
+    assert decision.verdict.reason == "index.different_positions"
+    assert (decision.names["written"], decision.names["read"]) == ("x0", "-x0 + 1023")
+
+
+def test_a_knob_turns_a_kind_of_fusion_off() -> None:
+    compilation = compile_program(softmax, rnd(64, 32), disable=("vertical", "inline", "horizontal"))
+    assert kernel_count(compilation)[0] == 5
+    assert compilation.schedule is not None
+    assert {d.verdict.reason for d in compilation.schedule.decisions} >= {"policy.disabled"}
