@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from compiler.report import Report
+from compiler.report import Decision, Report
 from server.events import Event, replay
 from server.identity import exploration_id
 from server.jobs import Job, Jobs, QueueFull
@@ -93,6 +93,21 @@ class Explorations:
     async def report(self, id: str) -> Report:
         exploration = await self.find(id)
         return await asyncio.to_thread(Report.model_validate_json, exploration.body)
+
+    async def why(self, id: str, a: str, b: str) -> list[Decision]:
+        """Every decision on the nodes `a` and `b`, in either order, in the order in which they were taken."""
+        report = await self.report(id)
+        found = [
+            decision
+            for graph in report.graphs
+            for decision in graph.decisions
+            if (decision.a, decision.b) in ((a, b), (b, a))
+        ]
+        known = {node.name for graph in report.graphs for node in graph.loops}
+        unknown = [name for name in (a, b) if known and name not in known]
+        if not found and unknown:
+            raise Problem(404, f"The exploration {id} has no loop named {' nor '.join(unknown)}; see graphs[].loops.")
+        return found
 
     async def cancel(self, id: str) -> Exploration:
         """Cancels it where it waits or runs; one that is done stays as it is."""

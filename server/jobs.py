@@ -186,6 +186,7 @@ class Jobs:
         job.report = conclude(job.report, ended, limit, job.rejected)
         job.stored = await self._store.put(job.report)
         job.is_running = False
+        self._worker.forget(job.id)
         job.finished.set()
         self._recent[job.id] = job
         self._recent.move_to_end(job.id)

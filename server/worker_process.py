@@ -85,6 +85,7 @@ class WorkerProcess:
         self._inbox: asyncio.Queue[tuple[Message, bytes] | None] = asyncio.Queue()
         self._changed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self._cancelled: set[str] = set()
         self.hello: Hello | None = None
         self.problem: str | None = None
         self.restarts = 0
@@ -112,6 +113,10 @@ class WorkerProcess:
         while not self._inbox.empty():
             self._inbox.get_nowait()
         await self._send(Run(job=job, source=source, options=options, wall_seconds=wall_seconds))
+        if job in self._cancelled:
+            # It was cancelled before the worker had heard of it, and the worker ignores what it has not heard of.
+            await self._send(Cancel(job=job))
+            self._cancelled.discard(job)
         try:
             async with asyncio.timeout(wall_seconds + GRACE_SECONDS):
                 while (item := await self._inbox.get()) is not None:
@@ -127,7 +132,13 @@ class WorkerProcess:
             await self._end_process()
         yield Ended(job=job, ending="worker_lost")
 
+    def forget(self, job: str) -> None:
+        """The job is over: a wish to cancel it must not reach a later run of the same exploration."""
+        self._cancelled.discard(job)
+
     async def cancel(self, job: str) -> None:
+        """Asks for the end of a job that is running or about to; `run` then yields how it ended."""
+        self._cancelled.add(job)
         await self._send(Cancel(job=job))
 
     async def stop(self) -> None:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from compiler.report import Report
+from compiler.report import Decision, Report
 from server.explorations import Exploration, Explorations
 from server.problems import problem_answers
 from server.requests import ExplorationRequest
@@ -88,6 +88,12 @@ async def follow(
     )
     async for event in service.events(id, after):
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.number))
+
+
+@router.get("/{id}/why", responses=problem_answers(404, 422))
+async def why(id: Id, a: str, b: str, service: Service) -> list[Decision]:
+    """What the scheduler decided about two loops, and why. Empty when it never had to look at that pair."""
+    return await service.why(id, a, b)
 
 
 @router.delete("/{id}", response_model=Report, responses=problem_answers(403, 404, 422))

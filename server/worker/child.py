@@ -54,8 +54,8 @@ def run(explore: Explore, source: str, options: Options, threads: int) -> None:
     try:
         report = explore(source, options, send_so_far)
     except Exception as failure:  # noqa: BLE001 - whatever went wrong is what the report has to tell
-        is_memory = isinstance(failure, MemoryError) or "can't allocate memory" in str(failure)
-        status, error = ("out_of_memory", _out_of_memory()) if is_memory else ("crashed", _internal_error(failure))
+        ran_out = _is_lack_of_memory(failure)
+        status, error = ("out_of_memory", _out_of_memory(failure)) if ran_out else ("crashed", _internal_error(failure))
         report = latest.model_copy(update={"status": status, "error": error})
     _send(report)
 
@@ -102,9 +102,21 @@ def _set_threads(threads: int) -> None:
         torch.set_num_threads(threads)
 
 
-def _out_of_memory() -> Error:
+def _is_lack_of_memory(failure: Exception) -> bool:
+    # torch has an error of its own for the GPU, and for the CPU only a sentence.
+    by_type = isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryError"
+    return by_type or "can't allocate memory" in str(failure)
+
+
+def _out_of_memory(failure: Exception) -> Error:
+    if "CUDA" in str(failure):
+        return Error(
+            type="OutOfMemory",
+            message="The snippet asked for more memory than the GPU has left.",
+            hint="Use smaller shapes.",
+        )
     return Error(
-        type="MemoryError",
+        type="OutOfMemory",
         message="The snippet asked for more memory than an exploration may use.",
         hint="Use smaller shapes, or raise the setting `memory_gib` of the service.",
     )

@@ -8,6 +8,7 @@ It obeys the rules without which a forked child hangs or cannot use the GPU: no 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import gc
 import importlib
@@ -130,8 +131,6 @@ def _processor_name() -> str:
 
 def _gpu_name() -> str:
     """Asks the driver's management library, because asking CUDA would initialise it here."""
-    import ctypes
-
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL("libnvidia-ml.so.1")
         library.nvmlInit_v2()
@@ -139,6 +138,11 @@ def _gpu_name() -> str:
         first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         library.nvmlDeviceGetHandleByIndex_v2(int(first) if first.isdigit() else 0, ctypes.byref(handle))
         library.nvmlDeviceGetName(handle, name, len(name))
+        # torch has initialised it too, and never ends it. Left so, it fails in children, whose copies of its
+        # descriptors are closed; each start is counted, so it is ended until it says that it has not been started.
+        for _ in range(16):
+            if library.nvmlShutdown() != 0:
+                break
         return name.value.decode()
     return "NVIDIA GPU"
 

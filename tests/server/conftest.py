@@ -20,9 +20,11 @@ TARGET = "tests.server.programs:explore"
 
 
 @asynccontextmanager
-async def running_service(data: Path, target: str = TARGET, **settings: Any) -> AsyncIterator[Service]:
+async def running_service(
+    data: Path, target: str = TARGET, imports: tuple[str, ...] = (), **settings: Any
+) -> AsyncIterator[Service]:
     """The whole service in this process, its worker included; over when the block ends."""
-    app = create_app(Settings(data=data, log_format="json", **settings), target=target, imports=())
+    app = create_app(Settings(data=data, log_format="json", **settings), target=target, imports=imports)
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:

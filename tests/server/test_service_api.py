@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.server.conftest import Service, running_service
@@ -181,3 +183,24 @@ async def test_the_description_of_the_api_is_whole(service: Service) -> None:
     referred = {part.split('"')[0] for part in str(description).replace("'", '"').split("#/components/schemas/")[1:]}
     assert referred <= defined
     assert "/api/v1/explorations/{id}/events" in description["paths"]
+
+
+async def test_why_finds_the_decision_on_two_loops_in_either_order(service: Service) -> None:
+    decision = {
+        "a": "buf0",
+        "b": "buf1",
+        "round": 1,
+        "kind": "vertical",
+        "verdict": "fused",
+        "reason": "r",
+        "message": "m",
+    }
+    loops = [{"name": name, "kind": "pointwise"} for name in ("buf0", "buf1", "buf2")]
+    graphs = [{"name": "g", "loops": loops, "decisions": [decision]}]
+    forged = json.dumps({"source": "", "status": "ok", "graphs": graphs})
+    report = await service.explore(f"import os\nos.write(3, {forged.encode()!r} + b'\\n')\nos._exit(0)")
+    path = f"/api/v1/explorations/{report['id']}/why"
+    for pair in ({"a": "buf0", "b": "buf1"}, {"a": "buf1", "b": "buf0"}):
+        assert [found["message"] for found in (await service.client.get(path, params=pair)).json()] == ["m"]
+    assert (await service.client.get(path, params={"a": "buf0", "b": "buf2"})).json() == []
+    assert (await service.client.get(path, params={"a": "buf0", "b": "nope"})).status_code == 404
