@@ -1,0 +1,73 @@
+"""What the compiler makes of a few programs, word for word: loops, decisions, wrapper, kernels.
+
+One file a program. After a change that is meant, `pytest tests/goldens --snapshot-update` writes them anew, and the
+difference is read in the commit.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from compiler.codegen.wrapper import render_wrapper
+from compiler.compile import GraphCompilation
+from compiler.schedule.describe import describe_decision, describe_loops
+from tests.compile_program import compile_program
+from tests.schedule.test_kernels_and_bytes import (
+    dead_matmul,
+    gelu_mlp,
+    layer_norm,
+    reverse_read,
+    rnd,
+    rope,
+    softmax,
+    wavy_gate,
+)
+
+CASES = {
+    "pointwise_chain": (wavy_gate, (rnd(1024, 1024), rnd(1024, 1024))),
+    "softmax_by_hand": (softmax, (rnd(1024, 1024),)),
+    "layer_norm_bfloat16": (layer_norm, tuple(rnd(*s).bfloat16() for s in ((512, 768), (768,), (768,)))),
+    "multilayer_perceptron": (gelu_mlp, (rnd(512, 64), rnd(128, 64), rnd(128), rnd(64, 128), rnd(64))),
+    "dead_matrix_product": (dead_matmul, (rnd(8, 16), rnd(16, 32), rnd(16, 32), rnd(32, 16))),
+    "reverse_read": (reverse_read, (rnd(4096, 512),)),
+    "rotary_embedding": (rope, (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32))),
+    "transposed_read": (lambda x, y: x.t() + y, (rnd(512, 512), rnd(512, 512))),
+    "sum_of_everything": (lambda x: x.sum(), (rnd(4096, 4096),)),
+    "batch_norm_in_training": (
+        lambda x, w, b: torch.relu(torch.nn.functional.batch_norm(x, None, None, w, b, True)),
+        (rnd(16, 32, 14, 14), rnd(32), rnd(32)),
+    ),
+}
+
+
+def render(compilation: GraphCompilation) -> str:
+    """Everything that a reader of the page would see, without figures that depend on the machine."""
+    assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
+    parts = ["# loops before fusion"]
+    for node in describe_loops(compilation.loops, compilation.schedule.dead):
+        parts += [f"{node.name}: {node.kind} {node.sizes} | {node.reduction_sizes}", *(f"    {x}" for x in node.body)]
+    parts += ["", "# decisions"]
+    for decision in map(describe_decision, compilation.schedule.decisions):
+        parts.append(f"{decision.round} {decision.a} + {decision.b}: {decision.verdict}, {decision.reason}: "
+                     f"{decision.message}")
+    parts += ["", "# wrapper", render_wrapper(compilation.schedule, compilation.memory, compilation.primary)]
+    for group in compilation.groups:
+        for kernel in (compilation.triton[group.name], compilation.cpp[group.name]):
+            parts += [f"# {kernel.language}: {group.name}", kernel.source]
+    return "\n".join(parts)
+
+
+class GoldenFile(SingleFileSnapshotExtension):
+    """One readable text file for each case."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name: str, snapshot: SnapshotAssertion) -> None:
+    function, inputs = CASES[name]
+    assert render(compile_program(function, *inputs)) == snapshot(extension_class=GoldenFile, name=name)
