@@ -1,0 +1,49 @@
+"""`torch.compile(f, backend="fusionscope")`: the compiler as a backend like any other.
+
+The entry point `torch_dynamo_backends` of the package names `fusionscope`, so that torch finds it without an import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from compiler.capture.aot import compile_through_aot
+from compiler.capture.captured import Implementation, Phase
+from compiler.options import Options
+
+
+class BoxedGraph:
+    """A compiled graph, called with one list of inputs, which it may empty to free them early."""
+
+    def __init__(self, implementation: Implementation) -> None:
+        # On the instance: AOTAutograd wraps what runs a backward graph in a function, which gets only these.
+        self._boxed_call = True
+        self._implementation = implementation
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        return self._implementation(inputs)
+
+
+def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **settings: Any) -> Callable[..., Any]:
+    """Compile what Dynamo captured with Fusionscope's kernels.
+
+    `settings` are what `torch.compile(options={...})` names: fields of `Options`. Each input size is compiled on its
+    own: a call with another size compiles anew.
+    """
+    options = Options(**(settings.get("options") or settings))
+
+    def compile_part(part: torch.fx.GraphModule, _phase: Phase) -> Implementation:
+        from compiler.pipeline import compile_graph
+
+        return BoxedGraph(compile_graph(part, options, device_of(part)))
+
+    return compile_through_aot(graph, example_inputs, compile_part)
+
+
+def device_of(graph: torch.fx.GraphModule) -> torch.device:
+    """Where a graph runs: the first GPU that one of its values is on, else the CPU."""
+    devices = [value.device for node in graph.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)]
+    return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))

@@ -1,0 +1,125 @@
+"""Capture: run a snippet as its author would, and keep every graph of what it compiles."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import threading
+from collections.abc import Iterator
+
+import torch
+
+from compiler.capture.captured import Capture
+from compiler.capture.device import is_gpu_wanted
+from compiler.capture.errors import hint_only_compiled, report_error
+from compiler.capture.forms import Explorer, NothingToExploreError
+from compiler.capture.intercept import Interception
+from compiler.capture.output import OutputRecorder
+from compiler.capture.recorder import Recorder
+from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet
+from compiler.capture.torch_internals import lazy_backward_off, quiet_logs, reset_dynamo
+from compiler.options import Options
+from compiler.report import Error
+
+#: Capturing replaces torch.compile and the standard streams, of which a process has one.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def capture(source: str, options: Options, device: torch.device) -> Capture:
+    """Run `source` on `device` and return what was captured.
+
+    Whatever the snippet does wrong is `error` in the result, beside the graphs that came before it; only what stops the
+    process (KeyboardInterrupt) is raised. torch's cache of compiled code is emptied first, so the compiled functions of
+    an earlier capture in this process compile again when called.
+    """
+    with _ONE_AT_A_TIME:
+        result = Capture(device=device)
+        try:
+            snippet = parse_snippet(source, device)
+        except (SyntaxError, ValueError) as error:
+            result.error = report_error(error)
+            return result
+        _run(snippet, options, result)
+        return result
+
+
+def _run(snippet: Snippet, options: Options, result: Capture) -> None:
+    reset_dynamo()
+    recorder, output = Recorder(result), OutputRecorder()
+    interception = Interception(recorder, options, result.device)
+    _note_cuda(snippet, recorder)
+    with (
+        output.recording(),
+        quiet_logs(),
+        recorder.listener.listening(),
+        interception.installed(),
+        as_main(snippet.module),
+        _default_device(snippet, recorder, result.device),
+        lazy_backward_off() if options.training else contextlib.nullcontext(),
+    ):
+        _seed(options.seed)
+        try:
+            run_snippet(snippet)
+            Explorer(snippet, interception, recorder, options, result.device).explore()
+        except SystemExit as stop:
+            result.error = None if stop.code in (None, 0) else report_error(stop)
+        except NothingToExploreError as error:
+            result.error = Error(type="NothingToExplore", message=str(error), stage="capture", hint=_NOTHING_HINT)
+        except Exception as error:
+            result.error = _explain(error, recorder)
+    recorder.finish()
+    result.output = output.text()
+
+
+_NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it or give its inputs."
+
+
+def _explain(error: Exception, recorder: Recorder) -> Error:
+    """The error as the author would see it without compilation, if the same call fails so; else as the compiler's."""
+    failed = recorder.failed
+    if failed is None or not _is_of_compiler(error):
+        return report_error(error)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            failed.eager(*failed.args, **failed.kwargs)
+    except Exception as own_error:
+        return report_error(own_error)
+    return report_error(error, hint_only_compiled(error))
+
+
+def _is_of_compiler(error: Exception) -> bool:
+    return type(error).__module__.startswith(("torch._dynamo", "torch._functorch", "torch.fx", "torch._subclasses"))
+
+
+def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:
+    if snippet.cuda_lines:
+        lines = ", ".join(str(line) for line in snippet.cuda_lines)
+        where = f"line {lines}" if len(snippet.cuda_lines) == 1 else f"lines {lines}"
+        recorder.note(
+            f"This worker has no GPU: `cuda` in {where} became the CPU, and everything was run there.",
+            snippet.cuda_lines[0],
+        )
+
+
+@contextlib.contextmanager
+def _default_device(snippet: Snippet, recorder: Recorder, device: torch.device) -> Iterator[None]:
+    """Make the tensors of a snippet that names no device on the GPU."""
+    if not is_gpu_wanted(snippet.tree, device):
+        yield
+        return
+    recorder.note("The snippet names no device: its tensors were made on the GPU.")
+    torch.set_default_device(device)
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed)
+    with contextlib.suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(seed % 2**32)

@@ -1,0 +1,123 @@
+"""What capturing a snippet leaves behind: graphs that can be run, the calls that made them, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from compiler.report import Error, GraphBreak, Guard, Note, Recompile
+
+Phase = Literal["inference", "forward", "backward"]
+
+#: Takes a graph's inputs as one flat list and returns its outputs as one.
+Implementation = Callable[[list[Any]], Sequence[Any]]
+
+
+def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
+    """A detached copy with the same sizes, strides and aliasing within itself.
+
+    `Tensor.clone` would make an expanded tensor dense, and a graph compiled for stride 0 must be replayed on stride 0.
+    """
+    tensor = tensor.detach()
+    if tensor.layout != torch.strided or tensor.numel() == 0:
+        return tensor.clone()
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    storage = torch.as_strided(tensor, (extent,), (1,), tensor.storage_offset()).clone()
+    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0)
+
+
+class GraphRunner:
+    """What Dynamo's compiled code calls for one graph.
+
+    `implementation` can be replaced at any time: at first it is the ATen graph run operator by operator, later our
+    kernels, and the user's own compiled function is then timed with either. The first call's inputs are kept, copied
+    before anything runs, so that both can be checked on real data.
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule) -> None:
+        # AOTAutograd then hands over one list of inputs. It wraps what runs a backward graph in a function, and
+        # that function gets the attributes of the instance, not those of the class.
+        self._boxed_call = True
+        self.implementation: Implementation = lambda inputs: graph(*inputs)
+        self.calls = 0
+        self.first_inputs: list[Any] | None = None
+
+    def __call__(self, inputs: list[Any]) -> Sequence[Any]:
+        self.calls += 1
+        if self.first_inputs is None:
+            with torch.no_grad():
+                self.first_inputs = [
+                    clone_with_strides(value) if isinstance(value, torch.Tensor) else value for value in inputs
+                ]
+        return self.implementation(inputs)
+
+
+@dataclass
+class CapturedGraph:
+    """One graph. In `aten`, each node's `meta["val"]` has int sizes and `meta["lines"]` the user's lines (from 1).
+
+    `dynamo` is None for a backward graph, which AOTAutograd derives. `function` is the user's function that it is a
+    part of, by the name in the source.
+    """
+
+    name: str
+    phase: Phase
+    function: str | None
+    dynamo: torch.fx.GraphModule | None
+    aten: torch.fx.GraphModule
+    runner: GraphRunner
+    guards: list[Guard] = field(default_factory=list)
+    breaks: list[GraphBreak] = field(default_factory=list)
+    recompiles: list[Recompile] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> list[Any] | None:
+        """Real inputs of its first call, copied and detached; None if it was never called."""
+        return self.runner.first_inputs
+
+
+@dataclass
+class EntryCall:
+    """One callable that the user compiled, and the first call of it.
+
+    `compiled` and `eager` take the arguments of that call and run under the gradient, autocast and default-device
+    state that it had; `copy_arguments` gives fresh ones, for a call that changes its arguments.
+    """
+
+    name: str
+    compiled: Callable[..., Any]
+    eager: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    graphs: list[str] = field(default_factory=list)
+
+    def copy_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return copy_values((self.args, self.kwargs))  # type: ignore[no-any-return]
+
+
+def copy_values(values: Any) -> Any:
+    """A copy of nested lists, tuples and dicts in which every tensor is a new leaf; anything else is shared."""
+    return torch.utils._pytree.tree_map_only(torch.Tensor, _copy_tensor, values)
+
+
+def _copy_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    if isinstance(tensor, torch.nn.Parameter):
+        return tensor
+    return clone_with_strides(tensor).requires_grad_(tensor.requires_grad)
+
+
+@dataclass
+class Capture:
+    """Everything that came of running one snippet. An `error` does not lose the graphs before it."""
+
+    device: torch.device
+    graphs: list[CapturedGraph] = field(default_factory=list)
+    entries: list[EntryCall] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    output: str = ""
+    error: Error | None = None
+    graph_breaks: int = 0
+    recompiles: int = 0

@@ -1,0 +1,94 @@
+"""An exception of the snippet as the report's error: its own message, the user's own line, and what can be done."""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+import traceback
+import urllib.error
+
+from compiler.capture.lines import SNIPPET_FILE, lines_of_frames, lines_of_text
+from compiler.capture.torch_internals import user_frames
+from compiler.report import Error
+
+_NO_NETWORK = "There is no network here: give the snippet what it needs in its own text, with random weights."
+_NO_PACKAGE = "Only the standard library, torch and what torch itself needs are installed here."
+_NO_FILE = "The snippet runs in an empty folder: it can only read files that it writes itself."
+_NO_MEMORY = "Try smaller inputs."
+_NO_GPU = "This worker has no GPU that could do that; take it out, or choose a device that has one."
+_ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
+_LONGEST_MESSAGE = 4000
+
+
+def report_error(error: BaseException, hint: str | None = None) -> Error:
+    """`line` is the innermost line of the snippet that the exception passed through, or that was being compiled."""
+    return Error(
+        type=type(error).__name__,
+        message=_message(error),
+        line=line_of_error(error),
+        stage="capture",
+        hint=hint or hint_for(error),
+        traceback=_snippet_traceback(error),
+    )
+
+
+def line_of_error(error: BaseException) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == SNIPPET_FILE:
+        return error.lineno
+    # Dynamo raises where it traces: the user's line is in what it traced, not in the traceback.
+    traced = lines_of_frames(user_frames(error)) or lines_of_text(str(error))
+    passed = lines_of_frames(traceback.extract_tb(error.__traceback__))
+    lines = traced or passed
+    return lines[-1] if lines else None
+
+
+def hint_for(error: BaseException) -> str | None:
+    """What the reader can do, for the failures that come of running here and not at the author's desk."""
+    for link in chain_of(error):
+        if isinstance(link, urllib.error.URLError | socket.gaierror | ConnectionError | TimeoutError):
+            return _NO_NETWORK
+        if isinstance(link, OSError) and link.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN):
+            return _NO_NETWORK
+        if type(link).__module__.startswith(("requests", "urllib3", "httpx", "huggingface_hub")):
+            return _NO_NETWORK
+        if isinstance(link, ModuleNotFoundError):
+            return _NO_PACKAGE
+        if isinstance(link, FileNotFoundError):
+            return _NO_FILE
+        if isinstance(link, MemoryError) or type(link).__name__ == "OutOfMemoryError":
+            return _NO_MEMORY
+        if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", str(link)):
+            return _NO_GPU
+    return None
+
+
+def hint_only_compiled(error: BaseException) -> str:
+    """For an exception of the compiler: the user's code is right, and the hint says so."""
+    return hint_for(error) or _ONLY_COMPILED
+
+
+def chain_of(error: BaseException) -> list[BaseException]:
+    """The exception and what caused it."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    return chain
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return error.msg or "invalid syntax"
+    text = str(error).split("\n\nfrom user code:")[0].split("\n\nSet TORCHDYNAMO_VERBOSE")[0].strip()
+    return (text or type(error).__name__)[:_LONGEST_MESSAGE]
+
+
+def _snippet_traceback(error: BaseException) -> str | None:
+    """The frames of the snippet alone: what lies between them is ours or torch's, and long."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == SNIPPET_FILE] or [
+        frame for frame in user_frames(error) if frame.filename == SNIPPET_FILE
+    ]
+    lines = traceback.format_list(frames) if frames else []
+    return "".join(["Traceback (most recent call last):\n", *lines]) if lines else None

@@ -1,0 +1,144 @@
+"""torch.compile and torch._dynamo.optimize, for the time that a snippet runs: same calls, our recording backend."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from compiler.capture.captured import EntryCall, copy_values
+from compiler.capture.recorder import FailedCall, Recorder
+from compiler.capture.replay import CallState
+from compiler.capture.torch_internals import mark_as_wrapper, replace_forward, skip_files_of
+from compiler.options import Options
+
+_EVERY_SIZE = "Dynamic sizes are not supported yet: every size was compiled for itself, so a new size is compiled anew."
+_TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
+
+
+class Interception:
+    """Stands in for torch's ways to compile. `compiled` lists what the snippet compiled, whether called or not."""
+
+    def __init__(self, recorder: Recorder, options: Options, device: torch.device) -> None:
+        self.compiled: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
+        self._recorder = recorder
+        self._options = options
+        self._device = device
+        self._optimize = torch._dynamo.optimize
+        skip_files_of("compiler.capture")
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        compile_before, optimize_before = torch.compile, torch._dynamo.optimize
+        torch.compile, torch._dynamo.optimize = self.compile, self.optimize
+        try:
+            yield
+        finally:
+            torch.compile, torch._dynamo.optimize = compile_before, optimize_before
+
+    def compile(
+        self,
+        model: Any = None,
+        *,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        backend: Any = "inductor",
+        disable: bool = False,
+        **_settings: Any,
+    ) -> Any:
+        """What torch.compile is while the snippet runs: as function, with arguments as decorator, or disabled."""
+        if model is None:
+            return functools.partial(
+                self.compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, disable=disable
+            )
+        if disable:
+            return model
+        return self.explored(model, backend=backend, fullgraph=fullgraph, dynamic=dynamic)
+
+    def optimize(
+        self,
+        backend: Any = "inductor",
+        *,
+        nopython: bool = False,
+        dynamic: bool | None = None,
+        disable: bool = False,
+        **_settings: Any,
+    ) -> Any:
+        """What torch._dynamo.optimize is while the snippet runs: the older way, always a decorator."""
+        return functools.partial(self.compile, fullgraph=nopython, dynamic=dynamic, backend=backend, disable=disable)
+
+    def explored(
+        self, function: Any, *, backend: Any = None, fullgraph: bool = False, dynamic: bool | None = None
+    ) -> Any:
+        """Compile `function` with the recording backend; its first call becomes an entry of the capture."""
+        if dynamic or self._options.dynamic:
+            self._recorder.note(_EVERY_SIZE)
+        own_backend = backend if callable(backend) else None
+        compiled = self._optimize(
+            self._recorder.backend(own_backend),
+            nopython=fullgraph,
+            # Sizes stay what they are in each graph; a call with others is a recompilation.
+            dynamic=False,
+            guard_export_fn=self._recorder.guards_exported,
+        )(function)
+        if isinstance(function, type):
+            return compiled
+        name = _name_of(function)
+        if isinstance(compiled, torch.nn.Module):
+            replace_forward(compiled, lambda forward: self._watched(name, forward, compiled, function))
+            watched = compiled
+        else:
+            watched = self._watched(name, compiled, None, function)
+        self.compiled.append((name, watched, function))
+        return watched
+
+    def _watched(self, name: str, call: Callable[..., Any], shown: Any, eager: Callable[..., Any]) -> Any:
+        """`call`, which notes its first arguments and which graphs come of it. `shown` is what the user calls."""
+        entry: EntryCall | None = None
+
+        @functools.wraps(call)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            nonlocal entry
+            args, kwargs = self._with_gradients((args, kwargs))
+            with self._gradient_mode():
+                if entry is None:
+                    state = CallState.current(self._device)
+                    copies = copy_values((args, kwargs))
+                    entry = EntryCall(name, state.under(call if shown is None else shown), state.under(eager), *copies)
+                    self._recorder.capture.entries.append(entry)
+                with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
+                    return call(*args, **kwargs)
+
+        mark_as_wrapper(watched)
+        return watched
+
+    def _with_gradients(self, values: Any) -> Any:
+        """The arguments as they are, or, where a backward graph was asked for, as leaves that want a gradient."""
+        if self._options.training is not True or not torch.is_grad_enabled():
+            return values
+        return torch.utils._pytree.tree_map_only(torch.Tensor, _wanting_gradient, values)
+
+    def _gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
+        if self._options.training is False and torch.is_grad_enabled():
+            self._recorder.note(_TOLD_NO_GRADIENT)
+            return torch.no_grad()
+        return contextlib.nullcontext()
+
+
+def _wanting_gradient(tensor: torch.Tensor) -> torch.Tensor:
+    wants = tensor.requires_grad or not (tensor.is_floating_point() or tensor.is_complex())
+    return tensor if wants else tensor.detach().requires_grad_()
+
+
+def _name_of(function: Any) -> str:
+    """`MLP` for a module or a method of one, else the function's name."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, torch.nn.Module):
+        return type(function).__name__
+    if isinstance(owner, torch.nn.Module):
+        return type(owner).__name__
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,77 @@
+"""The ATen graph run operator by operator, in float64 if wanted: what errors are measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from compiler.capture.captured import CapturedGraph
+
+
+def reference_run(graph: CapturedGraph, inputs: Sequence[Any], dtype: torch.dtype | None = torch.float64) -> list[Any]:
+    """Outputs of the graph on `inputs`, which are not changed; on the device of `inputs`.
+
+    With a `dtype`, every floating input, and every floating dtype that the graph itself names (a cast to bfloat16, a
+    tensor of ones), becomes that dtype, so that the result is what the formula says and not what rounding made of it.
+    Casts to integers and booleans stay. With None the graph runs as it is.
+    """
+    interpreter = torch.fx.Interpreter(graph.aten) if dtype is None else _Raised(graph.aten, dtype)
+    values = [raise_precision(value, dtype) if dtype is not None else value for value in inputs]
+    with torch.no_grad():
+        outputs = interpreter.run(*values)
+    return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
+
+
+def is_random(graph: CapturedGraph) -> bool:
+    """Whether the graph draws random numbers, so that two runs of it differ unless seeded alike."""
+    return any(
+        isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+        for node in graph.aten.graph.nodes
+    )
+
+
+def raise_precision(value: Any, dtype: torch.dtype) -> Any:
+    """A floating tensor or floating dtype as `dtype`; a complex one as the complex of that size; else unchanged."""
+    if isinstance(value, torch.Tensor):
+        raised = raise_precision(value.dtype, dtype)
+        return value if raised == value.dtype else value.to(raised)
+    if isinstance(value, torch.dtype):
+        if value.is_floating_point:
+            return dtype
+        return dtype.to_complex() if value.is_complex else value
+    return value
+
+
+class _Raised(torch.fx.Interpreter):
+    """Runs a graph with one floating dtype in place of all that it names."""
+
+    def __init__(self, module: torch.fx.GraphModule, dtype: torch.dtype) -> None:
+        super().__init__(module)
+        self._dtype = dtype
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return raise_precision(super().get_attr(target, args, kwargs), self._dtype)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is torch.ops.aten.view.dtype:
+            return self._view_bits(target, args, kwargs)
+        raised_args, raised_kwargs = torch.utils._pytree.tree_map_only(
+            torch.dtype, lambda dtype: raise_precision(dtype, self._dtype), (args, kwargs)
+        )
+        result = super().call_function(target, raised_args, raised_kwargs)
+        # An operator that names no dtype (aten.full, aten.rand) makes the default one, float32.
+        return torch.utils._pytree.tree_map_only(
+            torch.Tensor, lambda tensor: raise_precision(tensor, self._dtype), result
+        )
+
+    def _view_bits(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Reinterpreted bits have no float64 counterpart: go back to the graph's own dtype for that one operator."""
+        source = self._current_node.all_input_nodes[0]
+        own = args[0].to(source.meta["val"].dtype)
+        return raise_precision(super().call_function(target, (own, *args[1:]), kwargs), self._dtype)
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        self._current_node = n
+        return super().run_node(n)

@@ -1,0 +1,59 @@
+"""The state of torch that a call was made under, so that calling again means the same."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.capture.torch_internals import flattened_default_device
+
+
+@dataclass(frozen=True)
+class CallState:
+    """Gradient mode, autocast and default device. Dynamo guards on each of them: another state compiles anew."""
+
+    grad: bool
+    inference: bool
+    autocast: torch.dtype | None
+    device_type: str
+    default_device: torch.device | None
+
+    @staticmethod
+    def current(device: torch.device) -> CallState:
+        enabled = torch.is_autocast_enabled(device.type)
+        return CallState(
+            grad=torch.is_grad_enabled(),
+            inference=torch.is_inference_mode_enabled(),
+            autocast=torch.get_autocast_dtype(device.type) if enabled else None,
+            device_type=device.type,
+            default_device=flattened_default_device(),
+        )
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Put torch into this state; only what differs is touched, so that timing a call costs next to nothing."""
+        with contextlib.ExitStack() as stack:
+            if self.default_device != flattened_default_device():
+                stack.callback(torch.set_default_device, flattened_default_device())
+                torch.set_default_device(self.default_device)
+            if self.inference != torch.is_inference_mode_enabled():
+                stack.enter_context(torch.inference_mode(self.inference))
+            if self.grad != torch.is_grad_enabled():
+                stack.enter_context(torch.set_grad_enabled(self.grad))
+            if (self.autocast is not None) != torch.is_autocast_enabled(self.device_type):
+                enabled = self.autocast is not None
+                stack.enter_context(torch.autocast(self.device_type, dtype=self.autocast, enabled=enabled))
+            yield
+
+    def under(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function`, called in this state."""
+
+        def in_state(*args: Any, **kwargs: Any) -> Any:
+            with self.entered():
+                return function(*args, **kwargs)
+
+        return in_state
