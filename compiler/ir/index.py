@@ -305,8 +305,11 @@ def floor_divide(numerator: Index, divisor: int) -> Index:
     rest = Index(numerator.offset % divisor, rest_terms)
     quotient = _normal_form(numerator.offset // divisor, whole.items())
     low, high = rest.bounds
-    if low // divisor == high // divisor:
-        return quotient + low // divisor
+    # Whole divisors move out until nothing negative is divided, so that C's division gives the same.
+    shift = low // divisor
+    if shift == high // divisor:
+        return quotient + shift
+    rest, quotient = rest - shift * divisor, quotient + shift
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
         # The offset's part below the common factor can never carry into the quotient.
@@ -339,8 +342,10 @@ def modulo(numerator: Index, divisor: int) -> Index:
     rest = _normal_form(0, [(atom, c % divisor if c > 0 else c) for atom, c in terms if atom is not _UNIT])
     rest = Index(offset % divisor, tuple((atom, c) for atom, c in rest.terms if c % divisor))
     low, high = rest.bounds
-    if low // divisor == high // divisor:
-        return rest - (low // divisor) * divisor
+    shift = low // divisor
+    rest = rest - shift * divisor
+    if shift == high // divisor:
+        return rest
     common = gcd(divisor, *(c for _, c in rest.terms))
     if common > 1:
         reduced = Index(rest.offset // common, tuple((atom, c // common) for atom, c in rest.terms))

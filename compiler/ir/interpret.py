@@ -1,0 +1,228 @@
+"""The meaning of the loop IR, as a slow program that one can read.
+
+Each instruction of a body becomes one torch operation over the whole iteration space: a loop variable is an `arange`
+along an axis of its own, a load takes elements of the flat storage, a reduction goes over the axes of the reduction
+variables. Lowerings are tested by it, and a kernel that disagrees with it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import pi, prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compiler.ir.body import Instruction
+from compiler.ir.index import Dim, FloorDiv, Index, Indirect
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, TensorArgument
+from compiler.ir.ops import compute_dtype
+
+
+def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of the graph; `inputs` are in the order of its placeholders."""
+    storages: dict[str, Tensor] = {}
+    for name, value in zip(graph.inputs, inputs, strict=True):
+        if name is not None:
+            storages[name] = flat_storage(value, graph.buffers[name])
+    for name, tensor in graph.constants.items():
+        storages[name] = flat_storage(tensor, graph.buffers[name])
+    for node in graph.nodes:
+        if isinstance(node, LoopNode):
+            run_loop(node, storages)
+        else:
+            run_extern(node, storages)
+    return [
+        output.value if output.buffer is None or output.layout is None else view(storages[output.buffer], output.layout)
+        for output in graph.outputs
+    ]
+
+
+def flat_storage(tensor: Tensor, layout: Layout) -> Tensor:
+    """The memory of a tensor from its first element on, as one dimension."""
+    if tuple(tensor.shape) != layout.shape:
+        raise ValueError(f"a tensor of shape {layout.shape} is wanted, not {tuple(tensor.shape)}")
+    if any(s != t for size, s, t in zip(layout.shape, layout.stride, tensor.stride(), strict=True) if size > 1):
+        copy = torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype, device=tensor.device)
+        tensor = copy.copy_(tensor)
+    return tensor.as_strided((layout.storage_numel,), (1,), tensor.storage_offset())
+
+
+def view(storage: Tensor, layout: Layout) -> Tensor:
+    return storage.as_strided(layout.shape, layout.stride, storage.storage_offset() + layout.offset)
+
+
+def run_extern(node: ExternNode, storages: dict[str, Tensor]) -> None:
+    def tensors(value: Any) -> Any:
+        if isinstance(value, TensorArgument):
+            return view(storages[value.buffer], value.layout)
+        if isinstance(value, list | tuple):
+            return type(value)(tensors(item) for item in value)
+        return value
+
+    keywords = {name: tensors(value) for name, value in node.keywords.items()}
+    result = node.target(*tensors(node.arguments), **keywords)
+    for value, output in zip(result if node.returns_sequence else [result], node.outputs, strict=True):
+        if output is not None:
+            storages[output[0]] = flat_storage(value, output[1])
+
+
+def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
+    device = next((storages[name].device for name in node.read_buffers), torch.device("cpu"))
+    storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype, device=device)
+    loop = _Loop(node.x_dims, node.r_dims, storages, device)
+    for number, instruction in enumerate(node.body.instructions):
+        loop.values[number] = loop.evaluate(instruction)
+
+
+class _Loop:
+    """One run over an iteration space. A value is a tensor that broadcasts to the space, one axis a variable."""
+
+    def __init__(
+        self, x_dims: tuple[Dim, ...], r_dims: tuple[Dim, ...], storages: dict[str, Tensor], device: torch.device
+    ) -> None:
+        self.dims = (*x_dims, *r_dims)
+        self.sizes = tuple(dim.size for dim in self.dims)
+        self.x_sizes = tuple(dim.size for dim in x_dims) + (1,) * len(r_dims)
+        self.r_axes = tuple(range(len(x_dims), len(self.dims)))
+        self.storages = storages
+        self.device = device
+        self.values: dict[int, Any] = {}
+
+    def evaluate(self, i: Instruction) -> Any:
+        operands = [self.values[number] for number in i.operands]
+        if i.op == "load":
+            return self.load(i, operands)
+        if i.op == "store":
+            return self.store(i, operands[0])
+        if i.op == "constant":
+            return torch.tensor(i.value, dtype=i.dtype, device=self.device)
+        if i.op == "index_value":
+            return self.index(i.index).to(i.dtype)
+        if i.op == "to_dtype":
+            return operands[0].to(i.dtype)
+        if i.op == "where":
+            return torch.where(*operands)
+        if i.op == "reduce":
+            return self.reduce(str(i.value), operands)
+        if i.op in ("rand", "randn"):
+            return (uniform if i.op == "rand" else normal)(operands[0], self.index(i.index))
+        return FUNCTIONS[i.op](*operands)
+
+    def index(self, index: Index | None) -> Tensor:
+        """The value of an index expression at every point."""
+        assert index is not None
+        total = torch.tensor(index.offset, device=self.device)
+        for atom, coefficient in index.terms:
+            if isinstance(atom, Dim):
+                axis = self.dims.index(atom)
+                shape = [atom.size if place == axis else 1 for place in range(len(self.dims))]
+                value = torch.arange(atom.size, device=self.device).reshape(shape)
+            elif isinstance(atom, Indirect):
+                value = self.values[atom.value]
+            elif isinstance(atom, FloorDiv):
+                value = torch.div(self.index(atom.numerator), atom.divisor, rounding_mode="floor")
+            else:
+                value = torch.remainder(self.index(atom.numerator), atom.divisor)
+            total = total + value * coefficient
+        return total
+
+    def load(self, i: Instruction, masks: list[Tensor]) -> Tensor:
+        assert i.buffer is not None
+        storage, offset = self.storages[i.buffer], self.index(i.index)
+        if not masks:
+            return storage[offset].to(compute_dtype(storage.dtype))
+        mask, offset = torch.broadcast_tensors(masks[0], offset)
+        value = storage[torch.where(mask, offset, 0)] if bool(mask.any()) else torch.zeros_like(offset)
+        return torch.where(mask, value, 0).to(compute_dtype(storage.dtype))
+
+    def store(self, i: Instruction, value: Tensor) -> None:
+        assert i.buffer is not None
+        storage = self.storages[i.buffer]
+        value = value.expand(self.x_sizes).to(storage.dtype)
+        storage[self.index(i.index).expand(self.x_sizes)] = value
+
+    def reduce(self, kind: str, operands: list[Tensor]) -> Tensor:
+        """Over all points of the reduction variables, whose axes keep the size one."""
+        value, *positions = [self._reduced_last(operand) for operand in operands]
+        result = REDUCE[kind](value, *positions)
+        return result.reshape(*result.shape, *(1 for _ in self.r_axes))
+
+    def _reduced_last(self, value: Tensor) -> Tensor:
+        count = prod(self.sizes[axis] for axis in self.r_axes)
+        return value.expand(self.sizes).reshape(*self.sizes[: len(self.sizes) - len(self.r_axes)], count)
+
+
+def _position_of(extreme: Callable[..., Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """The lowest position that holds the extreme value; a NaN is more extreme than any number."""
+
+    def find(value: Tensor, position: Tensor) -> Tensor:
+        best = extreme(value, -1).unsqueeze(-1)
+        is_best = (value == best) | (value.isnan() & best.isnan())
+        return torch.where(is_best, position, torch.iinfo(torch.int64).max).amin(-1)
+
+    return find
+
+
+REDUCE: dict[str, Callable[..., Tensor]] = {
+    "sum": lambda value: value.sum(-1, dtype=value.dtype),
+    "prod": lambda value: value.prod(-1, dtype=value.dtype),
+    "min": lambda value: value.amin(-1),
+    "max": lambda value: value.amax(-1),
+    "any": lambda value: value.any(-1),
+    "all": lambda value: value.all(-1),
+    "argmin": _position_of(torch.amin),
+    "argmax": _position_of(torch.amax),
+}
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(torch, name) for name in (
+        "neg abs square floor ceil trunc round sign bitwise_not relu sqrt rsqrt reciprocal exp exp2 expm1 log log2"
+        " log10 log1p sin cos sigmoid tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma isnan isinf"
+        " logical_not signbit add sub mul minimum maximum copysign bitwise_and bitwise_or bitwise_xor remainder fmod"
+        " pow atan2 hypot eq ne lt le gt ge logical_and logical_or logical_xor"
+    ).split()},
+    "left_shift": torch.bitwise_left_shift,
+    "right_shift": torch.bitwise_right_shift,
+    "truediv": torch.true_divide,
+    "floordiv": lambda a, b: torch.div(a, b, rounding_mode="floor"),
+    "truncdiv": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+}  # fmt: skip
+
+
+# --- random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011)
+
+_LOW = 0xFFFFFFFF
+
+
+def philox(seed: Tensor, counter: Tensor) -> tuple[Tensor, Tensor]:
+    """The first two of the four 32-bit words of key `seed` at `counter`, as non-negative int64."""
+    seed, counter = torch.broadcast_tensors(seed, counter)
+    c0, c1 = counter & _LOW, (counter >> 32) & _LOW
+    c2 = c3 = torch.zeros_like(c0)
+    k0, k1 = seed & _LOW, (seed >> 32) & _LOW
+    for _ in range(10):
+        # A product of two 32-bit words wraps around in int64, whose bits are those of the unsigned product.
+        a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1 = ((b >> 32) & _LOW) ^ c1 ^ k0, b & _LOW
+        c2, c3 = ((a >> 32) & _LOW) ^ c3 ^ k1, a & _LOW
+        k0, k1 = (k0 + 0x9E3779B9) & _LOW, (k1 + 0xBB67AE85) & _LOW
+    return c0, c1
+
+
+def _to_uniform(word: Tensor) -> Tensor:
+    """A 32-bit word as a float32 in [0, 1), as Triton does: its magnitude as a signed number, scaled."""
+    signed = torch.where(word >= 2**31, 2**32 - 1 - word, word)
+    return signed.to(torch.float32) * 4.6566127342e-10
+
+
+def uniform(seed: Tensor, counter: Tensor) -> Tensor:
+    return _to_uniform(philox(seed, counter)[0])
+
+
+def normal(seed: Tensor, counter: Tensor) -> Tensor:
+    """Box and Muller's transform of two uniform numbers."""
+    first, second = (_to_uniform(word) for word in philox(seed, counter))
+    radius = torch.sqrt(-2.0 * torch.log(first.clamp_min(1e-7)))
+    return radius * torch.cos(2 * pi * second)
