@@ -1,6 +1,7 @@
 /** Running an exploration: post it, follow its events, put what arrives into the state. */
 import { batch } from "@preact/signals";
 import * as api from "./api";
+import { fieldsFrom, options } from "./options";
 import type { Report } from "./report";
 import * as state from "./state";
 
@@ -36,6 +37,7 @@ export async function open(id: string): Promise<void> {
     const stored = await api.getExploration(id);
     if (mine !== turn) return;
     state.source.value = stored.source;
+    options.value = fieldsFrom(stored.options);
     follow(stored, mine);
   } catch (error) {
     if (mine === turn) fail(error);
@@ -123,7 +125,7 @@ function end(): void {
     state.previous.value = null;
   });
   const status = state.report.value?.status;
-  if (status) state.announcement.value = status === "ok" ? "Exploration finished" : `Exploration ended: ${status.replaceAll("_", " ")}`;
+  if (status) state.announcement.value = `Exploration ended: ${status.replaceAll("_", " ")}`;
 }
 
 function fail(error: unknown): void {

@@ -5,7 +5,8 @@
  * partner gets `data-lit`. Elements that appear later are painted as they appear.
  */
 import { effect } from "@preact/signals";
-import { focusOfLight, graph, helpIsOpen, hovered, isEdited, kernelName, kernelShown, links, lit, pinned } from "./state";
+import { kindOf, numberIn } from "./links";
+import { compilerShown, focusOfLight, helpIsOpen, hovered, isEdited, kernelPicked, kernelShown, links, lit, pinned } from "./state";
 
 const SCROLL_AFTER_MS = 260;
 
@@ -111,10 +112,9 @@ export function installLighting(root: HTMLElement): void {
   effect(() => {
     const item = pinned.value;
     if (item === null) return;
-    const kernels = new Set(links.peek().partnersOfKind(item, "kernel").map((one) => one.slice("kernel:".length)));
-    if (item.startsWith("kernel:")) kernels.add(item.slice("kernel:".length));
-    const shown = kernelShown.peek();
-    const inOrder = graph.peek()?.kernels.find((kernel) => kernels.has(kernel.name));
-    if (inOrder && (shown === null || !kernels.has(shown))) kernelName.value = inOrder.name;
+    const kind = compilerShown.peek() === "peer" ? "peer" : "kernel";
+    const places = kindOf(item) === kind ? [numberIn(item)] : links.peek().numbersOf(item, kind);
+    const [first] = places;
+    if (first !== undefined && !places.includes(kernelShown.peek())) kernelPicked.value = first;
   });
 }

@@ -16,16 +16,24 @@ export const ref = {
   aten: (name: string): Ref => `aten:${name}`,
   loop: (name: string): Ref => `loop:${name}`,
   buffer: (name: string): Ref => `buffer:${name}`,
-  kernel: (name: string): Ref => `kernel:${name}`,
+  /** Kernels go by their place in launch order: a library function may be called twice. */
+  kernel: (place: number): Ref => `kernel:${place}`,
   /** `rendering` is 0 for the kernel's own source, and 1, 2, … for its `also`. */
-  kernelLine: (kernel: string, rendering: number, line: number): Ref => `code:${kernel}:${rendering}:${line}`,
+  kernelLine: (place: number, rendering: number, line: number): Ref => `code:${place}:${rendering}:${line}`,
+  /** A kernel of the peer. */
+  peer: (place: number): Ref => `peer:${place}`,
   decision: (index: number): Ref => `decision:${index}`,
 };
 
-export type RefKind = "line" | "fx" | "aten" | "loop" | "buffer" | "kernel" | "code" | "decision";
+export type RefKind = "line" | "fx" | "aten" | "loop" | "buffer" | "kernel" | "code" | "peer" | "decision";
 
 export function kindOf(item: Ref): RefKind {
   return item.slice(0, item.indexOf(":")) as RefKind;
+}
+
+/** The number in a ref to a line, a kernel, a peer's kernel or a decision. */
+export function numberIn(item: Ref): number {
+  return Number(item.slice(item.indexOf(":") + 1));
 }
 
 const NOTHING: ReadonlySet<Ref> = new Set();
@@ -51,6 +59,11 @@ export class Links {
     return [...this.partners(item)].filter((partner) => kindOf(partner) === kind);
   }
 
+  /** Numbers of the partners of a kind that goes by number, in order. */
+  numbersOf(item: Ref, kind: "line" | "kernel" | "peer" | "decision"): number[] {
+    return this.partnersOfKind(item, kind).map(numberIn).sort((one, other) => one - other);
+  }
+
   private side(item: Ref): Set<Ref> {
     let side = this.partnersOf.get(item);
     if (!side) this.partnersOf.set(item, (side = new Set()));
@@ -68,11 +81,12 @@ export function loopsBehind(name: string, graph: Graph): string[] {
   return [...new Set(named)];
 }
 
-export function linksOf(graph: Graph): Links {
+export function linksOf(graph: Graph, peers: readonly Kernel[] = []): Links {
   const links = new Links();
   joinFx(links, graph);
   joinLoops(links, graph);
-  for (const kernel of graph.kernels) joinKernel(links, graph, kernel);
+  graph.kernels.forEach((kernel, place) => joinKernel(links, graph, kernel, place));
+  peers.forEach((kernel, place) => joinPeer(links, graph, kernel, place));
   joinDecisions(links, graph);
   return links;
 }
@@ -103,8 +117,8 @@ function joinLoops(links: Links, graph: Graph): void {
   }
 }
 
-function joinKernel(links: Links, graph: Graph, kernel: Kernel): void {
-  const self = ref.kernel(kernel.name);
+function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number): void {
+  const self = ref.kernel(place);
   const covered = new Set(kernel.nodes);
   const loops = graph.loops.filter((loop) => covered.has(loop.name));
   const origins = new Set([...kernel.origins, ...loops.flatMap((loop) => loop.origins)]);
@@ -117,15 +131,15 @@ function joinKernel(links: Links, graph: Graph, kernel: Kernel): void {
     links.joinAll(self, links.partnersOfKind(ref.aten(origin), "fx"));
   }
   const renderings: KernelLine[][] = [kernel.lines, ...kernel.also.map((artifact) => artifact.lines)];
-  renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, kernel.name, rendering, mapped));
+  renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, place, rendering, mapped));
 }
 
 /** A kernel line may name loop nodes or FX nodes: the exact one that it names is lit, with what lies behind it. */
-function joinKernelLines(links: Links, graph: Graph, kernel: string, rendering: number, mapped: KernelLine[]): void {
+function joinKernelLines(links: Links, graph: Graph, place: number, rendering: number, mapped: KernelLine[]): void {
   const loops = new Map(graph.loops.map((loop) => [loop.name, loop]));
   for (const { line, nodes, user_lines: userLines } of mapped) {
-    const self = ref.kernelLine(kernel, rendering, line);
-    links.join(self, ref.kernel(kernel));
+    const self = ref.kernelLine(place, rendering, line);
+    links.join(self, ref.kernel(place));
     links.joinAll(self, userLines.map(ref.line));
     const namesFxNodes = nodes.some((node) => !loops.has(node));
     for (const node of nodes) {
@@ -138,6 +152,18 @@ function joinKernelLines(links: Links, graph: Graph, kernel: string, rendering: 
       links.join(self, ref.buffer(node));
       if (!namesFxNodes) links.joinAll(self, originsOnLines(graph, loop.origins, userLines).map(ref.aten));
       if (userLines.length === 0) links.joinAll(self, loop.lines.map(ref.line));
+    }
+  }
+}
+
+/** The peer's kernels meet ours at the operations that both cover; those of other graphs have none here. */
+function joinPeer(links: Links, graph: Graph, kernel: Kernel, place: number): void {
+  const known = new Set(graph.aten.map((node) => node.name));
+  const origins = kernel.origins.filter((origin) => known.has(origin));
+  for (const origin of origins) {
+    links.join(ref.peer(place), ref.aten(origin));
+    for (const kind of ["fx", "kernel", "line"] as const) {
+      links.joinAll(ref.peer(place), links.partnersOfKind(ref.aten(origin), kind));
     }
   }
 }

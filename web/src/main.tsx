@@ -17,7 +17,7 @@ async function firstExploration(): Promise<void> {
     return;
   }
   const [first] = state.examples.value;
-  if (!first || state.source.value !== "") return;
+  if (!first) return;
   state.source.value = first.source;
   await explore(requestFrom(first.source), "keep");
 }

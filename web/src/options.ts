@@ -32,6 +32,29 @@ const LONG_DTYPES: Record<string, string> = {
   f64: "float64", f32: "float32", f16: "float16", bf16: "bfloat16", i64: "int64", i32: "int32", i16: "int16", i8: "int8", u8: "uint8",
 };
 
+const yesOrNo = (value: unknown): string => (value === true ? "yes" : value === false ? "no" : "");
+
+/** The fields that ask for what a stored report was asked for: so that exploring again changes nothing else. */
+export function fieldsFrom(stored: Record<string, unknown>): OptionFields {
+  const text = (name: string): string => (stored[name] == null ? "" : String(stored[name]));
+  const inputs = (stored.inputs ?? []) as InputSpec[];
+  const timing = stored.timing as { enabled?: boolean } | undefined;
+  return {
+    ...NO_OPTIONS,
+    entry: text("entry"),
+    inputs: inputs.map(({ shape, dtype }) => `${shape.length === 0 ? "()" : shape.join("x")} ${dtype}`).join(", "),
+    device: text("device"),
+    // Defaults of the server stand in every stored report; they are shown as "default" all the same.
+    target: stored.target === "sm_90" ? "" : text("target"),
+    mode: stored.mode === "default" ? "" : text("mode"),
+    dynamic: yesOrNo(stored.dynamic),
+    training: yesOrNo(stored.training),
+    peer: stored.peer === true,
+    timing: timing?.enabled !== false,
+    seed: stored.seed === 0 ? "" : text("seed"),
+  };
+}
+
 /** `1024x1024 f32, 128 bf16, () i64` → the inputs of a lone function, in order. */
 export function parseInputs(text: string): InputSpec[] {
   return text

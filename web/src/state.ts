@@ -20,8 +20,10 @@ export const runningSince = signal<number | null>(null);
 export const queuePosition = signal<number | null>(null);
 /** What is wrong with the service or the request: not what is wrong with the snippet, which is a result. */
 export const problem = signal<string | null>(null);
-/** Said aloud by a screen reader, and shown for a moment. */
+/** Said aloud by a screen reader. */
 export const announcement = signal("");
+/** Shown for a moment as well. */
+export const flash = signal("");
 
 export const isRunning = computed(() => runningSince.value !== null);
 /** Line numbers of the report mean nothing in a text that has changed since. */
@@ -65,19 +67,34 @@ export const bottomTab = signal<BottomTab>("decisions");
 export type CentreTab = "graph" | "loops" | "nodes";
 export const centreTab = signal<CentreTab>("graph");
 export const fxLevel = signal<"aten" | "fx">("aten");
-export const kernelName = signal<string | null>(null);
+/** The kernel that the reader picked, by its place; of ours or of the peer's, whichever are shown. */
+export const kernelPicked = signal<number | null>(null);
 export const compilerShown = signal<"ours" | "peer">("ours");
+let flashTimer = 0;
+
+export function say(text: string): void {
+  announcement.value = text;
+  flash.value = text;
+  window.clearTimeout(flashTimer);
+  flashTimer = window.setTimeout(() => (flash.value = ""), 2500);
+}
+
 export const helpIsOpen = signal(false);
 
 /** Until the reader picks one: the kernel that fused most, where there is most to see. */
-export const kernelShown = computed<string | null>(() => {
-  const kernels = newestWith((one) => one.kernels.length > 0)?.graph.kernels ?? [];
-  if (kernels.some((kernel) => kernel.name === kernelName.value)) return kernelName.value;
-  const [largest] = [...kernels].sort((one, other) => other.nodes.length - one.nodes.length);
-  return largest?.name ?? null;
+export const kernelShown = computed<number>(() => {
+  const shown = newestWith((one) => one.kernels.length > 0);
+  const kernels = (compilerShown.value === "peer" ? shown?.report.peer?.kernels : shown?.graph.kernels) ?? [];
+  const picked = kernelPicked.value;
+  if (picked !== null && picked < kernels.length) return picked;
+  const most = Math.max(...kernels.map((kernel) => kernel.origins.length));
+  return Math.max(0, kernels.findIndex((kernel) => kernel.origins.length === most));
 });
 
-export const links = computed(() => (shownGraph.value ? linksOf(shownGraph.value) : new Links()));
+export const links = computed(() => {
+  const peer = (report.value ?? previous.value)?.peer?.kernels ?? [];
+  return shownGraph.value ? linksOf(shownGraph.value, peer) : new Links();
+});
 export const hovered = signal<Ref | null>(null);
 export const pinned = signal<Ref | null>(null);
 export const focusOfLight = computed(() => pinned.value ?? hovered.value);
@@ -87,8 +104,3 @@ export const lit = computed<ReadonlySet<Ref>>(() => {
   if (focus === null) return new Set<Ref>();
   return new Set([focus, ...links.value.partners(focus)]);
 });
-
-/** Kernels in launch order: their place gives them their number and their colour in every pane. */
-export const kernelPlace = computed(
-  () => new Map((shownGraph.value?.kernels ?? []).map((kernel, place) => [kernel.name, place])),
-);

@@ -16,6 +16,12 @@ function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
+function focusNextPane(step: 1 | -1): void {
+  const panes = [...document.querySelectorAll<HTMLElement>("[data-pane]")];
+  const now = panes.findIndex((pane) => pane.contains(document.activeElement));
+  panes[(now + step + panes.length) % panes.length]?.focus();
+}
+
 export function App() {
   useSplits();
   useEffect(() => {
@@ -23,6 +29,9 @@ export function App() {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         exploreNow();
+      } else if (event.key === "F6") {
+        event.preventDefault();
+        focusNextPane(event.shiftKey ? -1 : 1);
       } else if (event.key === "?" && !isTyping(event)) {
         helpIsOpen.value = !helpIsOpen.value;
       }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { highlight } from "../api";
 import { onlySpans } from "../sanitise";
-import { announcement } from "../state";
+import { say } from "../state";
 import { copyText } from "./copy";
 
 export interface LineOrigin {
@@ -75,7 +75,7 @@ export function CodeView({ label, source, language, origins }: Props) {
   }, [source, language]);
   const hasOrigins = (origins?.size ?? 0) > 0;
   const lines = source.replace(/\n$/, "").split("\n");
-  const copy = (): void => void copyText(source).then((copied) => (announcement.value = copied ? "Copied" : "Could not copy"));
+  const copy = (): void => void copyText(source).then((copied) => say(copied ? "Copied" : "Could not copy"));
   return (
     <div class="code">
       <button type="button" class="copy" onClick={copy} aria-label={`Copy ${label}`}>

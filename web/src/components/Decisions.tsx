@@ -2,8 +2,12 @@ import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";
 import { ref } from "../links";
 import type { Decision, Graph } from "../report";
+import { sharedBuffer, stakeOf } from "../stake";
 import { reasons } from "../state";
 import { Empty, Scroller } from "./Scroller";
+
+/** A long table is slow to draw, and nobody reads it to the end. */
+const ROWS_AT_FIRST = 200;
 
 type Verdict = "all" | Decision["verdict"];
 
@@ -21,14 +25,23 @@ function matches(decision: Decision, wanted: string): boolean {
 function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
   const all = graph.decisions.map((decision, index) => ({ decision, index }));
   if (!refusalsFirst) return all;
-  const stake = ({ decision }: Numbered): number => decision.score?.bytes_saved ?? 0;
+  const stake = ({ decision }: Numbered): number => stakeOf(decision, graph);
   const rank = ({ decision }: Numbered): number => (decision.verdict === "refused" ? 0 : 1);
   return all.sort((one, other) => rank(one) - rank(other) || stake(other) - stake(one) || one.index - other.index);
 }
 
-function Row({ decision, index }: Numbered) {
+/** `shared` has a column of its own. */
+function numbersOf(decision: Decision): string {
+  return Object.entries(decision.numbers)
+    .filter(([name]) => name !== "shared")
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${format.plain(value)}`)
+    .join(" · ");
+}
+
+function Row({ decision, index, graph }: Numbered & { graph: Graph }) {
   const { score } = decision;
-  const numbers = Object.entries(decision.numbers).map(([name, value]) => `${name} = ${format.plain(value)}`);
+  const numbers = numbersOf(decision);
+  const shared = sharedBuffer(decision, graph);
   return (
     <tr data-ref={ref.decision(index)} tabIndex={0} class={decision.verdict}>
       <th scope="row">{decision.a}</th>
@@ -45,7 +58,14 @@ function Row({ decision, index }: Numbered) {
       </td>
       <td class="message">
         {decision.message}
-        {numbers.length > 0 && <span class="numbers">{numbers.join(" · ")}</span>}
+        {numbers && <span class="numbers">{numbers}</span>}
+      </td>
+      <td class="nowrap">
+        {shared && (
+          <>
+            <code>{shared.name}</code> <span class="quiet">{format.bytes(shared.bytes)}</span>
+          </>
+        )}
       </td>
       <td class="number">{format.bytes(score?.bytes_saved)}</td>
       <td class="number predicted">{format.microseconds(score?.fused_us)}</td>
@@ -59,6 +79,7 @@ export function Decisions({ graph }: { graph: Graph }) {
   const [verdict, setVerdict] = useState<Verdict>("all");
   const [refusalsFirst, setRefusalsFirst] = useState(true);
   const [wanted, setWanted] = useState("");
+  const [limit, setLimit] = useState(ROWS_AT_FIRST);
   const rows = useMemo(() => sorted(graph, refusalsFirst), [graph, refusalsFirst]);
   const shown = rows.filter(({ decision }) => (verdict === "all" || decision.verdict === verdict) && matches(decision, wanted));
   const countOf = (which: Decision["verdict"]): number => graph.decisions.filter((decision) => decision.verdict === which).length;
@@ -90,6 +111,7 @@ export function Decisions({ graph }: { graph: Graph }) {
               <th scope="col">verdict</th>
               <th scope="col">reason</th>
               <th scope="col">because</th>
+              <th scope="col">shares</th>
               <th scope="col" class="number">bytes saved</th>
               <th scope="col" class="number" title="predicted by the cost model">fused, predicted</th>
               <th scope="col" class="number" title="predicted by the cost model">apart, predicted</th>
@@ -97,11 +119,16 @@ export function Decisions({ graph }: { graph: Graph }) {
             </tr>
           </thead>
           <tbody>
-            {shown.map((row) => (
-              <Row key={row.index} {...row} />
+            {shown.slice(0, limit).map((row) => (
+              <Row key={row.index} graph={graph} {...row} />
             ))}
           </tbody>
         </table>
+        {shown.length > limit && (
+          <button type="button" class="show-all" onClick={() => setLimit(Number.POSITIVE_INFINITY)}>
+            {`Show all ${shown.length}`}
+          </button>
+        )}
         {shown.length === 0 && <Empty>No decision matches.</Empty>}
       </Scroller>
     </div>

@@ -5,9 +5,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { type LineMarks, type LineMessage, NO_MARKS, reportMarks, setMarks } from "../editor/decorations";
 import { editorSetup } from "../editor/setup";
 import { paneUnderPointer, togglePin } from "../lighting";
-import { ref } from "../links";
+import { kindOf, numberIn, ref } from "../links";
 import type { Report } from "../report";
-import { focusOfLight, graph, hovered, isEdited, kernelPlace, links, lit, report, source } from "../state";
+import { focusOfLight, graph, hovered, isEdited, links, lit, report, source } from "../state";
 
 function messagesOf(shown: Report): LineMessage[] {
   const messages: LineMessage[] = [];
@@ -29,14 +29,13 @@ function messagesOf(shown: Report): LineMessage[] {
 function marksNow(): LineMarks {
   const shown = report.value;
   if (!shown || isEdited.value || shown.source !== source.value) return NO_MARKS;
-  const lines = [...lit.value].filter((item) => item.startsWith("line:")).map((item) => Number(item.slice("line:".length)));
+  const lines = [...lit.value].filter((item) => kindOf(item) === "line").map(numberIn);
   const kernels = new Map<number, number[]>();
-  for (const [name, place] of graph.value ? kernelPlace.value : []) {
-    for (const line of links.value.partnersOfKind(ref.kernel(name), "line")) {
-      const number = Number(line.slice("line:".length));
-      kernels.set(number, [...(kernels.get(number) ?? []), place]);
+  graph.value?.kernels.forEach((_kernel, place) => {
+    for (const line of links.value.numbersOf(ref.kernel(place), "line")) {
+      kernels.set(line, [...(kernels.get(line) ?? []), place]);
     }
-  }
+  });
   return { lit: new Set(lines), messages: messagesOf(shown), kernels };
 }
 

@@ -6,7 +6,7 @@ import { layOut } from "../graph/layout";
 import { type MapEdge, type MapGraph, type MapNode, mapOf } from "../graph/map";
 import { ref } from "../links";
 import type { Graph } from "../report";
-import { kernelPlace, links, pinned } from "../state";
+import { links, pinned } from "../state";
 import { Empty } from "./Scroller";
 
 const MARGIN = 14;
@@ -71,15 +71,13 @@ function NodeShape({ node, at, onOpen }: { node: MapNode; at: { x: number; y: nu
 function Drawing({ map, layout, graph, onOpen }: { map: MapGraph; layout: Layout; graph: Graph; onOpen(node: MapNode): void }) {
   return (
     <>
-      {layout.boxes.map((box) => {
-        const kernel = graph.kernels[box.place];
-        return (
-          <g key={box.place} class={`kernel-box kernel-${box.place % 8}`} data-ref={kernel && ref.kernel(kernel.name)}>
-            <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} />
-            <text x={box.x + 7} y={box.y + 13}>{`K${box.place + 1}`}</text>
-          </g>
-        );
-      })}
+      {layout.boxes.map((box) => (
+        <g key={box.place} class={`kernel-box kernel-${box.place % 8}`} data-ref={ref.kernel(box.place)}>
+          <title>{graph.kernels[box.place]?.name}</title>
+          <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} />
+          <text x={box.x + 7} y={box.y + 13}>{`K${box.place + 1}`}</text>
+        </g>
+      ))}
       {map.edges.map((edge, index) => (
         <path
           key={`${edge.from} ${edge.to}`}
@@ -154,7 +152,7 @@ export function GraphMap({ graph, level }: Props) {
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const [layout, setLayout] = useState<{ map: MapGraph; layout: Layout } | null>(null);
   const [failure, setFailure] = useState<string | null>(null);
-  const map = useMemo(() => mapOf(graph, level, links.value, kernelPlace.value, opened), [graph, level, links.value, opened]);
+  const map = useMemo(() => mapOf(graph, level, links.value, opened), [graph, level, links.value, opened]);
   useEffect(() => {
     let isWanted = true;
     layOut(map).then(

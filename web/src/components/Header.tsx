@@ -1,6 +1,6 @@
 import { explore } from "../explore";
 import { requestFrom } from "../options";
-import { announcement, examples, helpIsOpen, report, source, version } from "../state";
+import { examples, flash, helpIsOpen, report, say, source, version } from "../state";
 import { theme, toggleTheme } from "../theme";
 import { copyText } from "./copy";
 
@@ -15,7 +15,7 @@ function share(): void {
   const id = report.value?.id;
   const link = id ? new URL(`/x/${id}`, location.href).href : location.href;
   void copyText(link).then((copied) => {
-    announcement.value = copied ? "Link copied" : link;
+    say(copied ? "Link copied" : link);
   });
 }
 
@@ -58,7 +58,7 @@ export function Header() {
       <p class="environment" title={environment}>
         {environment}
       </p>
-      {announcement.value === "Link copied" && <span class="flash">Link copied</span>}
+      {flash.value && <span class="flash">{flash.value}</span>}
       <button type="button" onClick={share} disabled={!report.value?.id}>
         Share
       </button>

@@ -6,7 +6,8 @@ const KEYS: [string, string][] = [
   ["hover", "light the same thing in every pane: line, node, loop, kernel, decision"],
   ["click, Enter", "pin what is lit; the kernel that it became opens"],
   ["Esc", "release the pin, close this"],
-  ["Tab", "next pane or control; in the editor, press Esc first to leave it"],
+  ["F6, Shift+F6", "next pane, pane before"],
+  ["Tab", "next control; in the editor it indents, and Esc, then Tab, leaves it"],
   ["← →", "next tab; on a separator, resize"],
   ["?", "this help"],
 ];

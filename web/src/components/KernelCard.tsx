@@ -61,15 +61,15 @@ function artifactRendering(artifact: KernelArtifact): Rendering {
   };
 }
 
-function originsOf(kernel: Kernel, rendering: number, lines: KernelLine[]): Map<number, LineOrigin> {
+function originsOf(place: number, rendering: number, lines: KernelLine[]): Map<number, LineOrigin> {
   return new Map(
     lines
       .filter((line) => line.nodes.length + line.user_lines.length > 0)
-      .map((line) => [line.line, { ref: ref.kernelLine(kernel.name, rendering, line.line), userLines: line.user_lines }]),
+      .map((line) => [line.line, { ref: ref.kernelLine(place, rendering, line.line), userLines: line.user_lines }]),
   );
 }
 
-export function KernelCard({ kernel, isPeer }: { kernel: Kernel; isPeer: boolean }) {
+export function KernelCard({ kernel, place, isPeer }: { kernel: Kernel; place: number; isPeer: boolean }) {
   const [selected, select] = useState(0);
   const renderings = [ownRendering(kernel), ...kernel.also.map(artifactRendering)];
   const index = Math.min(selected, renderings.length - 1);
@@ -105,7 +105,7 @@ export function KernelCard({ kernel, isPeer }: { kernel: Kernel; isPeer: boolean
           label={`${shown.label} source of ${kernel.name}`}
           source={shown.source}
           language={shown.language}
-          origins={isPeer ? new Map() : originsOf(kernel, index, shown.lines)}
+          origins={isPeer ? new Map() : originsOf(place, index, shown.lines)}
         />
       </TabPanel>
     </div>

@@ -1,13 +1,13 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Kernel, Report } from "../report";
-import { compilerShown, kernelName, kernelShown, newestWith } from "../state";
+import { compilerShown, kernelPicked, kernelShown, links, newestWith } from "../state";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
 import { Empty } from "./Scroller";
 
 /** The list tells the kernels apart by what they cost; a column that no kernel has a figure for is left out. */
-function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: Kernel; isPeer: boolean }) {
+function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: number; isPeer: boolean }) {
   const has = (figure: keyof Kernel): boolean => kernels.some((kernel) => kernel[figure] !== null && kernel[figure] !== 0);
   return (
     <div class="kernel-list scroller" role="region" aria-label="Kernels in launch order" tabIndex={0} data-scroller>
@@ -23,17 +23,17 @@ function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected
           </tr>
         </thead>
         <tbody>
-          {kernels.map((kernel) => (
+          {kernels.map((kernel, place) => (
             <tr
-              key={kernel.name}
-              data-ref={isPeer ? undefined : ref.kernel(kernel.name)}
+              key={place}
+              data-ref={isPeer ? ref.peer(place) : ref.kernel(place)}
               data-no-pin
-              aria-selected={kernel === selected}
-              onClick={() => (kernelName.value = kernel.name)}
+              aria-selected={place === selected}
+              onClick={() => (kernelPicked.value = place)}
             >
               <th scope="row">
-                <button type="button" class="plain" aria-pressed={kernel === selected}>
-                  {!isPeer && <KernelTag name={kernel.name} />}
+                <button type="button" class="plain" aria-pressed={place === selected}>
+                  {!isPeer && <KernelTag place={place} />}
                   {kernel.name}
                 </button>
               </th>
@@ -50,13 +50,22 @@ function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected
   );
 }
 
+/** The kernel that covers the same operations stays open, where the other compiler has one. */
+function showCompiler(id: "ours" | "peer"): void {
+  if (compilerShown.value === id) return;
+  const [from, to] = id === "peer" ? ([ref.kernel, "peer"] as const) : ([ref.peer, "kernel"] as const);
+  const [same] = links.value.numbersOf(from(kernelShown.value), to);
+  compilerShown.value = id;
+  kernelPicked.value = same ?? null;
+}
+
 function CompilerToggle({ shown }: { shown: Report }) {
   if (!shown.peer) return null;
   const names = [["ours", "Fusionscope"], ["peer", shown.peer.name]] as const;
   return (
     <div class="toggle" role="group" aria-label="Compiler">
       {names.map(([id, name]) => (
-        <button type="button" key={id} aria-pressed={compilerShown.value === id} onClick={() => (compilerShown.value = id)}>
+        <button type="button" key={id} aria-pressed={compilerShown.value === id} onClick={() => showCompiler(id)}>
           {name}
         </button>
       ))}
@@ -68,7 +77,8 @@ export function KernelsPane() {
   const shown = newestWith((graph) => graph.kernels.length > 0);
   const isPeer = compilerShown.value === "peer" && shown?.report.peer != null;
   const kernels = (isPeer ? shown?.report.peer?.kernels : shown?.graph.kernels) ?? [];
-  const selected = kernels.find((kernel) => kernel.name === (isPeer ? kernelName : kernelShown).value) ?? kernels[0];
+  const place = kernelShown.value;
+  const selected = kernels[place];
   return (
     <section class="pane" id="pane-kernels" data-pane="kernels" aria-label="Kernels" tabIndex={-1}>
       <div class="pane-bar">
@@ -80,8 +90,8 @@ export function KernelsPane() {
         {isPeer && shown.report.peer?.message && <p class="note">{shown.report.peer.message}</p>}
         {selected ? (
           <>
-            <KernelList kernels={kernels} selected={selected} isPeer={isPeer} />
-            <KernelCard key={selected.name} kernel={selected} isPeer={isPeer} />
+            <KernelList kernels={kernels} selected={place} isPeer={isPeer} />
+            <KernelCard key={`${isPeer} ${place}`} kernel={selected} place={place} isPeer={isPeer} />
           </>
         ) : (
           <Empty>{shown && shown.report.status !== "running" ? "No kernel was made." : "Kernels show here when they are written."}</Empty>

@@ -6,7 +6,7 @@ import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
 
 function Loop({ loop }: { loop: LoopNode }) {
-  const kernels = links.value.partnersOfKind(ref.loop(loop.name), "kernel").map((one) => one.slice("kernel:".length));
+  const kernels = links.value.numbersOf(ref.loop(loop.name), "kernel");
   const space = format.shape(loop.sizes);
   return (
     <article class={`loop ${loop.dead ? "dead" : ""}`} data-ref={ref.loop(loop.name)} tabIndex={0}>
@@ -20,8 +20,8 @@ function Loop({ loop }: { loop: LoopNode }) {
           {loop.reduction_sizes.length > 0 && ` over ${format.shape(loop.reduction_sizes)}`} {format.dtype(loop.dtype)}
         </span>
         <span class="push">
-          {kernels.map((name) => (
-            <KernelTag key={name} name={name} />
+          {kernels.map((place) => (
+            <KernelTag key={place} place={place} />
           ))}
         </span>
       </header>

@@ -7,7 +7,7 @@ import { KernelTag } from "./KernelTag";
 import { Scroller } from "./Scroller";
 
 function Row({ node, item }: { node: FxNode; item: string }) {
-  const kernels = links.value.partnersOfKind(item, "kernel").map((one) => one.slice("kernel:".length));
+  const kernels = links.value.numbersOf(item, "kernel");
   return (
     <tr data-ref={item} class={node.dead ? "dead" : ""} tabIndex={0} title={node.text}>
       <th scope="row">{node.name}</th>
@@ -17,7 +17,7 @@ function Row({ node, item }: { node: FxNode; item: string }) {
       <td>{format.dtype(node.dtype)}</td>
       <td class="number">{format.bytes(node.bytes)}</td>
       <td class="number">{node.lines.join(", ")}</td>
-      <td>{node.dead ? "dead" : kernels.map((name) => <KernelTag key={name} name={name} />)}</td>
+      <td>{node.dead ? "dead" : kernels.map((place) => <KernelTag key={place} place={place} />)}</td>
     </tr>
   );
 }

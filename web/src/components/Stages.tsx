@@ -18,7 +18,7 @@ export function Stages({ report }: { report: Report }) {
             <th scope="col">stage</th>
             <th scope="col">status</th>
             <th scope="col" class="number">time</th>
-            <th scope="col" class="bar-column" />
+            <td class="bar-column" />
             <th scope="col">message</th>
           </tr>
         </thead>

@@ -68,5 +68,5 @@ export const editorSetup: Extension = [
     ...defaultKeymap,
     { key: "Tab", run: indentMore, shift: indentLess },
   ]),
-  EditorView.contentAttributes.of({ "aria-label": "PyTorch snippet", spellcheck: "false" }),
+  EditorView.contentAttributes.of({ "aria-label": "PyTorch snippet", spellcheck: "false", tabindex: "0" }),
 ];

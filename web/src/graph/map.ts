@@ -2,6 +2,7 @@
 import * as format from "../format";
 import { type Links, loopsBehind, type Ref, ref } from "../links";
 import type { FxNode, Graph } from "../report";
+import { stakeOf } from "../stake";
 
 /** Above this many nodes a kernel is drawn as one node, until it is opened. */
 export const COLLAPSE_ABOVE = 150;
@@ -58,19 +59,10 @@ export function shortTarget(node: FxNode): string {
   return (isOverload ? parts[1] : parts.at(-1)) ?? node.target;
 }
 
-function kernelsOf(item: Ref, links: Links, place: ReadonlyMap<string, number>): number[] {
-  return links
-    .partnersOfKind(item, "kernel")
-    .map((kernel) => place.get(kernel.slice("kernel:".length)))
-    .filter((found): found is number => found !== undefined)
-    .sort((one, other) => one - other);
-}
-
 export function mapOf(
   graph: Graph,
   level: "aten" | "fx",
   links: Links,
-  place: ReadonlyMap<string, number>,
   opened: ReadonlySet<number> = new Set(),
 ): MapGraph {
   const nodes = level === "aten" ? graph.aten : graph.fx;
@@ -81,7 +73,7 @@ export function mapOf(
   const boxes = new Map<number, string[]>();
 
   for (const node of nodes) {
-    const kernels = kernelsOf(toRef(node.name), links, place);
+    const kernels = links.numbersOf(toRef(node.name), "kernel");
     const [home] = kernels;
     // A Dynamo node is tied to kernels by its line alone: only an unambiguous tie puts it into a box.
     const isBoxed = home !== undefined && (level === "aten" || kernels.length === 1);
@@ -128,7 +120,7 @@ function addToGroup(drawn: Map<string, MapNode>, id: string, place: number, grap
   const label = `K${place + 1} ${kernel?.name ?? ""}`.slice(0, 34);
   drawn.set(id, {
     id,
-    ref: ref.kernel(kernel?.name ?? ""),
+    ref: ref.kernel(place),
     label,
     detail: "1 operations",
     role: "group",
@@ -168,7 +160,7 @@ function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
       .filter((origin) => order.has(origin))
       .sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
   const refused = graph.decisions
-    .map((decision, index) => ({ decision, index, stake: decision.score?.bytes_saved ?? 0 }))
+    .map((decision, index) => ({ decision, index, stake: stakeOf(decision, graph) }))
     .filter(({ decision, stake }) => decision.verdict === "refused" && stake > 0)
     .sort((one, other) => other.stake - one.stake);
   const drawn = new Map<string, MapRefusal>();

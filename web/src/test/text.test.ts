@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { shortList } from "../components/CodeView";
 import { idInPath, pathOf } from "../explore";
 import * as format from "../format";
-import { NO_OPTIONS, parseInputs, requestFrom } from "../options";
+import { fieldsFrom, NO_OPTIONS, parseInputs, requestFrom } from "../options";
 import { onlySpans } from "../sanitise";
 
 describe("figures", () => {
@@ -62,6 +62,21 @@ describe("options", () => {
       dynamic: false,
       timing: { enabled: false },
       cache: "refresh",
+    });
+  });
+});
+
+describe("options of a stored report", () => {
+  it("ask again for the same", () => {
+    const stored = { inputs: [{ shape: [4, 4], dtype: "float32" }, { shape: [], dtype: "int64" }], dynamic: true, peer: true, mode: "default", target: "sm_80", timing: { enabled: false }, seed: 0, entry: null };
+    const fields = fieldsFrom(stored);
+    expect(requestFrom("x", fields)).toEqual({
+      source: "x",
+      inputs: stored.inputs,
+      dynamic: true,
+      peer: true,
+      target: "sm_80",
+      timing: { enabled: false },
     });
   });
 });
