@@ -49,7 +49,7 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
     started = time.perf_counter()
     try:
         compiled = _compile(kernel, storage, target)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever stops the compiler is a result
         return OfflineResult(target, seconds=time.perf_counter() - started, error=_sentence(error))
     ptx = compiled.asm["ptx"]
     registers, spills = assemble(ptx)
@@ -144,9 +144,8 @@ def ptx_lines(ptx: str, file: str) -> tuple[tuple[int, int], ...]:
         location = _LOCATION.match(text)
         if location is not None:
             current = _line_in(location, files, file)
-        elif current is not None and text.rstrip().endswith(";") and text.startswith(("\t", " ")):
-            if not text.lstrip().startswith("."):
-                found.append((number, current))
+        elif current is not None and re.match(r"\s+[^\s.].*;\s*$", text):
+            found.append((number, current))
     return tuple(found)
 
 

@@ -47,11 +47,20 @@ def kernel_namespace(kernel: RenderedKernel) -> dict[str, Any]:
     return _namespace(kernel.source, file_name(kernel), kernel.name)
 
 
+def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
+    """The same, executed again, for a caller that changes names in it."""
+    return _execute(kernel.source, file_name(kernel), kernel.name)
+
+
 @lru_cache(maxsize=512)
 def _namespace(source: str, file: str, name: str) -> dict[str, Any]:
+    return _execute(source, file, name)
+
+
+def _execute(source: str, file: str, name: str) -> dict[str, Any]:
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     namespace: dict[str, Any] = {"__name__": name, "__file__": file}
-    exec(compile(source, file, "exec"), namespace)
+    exec(compile(source, file, "exec"), namespace)  # noqa: S102  # our own text
     return namespace
 
 

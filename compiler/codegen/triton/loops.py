@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.schedule.group import Group, Space
@@ -91,7 +92,7 @@ def _merge_one(group: Group) -> Group | None:
     """The group with one pair of neighbouring loops made one, or None where no pair runs on in every index."""
     indices = set(indices_of(group))
     for dims in (group.space.x, group.space.r):
-        for outer, inner in zip(dims, dims[1:], strict=False):
+        for outer, inner in pairwise(dims):
             # A loop keeps the outer one's name, which its new size makes another Dim.
             whole = Dim(outer.name, outer.size * inner.size)
             position = Index.of(whole)

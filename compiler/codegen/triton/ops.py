@@ -118,9 +118,11 @@ _INFIX = {
 }
 
 #: Functions of libdevice under our names where they differ.
-_LIBDEVICE = {name: name for name in (
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma "
-    "sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod").split()} | {"round": "rint"}
+_LIBDEVICE = {
+    name: name
+    for name in """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc
+    lgamma sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod""".split()
+} | {"round": "rint"}
 
 _ROUNDING = ("floor", "ceil", "trunc", "round")
 
@@ -135,7 +137,7 @@ class Operand:
     is_constant: bool = False
 
 
-def constant_operand(value: bool | int | float, dtype: torch.dtype) -> Operand:
+def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
     """A constant; a literal where Triton gives it the right type by itself (float32, int32, bool).
 
     A literal beyond float32's normal numbers would be taken as float64, so those are spelled out."""

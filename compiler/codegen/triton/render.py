@@ -348,7 +348,7 @@ class _Renderer:
         rows, splits = self.plan.axes[0].numel, self.plan.splits
         spread = "[None, :]" if len(self.vectors) > 1 else ""
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){spread}")
-        masks = ["(parts < %d)" % splits, *self._masks(frozenset("x"))]
+        masks = [f"(parts < {splits})", *self._masks(frozenset("x"))]
         for statement in section.reductions:
             reduction, name = self._reduction(statement), f"{statement.target}_acc"
             fills = [reduction.identity, str(torch.iinfo(torch.int64).max)]
@@ -430,7 +430,7 @@ class _Renderer:
         assert statement.index is not None
         assert statement.buffer is not None
         index = statement.index
-        brought = {self.axis_of_dim[dim].name for dim in index.dims}
+        brought: set[str] = {self.axis_of_dim[dim].name for dim in index.dims}
         for indirect in index.indirections:
             brought |= self.axes_of[indirect.value]
         pointer, offset = self._pointer(statement.buffer), self._offset(index)

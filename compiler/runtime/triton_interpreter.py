@@ -1,0 +1,177 @@
+"""Running a Triton kernel on CPU tensors, in Triton's own interpreter, to check what it computes.
+
+It emulates one program instance at a time with NumPy: about half a millisecond each, so it is for small problems;
+`programs` tells how many instances a launch has. It checks values, not speed, and an access out of bounds is a real one:
+call it in a process that may die.
+
+The interpreter is meant to be switched on by an environment variable before Triton is imported, which would keep this
+process from compiling kernels. Here it is switched on for the length of one call instead. What it gets wrong for our
+kernels is put right in the same scope:
+
+- it keeps bfloat16 as bits in uint16, and cuts float32 off where hardware rounds to the nearest even;
+- a reduction with a combine function of our own calls that function once for each element;
+- `libdevice` does nothing;
+- functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
+- in Triton 3.6, a tensor as a bound of `range` fails with NumPy 2.4 and later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import triton.language as tl
+from triton.runtime import interpreter as stock
+from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
+from triton.runtime.jit import JITFunction
+
+from compiler.codegen.program import RenderedKernel
+from compiler.runtime.triton_source import block_sizes, fresh_namespace, grid_size, workspace_of
+
+Array = npt.NDArray[Any]
+
+# The interpreter is one object with the position in the grid in it.
+_one_at_a_time = threading.Lock()
+
+
+def programs(kernel: RenderedKernel) -> int:
+    """The program instances of one launch."""
+    return grid_size(kernel)
+
+
+def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor]) -> None:
+    """Run `kernel` on CPU tensors in the order of its parameters; its outputs are filled in place."""
+    if len(tensors) != len(kernel.parameters):
+        raise ValueError(f"{kernel.name} takes {len(kernel.parameters)} tensors, got {len(tensors)}")
+    arguments = list(tensors)
+    wanted = workspace_of(kernel)
+    if wanted is not None:
+        arguments.append(torch.zeros(max(wanted[0], 16), dtype=torch.uint8))
+        arguments.append(torch.zeros(max(wanted[1], 1), dtype=torch.int32))
+    namespace = fresh_namespace(kernel)
+    namespace["libdevice"] = _Libdevice()
+    function = namespace[kernel.name]
+    names = function.arg_names
+    with _one_at_a_time, _interpreting(function.fn):
+        body = InterpretedFunction(function.fn).rewrite()
+        values = {name: stock._implicit_cvt(tensor) for name, tensor in zip(names, arguments, strict=False)}
+        values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
+        builder = stock.interpreter_builder
+        builder.set_grid_dim(max(grid_size(kernel), 1), 1, 1)
+        with np.errstate(all="ignore"):
+            for number in range(grid_size(kernel)):
+                builder.set_grid_idx(number, 0, 0)
+                body(**values)
+
+
+@contextmanager
+def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
+    """Within the block, Triton's language works on NumPy arrays."""
+    scopes = [stock._patch_lang(function), stock._patch_lang(tl.sum.fn)]
+    ours = scopes[-1]
+    ours.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.reshape(-1)[0]))
+    ours.set_attr(JITFunction, "__call__", _call_library_function)
+    ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
+    ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
+    try:
+        yield
+    finally:
+        for scope in reversed(scopes):
+            scope.restore()
+
+
+def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    return InterpretedFunction(function.fn).rewrite()(*arguments, **keywords)
+
+
+# bfloat16 ---------------------------------------------------------------------------------------------------------
+
+_stock_cast = InterpreterBuilder.cast_impl
+
+
+def _cast(builder: Any, source: Any, wanted: Any) -> Any:
+    """A conversion; from and to bfloat16 by way of float32, rounded to the nearest even."""
+    if source.dtype.scalar == tl.bfloat16 and wanted.scalar != tl.bfloat16:
+        source = TensorHandle((source.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+        if wanted.scalar == tl.float32:
+            return source
+    elif wanted.scalar == tl.bfloat16 and source.dtype.scalar != tl.bfloat16:
+        return TensorHandle(_round_to_bfloat16(source.data.astype(np.float32)), tl.bfloat16)
+    return _stock_cast(builder, source, wanted)
+
+
+def _round_to_bfloat16(values: Array) -> Array:
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+# Reductions -------------------------------------------------------------------------------------------------------
+
+
+def _reduce_in_steps(reduction: Any, operands: Any) -> list[Any]:
+    """tl.reduce with a combine function: neighbours are combined, whole arrays at a time, in log2(n) steps."""
+    operands, axis = reduction.unravel(operands, reduction.axis)
+    dtypes = [operand.dtype for operand in operands]
+    arrays = [np.moveaxis(operand.handle.data, axis, 0) for operand in operands]
+    while arrays[0].shape[0] > 1:
+        paired = arrays[0].shape[0] // 2 * 2
+        left, right = [a[0:paired:2] for a in arrays], [a[1:paired:2] for a in arrays]
+        joined = _combine(reduction, left, right, dtypes)
+        arrays = [np.concatenate([new, old[paired:]]) for new, old in zip(joined, arrays, strict=True)]
+    return [reduction.to_tensor(array[0], dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+
+
+def _combine(reduction: Any, left: list[Array], right: list[Array], dtypes: list[Any]) -> list[Array]:
+    values = [reduction.to_tensor(np.ascontiguousarray(a), dtype)
+              for a, dtype in zip([*left, *right], [*dtypes, *dtypes], strict=True)]
+    result = reduction.combine_fn.fn(*values)
+    results = result if isinstance(result, tuple | tl.tuple) else (result,)
+    return [np.asarray(value.handle.data).reshape(array.shape).astype(array.dtype)
+            for value, array in zip(results, left, strict=True)]
+
+
+# libdevice --------------------------------------------------------------------------------------------------------
+
+
+def _by_torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Array], Array]:
+    def call(values: Array) -> Array:
+        result: Array = function(torch.from_numpy(np.ascontiguousarray(values))).numpy()
+        return result
+
+    return call
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: getattr(np, name)
+    for name in """exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt floor ceil trunc rint hypot copysign
+    fmod""".split()
+} | {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "atan2": np.arctan2, "pow": np.power, "rsqrt": lambda values: 1 / np.sqrt(values),
+    "erf": _by_torch(torch.erf), "erfc": _by_torch(torch.erfc), "lgamma": _by_torch(torch.lgamma),
+}
+
+
+class _Libdevice:
+    """Stands in for `triton.language.extra.libdevice` in an interpreted kernel."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = _FUNCTIONS.get(name)
+        if function is None:
+            raise AttributeError(f"the interpreter has no libdevice.{name}")
+
+        def call(*arguments: Any) -> Any:
+            values = [stock.interpreter_semantic.to_tensor(argument) for argument in arguments]
+            dtype = values[0].dtype
+            data = function(*(value.handle.data for value in values)).astype(values[0].handle.data.dtype)
+            is_block = any(value.type.is_block() for value in values)
+            kind = tl.block_type(dtype, list(data.shape)) if is_block else dtype
+            return tl.tensor(TensorHandle(data, dtype), kind)
+
+        return call

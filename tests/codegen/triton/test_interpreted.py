@@ -1,0 +1,59 @@
+"""Kernels compute what eager does: run in Triton's interpreter on the CPU, judged by float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compiler.codegen.triton.render import render_triton
+from compiler.devices import H200, T4
+from compiler.runtime.triton_interpreter import interpret, programs
+from tests.codegen.triton.cases import all_cases
+from tests.codegen.triton.groups import Case
+
+CASES = all_cases()
+#: Elements behind each output that a kernel must leave alone.
+_GUARD = 64
+
+
+def check(case: Case, result: dict[str, torch.Tensor]) -> None:
+    exact = case.reference(**{n: t.double() if t.is_floating_point() else t for n, t in case.inputs.items()})
+    for (name, whole), wanted in zip(result.items(), exact, strict=True):
+        count = wanted.numel()
+        assert not whole[count:].any(), f"{name}: written behind its end"
+        got = whole[:count].reshape(wanted.shape)
+        if not got.is_floating_point():
+            assert torch.equal(got, wanted.to(got.dtype)), name
+            continue
+        # The inputs are exact in float64, so what is left are roundings of the kernel and of the store.
+        epsilon = torch.finfo(got.dtype).eps
+        scale = max(float(wanted.abs().nan_to_num(0, 0, 0).max()), 1e-30) if count else 1.0
+        torch.testing.assert_close(got.double(), wanted.double(), rtol=8 * epsilon, atol=16 * epsilon * scale,
+                                   equal_nan=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_kernel_gives_what_eager_gives(case: Case) -> None:
+    kernel = render_triton(case.group, case.storage, H200)
+    outputs = {name: torch.zeros(torch.Size(shape).numel() + _GUARD, dtype=case.storage[name])
+               for name, shape in case.outputs.items()}
+    tensors = {**case.inputs, **outputs}
+    interpret(kernel, [tensors[name].contiguous() for name in kernel.parameters])
+    check(case, outputs)
+
+
+def test_every_plan_occurs_in_the_table() -> None:
+    plans = {str(render_triton(case.group, case.storage, device).config["plan"])
+             for case in CASES for device in (H200, T4)}
+    assert plans == {"pointwise", "persistent", "looped", "split"}
+
+
+def test_an_empty_tensor_launches_nothing() -> None:
+    case = next(case for case in CASES if case.name == "pointwise_float32_0x3")
+    assert programs(render_triton(case.group, case.storage, H200)) == 0
+
+
+def test_the_wrong_number_of_tensors_is_refused() -> None:
+    case = CASES[0]
+    with pytest.raises(ValueError, match="takes 3 tensors, got 1"):
+        interpret(render_triton(case.group, case.storage, H200), [torch.zeros(1)])
