@@ -31,10 +31,7 @@ def keep_freed_memory() -> bool:
         return False
     mallopt.argtypes, mallopt.restype = [ctypes.c_int, ctypes.c_int], ctypes.c_int
     # glibc before 2.35 refuses a threshold above 32 MiB; forbidding mmap altogether does the same.
-    blocks_stay = (
-        mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES) == 1
-        or mallopt(M_MMAP_MAX, 0) == 1
-    )
+    blocks_stay = mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES) == 1 or mallopt(M_MMAP_MAX, 0) == 1
     # -1 as an unsigned size is the largest one: never give the top of the heap back.
     never_trims = mallopt(M_TRIM_THRESHOLD, -1) == 1
     mallopt(M_TOP_PAD, TOP_PAD_BYTES)

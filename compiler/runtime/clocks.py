@@ -52,9 +52,7 @@ def device_state(device: torch.device) -> dict[str, Any] | None:
         _address(device),
     ]
     try:
-        answer = subprocess.run(
-            query, capture_output=True, text=True, timeout=PATIENCE_S, check=True
-        ).stdout
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     return parse_state(answer)
@@ -90,11 +88,7 @@ def sentence(state: dict[str, Any] | None) -> str:
     if state is None or state.get("sm_mhz") is None:
         return ""
     clock = f"SM clock {state['sm_mhz']:.0f} of {state['sm_max_mhz'] or state['sm_mhz']:.0f} MHz after the last sample"
-    slowed = (
-        f"; slowed by {', '.join(state['throttle'])}"
-        if state["throttle"]
-        else "; not throttled"
-    )
+    slowed = f"; slowed by {', '.join(state['throttle'])}" if state["throttle"] else "; not throttled"
     return clock + slowed + "."
 
 

@@ -51,9 +51,7 @@ class Samples:
         return percentile(self.samples_ms, 25), percentile(self.samples_ms, 75)
 
 
-def measure(
-    contestants: Mapping[ContestantName, Call], device: torch.device, timing: Timing
-) -> TimingResult:
+def measure(contestants: Mapping[ContestantName, Call], device: torch.device, timing: Timing) -> TimingResult:
     """Time the contestants against each other: `timing.min_runs` samples of each, fewer if `timing.max_seconds` are up.
 
     Each call must run the same work on the same inputs; what it returns is dropped. An exception of a call is the
@@ -64,9 +62,7 @@ def measure(
     samples = take_samples(contestants, watch, device, timing)
     after = clocks.device_state(device)
     return TimingResult(
-        method=_method(
-            watch, samples, [clocks.sentence(after), _throttled_before(before)]
-        ),
+        method=_method(watch, samples, [clocks.sentence(after), _throttled_before(before)]),
         device=device_name(device),
         cold_l2=timing.cold_l2 and device.type == "cuda",
         contestants=[
@@ -121,13 +117,10 @@ def measure_each(
     Without a device the GPU is meant if there is one. `timing.max_seconds` is shared by all the calls."""
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     timing = timing or Timing()
-    share = timing.model_copy(
-        update={"max_seconds": timing.max_seconds / max(len(calls), 1)}
-    )
+    share = timing.model_copy(update={"max_seconds": timing.max_seconds / max(len(calls), 1)})
     watch = stopwatch(device, timing.cold_l2)
     return {
-        name: take_samples({name: call}, watch, device, share)[name].median_ms * 1e3
-        for name, call in calls.items()
+        name: take_samples({name: call}, watch, device, share)[name].median_ms * 1e3 for name, call in calls.items()
     }
 
 
@@ -135,9 +128,7 @@ def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -
     """Whether one is faster for a reader to rely on: the ranges between the quartiles do not overlap, and the medians
     differ by more than 2 %, which is how well a figure repeats from run to run."""
     (a_low, a_high), (b_low, b_high) = _range(a), _range(b)
-    apart = abs(a.median_ms - b.median_ms) > REPEATABILITY * min(
-        a.median_ms, b.median_ms
-    )
+    apart = abs(a.median_ms - b.median_ms) > REPEATABILITY * min(a.median_ms, b.median_ms)
     return apart and (a_high < b_low or b_high < a_low)
 
 
@@ -166,39 +157,23 @@ def device_name(device: torch.device) -> str:
 
 
 def _range(contestant: Contestant | Samples) -> tuple[float, float]:
-    return (
-        contestant.quartiles_ms
-        if isinstance(contestant, Samples)
-        else (contestant.low_ms, contestant.high_ms)
-    )
+    return contestant.quartiles_ms if isinstance(contestant, Samples) else (contestant.low_ms, contestant.high_ms)
 
 
-def _method(
-    watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: list[str]
-) -> str:
+def _method(watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: list[str]) -> str:
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
     sentences = [
         watch.method,
         f"{rounds} interleaved rounds after {WARMUP_CALLS} warm-up calls; medians and quartiles.",
     ]
-    queueing = [
-        f"{name} {kept.host_ms * 1e3:.0f} µs"
-        for name, kept in samples.items()
-        if kept.host_ms is not None
-    ]
+    queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
     if queueing:
-        sentences.append(
-            f"Host time to queue one call, not in the samples: {', '.join(queueing)}."
-        )
+        sentences.append(f"Host time to queue one call, not in the samples: {', '.join(queueing)}.")
     return " ".join(sentence for sentence in [*sentences, *more] if sentence)
 
 
 def _throttled_before(state: dict[str, object] | None) -> str:
-    return (
-        "The GPU was slowed by its driver before the first sample too."
-        if state and state["throttle"]
-        else ""
-    )
+    return "The GPU was slowed by its driver before the first sample too." if state and state["throttle"] else ""
 
 
 @contextmanager

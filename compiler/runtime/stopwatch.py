@@ -49,9 +49,7 @@ class HostStopwatch:
 
     def prepare(self, call: Call) -> None:
         once = min(self._time(call, 1) for _ in range(2))
-        self._repeats[call] = max(
-            1, min(MOST_REPEATS, round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5))
-        )
+        self._repeats[call] = max(1, min(MOST_REPEATS, round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5)))
 
     def sample(self, call: Call) -> float:
         return self._time(call, self._repeats.get(call, 1))
@@ -91,14 +89,8 @@ class CudaStopwatch:
     def __init__(self, device: torch.device, cold_l2: bool) -> None:
         self.device = device
         self.cold_l2 = cold_l2
-        cache_bytes = int(
-            getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20)
-        )
-        self._flush = (
-            torch.empty(2 * cache_bytes, dtype=torch.uint8, device=device)
-            if cold_l2
-            else None
-        )
+        cache_bytes = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20))
+        self._flush = torch.empty(2 * cache_bytes, dtype=torch.uint8, device=device) if cold_l2 else None
         # torch gives its events no types in some versions.
         event: Any = torch.cuda.Event
         self._start, self._end = event(enable_timing=True), event(enable_timing=True)
@@ -108,9 +100,7 @@ class CudaStopwatch:
 
     def prepare(self, call: Call) -> None:
         queueing = min(self.wall(call) for _ in range(3))
-        self._holds[call] = int(
-            min(1.5 * queueing + 0.02, LONGEST_HOLD_MS) * self._cycles_per_ms
-        )
+        self._holds[call] = int(min(1.5 * queueing + 0.02, LONGEST_HOLD_MS) * self._cycles_per_ms)
         once = min(self._time(call, 1) for _ in range(2))
         # Repeats would find their data in the cache, so a cold sample is always one call.
         enough = round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5)

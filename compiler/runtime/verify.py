@@ -1,7 +1,7 @@
 """How far a result is from a reference.
 
 The reference is the same computation in float64. Eager PyTorch has an error against it too, and what a compiled
-function owes its caller is to be no worse than eager by more than rounding: `is_as_good_as_eager` says so.
+function owes its caller is to be no worse than eager by more than rounding: `is_correct` says so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def relative_error(outputs: object, reference: object) -> float:
     Both are whatever the function returned: a tensor, a number, None, or lists, tuples, mappings and dataclasses of
     them, of one structure. Of a pair of outputs the error is
 
-    - floating point or complex: ‖out − ref‖ / ‖ref‖ in double precision over all elements. Where the reference is all
+    - floating point or complex: ‖out - ref‖ / ‖ref‖ in double precision over all elements. Where the reference is all
       zeros there is nothing to be relative to, and it is the root mean square of the output.
       NaN must stand where the reference has NaN, and an infinity where it has the same infinity: anything else is inf.
       Those positions then count as equal and the norms run over the rest.
@@ -58,22 +58,27 @@ def relative_error(outputs: object, reference: object) -> float:
     )
 
 
-def tolerance(outputs: object) -> float:
-    """The error against float64 that rounding alone explains: that of the least precise floating-point output, and
-    `INTEGER_TOLERANCE` where there is none."""
-    known = [
-        TOLERANCE.get(leaf.dtype, TOLERANCE[torch.bfloat16])
-        for _, leaf in _leaves(outputs)
-        if isinstance(leaf, torch.Tensor)
-        and (leaf.is_floating_point() or leaf.is_complex())
-    ]
-    return max(known, default=INTEGER_TOLERANCE)
+def is_correct(outputs: object, reference: object, eager: object) -> bool:
+    """Whether `outputs` are right, given the float64 `reference` and what eager made of the same inputs.
+
+    The error of each output must be explained by rounding: it is within the tolerance of the output's dtype, or within
+    twice the error of eager's. An error that is not finite is never right, even where eager has none that is finite.
+    """
+    found, expected, baseline = (list(_leaves(value)) for value in (outputs, reference, eager))
+    if not [path for path, _ in found] == [path for path, _ in expected] == [path for path, _ in baseline]:
+        return False
+    for (_, out), (_, ref), (_, plain) in zip(found, expected, baseline, strict=True):
+        error = _leaf_error(out, ref)
+        if not math.isfinite(error) or error > max(tolerance(out), 2 * _leaf_error(plain, ref)):
+            return False
+    return True
 
 
-def is_as_good_as_eager(error: float, eager_error: float, allowed: float) -> bool:
-    """Whether `error` is explained by rounding: within `allowed`, or within twice the error that eager makes itself.
-    An error that is not finite never is, even where eager has none that is finite either."""
-    return math.isfinite(error) and error <= max(allowed, 2 * eager_error)
+def tolerance(output: object) -> float:
+    """The error against float64 that rounding alone explains in one output, by its dtype."""
+    if isinstance(output, torch.Tensor):
+        return TOLERANCE.get(output.dtype, INTEGER_TOLERANCE)
+    return TOLERANCE[torch.float64] if isinstance(output, float | complex) else INTEGER_TOLERANCE
 
 
 def to_double(value: Any) -> Any:
@@ -82,11 +87,7 @@ def to_double(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         if value.is_floating_point():
             return value.detach().to(torch.float64, copy=True)
-        return (
-            value.detach().to(torch.complex128, copy=True)
-            if value.is_complex()
-            else value.detach().clone()
-        )
+        return value.detach().to(torch.complex128, copy=True) if value.is_complex() else value.detach().clone()
     if isinstance(value, Mapping):
         return {key: to_double(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
@@ -103,10 +104,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, tuple | list):
         children = [(f"[{place}]", item) for place, item in enumerate(value)]
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        children = [
-            (f".{field.name}", getattr(value, field.name))
-            for field in dataclasses.fields(value)
-        ]
+        children = [(f".{field.name}", getattr(value, field.name)) for field in dataclasses.fields(value)]
     if children is None:
         yield path, value
     elif not children:

@@ -40,16 +40,11 @@ class CountingStopwatch(HostStopwatch):
 
 
 def test_every_round_samples_each_contestant_once_and_orders_change() -> None:
-    calls: dict[str, Call] = {
-        name: lambda: None for name in ("eager", "compiled", "peer")
-    }
+    calls: dict[str, Call] = {name: lambda: None for name in ("eager", "compiled", "peer")}
     names = {call: name for name, call in calls.items()}
     watch = CountingStopwatch()
     take_samples(calls, watch, CPU, Timing(min_runs=6))
-    rounds = [
-        [names[call] for call in watch.sampled[start : start + 3]]
-        for start in range(0, 18, 3)
-    ]
+    rounds = [[names[call] for call in watch.sampled[start : start + 3]] for start in range(0, 18, 3)]
     assert all(sorted(one) == ["compiled", "eager", "peer"] for one in rounds)
     assert Counter(one[0] for one in rounds) == {"eager": 2, "compiled": 2, "peer": 2}
     assert len({tuple(one) for one in rounds}) == 6
@@ -81,9 +76,7 @@ def test_calls_are_warm_before_they_are_sampled() -> None:
 def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
     x = torch.randn(1000)
     timing = Timing(min_runs=7)
-    result = measure(
-        {"eager": lambda: x.sin(), "compiled": lambda: x.cos()}, CPU, timing
-    )
+    result = measure({"eager": lambda: x.sin(), "compiled": lambda: x.cos()}, CPU, timing)
     assert [one.name for one in result.contestants] == ["eager", "compiled"]
     for one in result.contestants:
         assert len(one.samples_ms) == 7
@@ -94,9 +87,7 @@ def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
 
 
 def test_sampling_stops_when_the_time_is_up_but_not_before_three_rounds() -> None:
-    result = measure(
-        {"eager": lambda: None}, CPU, Timing(min_runs=1000, max_seconds=1e-9)
-    )
+    result = measure({"eager": lambda: None}, CPU, Timing(min_runs=1000, max_seconds=1e-9))
     assert len(result.contestants[0].samples_ms) == 3
 
 
@@ -131,15 +122,9 @@ def contestant(low: float, median: float, high: float) -> Contestant:
 
 
 def test_overlapping_ranges_are_no_measurable_difference() -> None:
-    assert not is_measurable_difference(
-        contestant(0.9, 1.0, 1.2), contestant(1.1, 1.3, 1.4)
-    )
-    assert not is_measurable_difference(
-        contestant(1.0, 1.0, 1.0), contestant(1.01, 1.01, 1.01)
-    )
-    assert is_measurable_difference(
-        contestant(0.9, 1.0, 1.1), contestant(1.2, 1.3, 1.4)
-    )
+    assert not is_measurable_difference(contestant(0.9, 1.0, 1.2), contestant(1.1, 1.3, 1.4))
+    assert not is_measurable_difference(contestant(1.0, 1.0, 1.0), contestant(1.01, 1.01, 1.01))
+    assert is_measurable_difference(contestant(0.9, 1.0, 1.1), contestant(1.2, 1.3, 1.4))
     assert is_measurable_difference(Samples((2.0, 2.0)), Samples((1.0, 1.0)))
 
 
@@ -149,9 +134,7 @@ def test_percentiles_lie_between_samples() -> None:
 
 
 def test_the_state_of_a_gpu_is_read_from_its_driver() -> None:
-    state = clocks.parse_state(
-        "575.57.08, 1980, 1980, 3201, 41, [N/A], 0x0000000000000004\n"
-    )
+    state = clocks.parse_state("575.57.08, 1980, 1980, 3201, 41, [N/A], 0x0000000000000004\n")
     assert state == {
         "driver": "575.57.08",
         "sm_mhz": 1980.0,

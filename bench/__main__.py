@@ -1,0 +1,7 @@
+"""`python -m bench` is `fusionscope bench`."""
+
+import sys
+
+from bench.cli import main
+
+sys.exit(main())

@@ -1,0 +1,166 @@
+"""The command line of the benchmark: `fusionscope bench`, or `python -m bench`.
+
+    fusionscope bench --suite patterns --device cuda --out results.json
+    fusionscope bench --cases softmax_by_hand,layernorm
+    fusionscope bench --suite snippets
+
+The JSON file is written anew after every case, and a Markdown table beside it at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from bench import snippets, table
+from bench.contest import CONTESTANTS
+from bench.patterns import PATTERNS, SMOKE
+from bench.suite import Progress, Request, run_suite
+
+METHOD = (
+    "Medians in milliseconds, contestants interleaved: {clock}. The floor is inputs read once plus outputs written "
+    "once at the copy bandwidth of this run{floor_note}. Compile seconds are those of the first call with empty caches, "
+    "in a process that had compiled something else before. Errors are against float64; dropout is checked by statistics: "
+    "each element is 0 or x / (1 - p), and the share of elements kept is 1 - p within five standard deviations."
+)
+CLOCK = {
+    "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
+    "cpu": "wall time, freed memory kept in the process, caches warm",
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a suite; 0 if every case that ran was right, 1 if one was wrong or failed, 2 for a mistake in the request."""
+    asked = _parser().parse_args(argv)
+    console = Console() if sys.stdout.isatty() else Console(width=180)
+    device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        console.print("There is no usable GPU here; use --device cpu.")
+        return 2
+    chosen = tuple(name for name in (asked.cases or "").split(",") if name)
+    if asked.suite == "snippets":
+        return _run_snippets(asked, chosen, device, console)
+    known = SMOKE if asked.suite == "smoke" else PATTERNS
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        console.print(f"No case {', '.join(unknown)}; the cases are {', '.join(known)}.")
+        return 2
+    request = Request(
+        cases=chosen or tuple(known),
+        device=device,
+        size="tiny" if asked.suite == "smoke" else asked.size or ("full" if device.startswith("cuda") else "small"),
+        contestants=tuple(asked.contestants.split(",")),
+        seed=asked.seed,
+        repeat=asked.repeat,
+        max_seconds=asked.max_seconds,
+    )
+    return _run_cases(asked, request, console)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fusionscope bench", description="Measure eager PyTorch, Fusionscope and TorchInductor in one run."
+    )
+    parser.add_argument("--suite", choices=["patterns", "snippets", "smoke"], default="patterns")
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
+    parser.add_argument("--cases", metavar="A,B", help="only these cases")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write results, and a table beside it")
+    parser.add_argument("--repeat", type=_at_least_three, default=30, help="samples of each contestant (30)")
+    parser.add_argument("--max-seconds", type=float, default=3.0, help="longest sampling of one case (3)")
+    parser.add_argument("--size", choices=["full", "small"], help="inputs for a large GPU or for a CPU; by the device")
+    parser.add_argument("--contestants", type=_contestants, default=",".join(CONTESTANTS), metavar="A,B")
+    parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def _at_least_three(text: str) -> int:
+    if int(text) < 3:
+        raise argparse.ArgumentTypeError("at least 3 samples make a median")
+    return int(text)
+
+
+def _contestants(text: str) -> str:
+    unknown = [name for name in text.split(",") if name not in CONTESTANTS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: the contestants are {', '.join(CONTESTANTS)}")
+    return text
+
+
+def _run_cases(asked: argparse.Namespace, request: Request, console: Console) -> int:
+    kind = torch.device(request.device).type
+    note = "" if kind == "cuda" else "; what fits in the CPU's caches can be below it"
+    method = METHOD.format(clock=CLOCK[kind], floor_note=note)
+    document: dict[str, Any] = {}
+
+    def on_result(progress: Progress) -> None:
+        document.update(
+            suite=asked.suite,
+            size=request.size,
+            method=method,
+            environment=progress.environment,
+            cases={name: progress.results[name] for name in request.cases if name in progress.results},
+            geometric_means=table.geometric_means(progress.results),
+        )
+        write_json(asked.out, document)
+        done = f"{len(progress.results)} of {len(request.cases)}"
+        print(f"{done} {next(reversed(progress.results), '')}", file=sys.stderr, flush=True)
+
+    run_suite(request, on_result)
+    console.print(_rich_table(document["cases"], table.COLUMNS))
+    for sentence in table.summary(document["geometric_means"]):
+        console.print(sentence)
+    if asked.out is not None:
+        asked.out.with_suffix(".md").write_text(table.markdown(document))
+    return 0 if all(table.verdict(result) == "ok" for result in document["cases"].values()) else 1
+
+
+def _run_snippets(asked: argparse.Namespace, chosen: Sequence[str], device: str, console: Console) -> int:
+    from bench.environment import commit
+
+    environment = {"device": device, "torch": torch.__version__, "commit": commit(), "seed": asked.seed}
+    document: dict[str, Any] = {"suite": "snippets", "environment": environment, "cases": {}}
+
+    def on_result(results: dict[str, dict[str, Any]]) -> None:
+        document["cases"] = results
+        write_json(asked.out, document)
+
+    snippets.run_snippets(asked.folder, tuple(chosen), device, asked.repeat, asked.seed, on_result)
+    console.print(_rich_table(document["cases"], snippets.COLUMNS))
+    return 0 if all(result["status"] != "crashed" for result in document["cases"].values()) else 1
+
+
+def write_json(path: Path | None, document: dict[str, Any]) -> None:
+    """Replace the file by a whole new one, so that a reader never sees half of it."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".part")
+    fresh.write_text(json.dumps(document, indent=1) + "\n")
+    os.replace(fresh, path)
+
+
+def _rich_table(results: dict[str, dict[str, Any]], columns: Sequence[tuple[str, str, int]]) -> Table:
+    drawn = Table("case", *(heading for heading, _, _ in columns), "verdict")
+    for name, result in results.items():
+        figures = [(result.get(key), decimals) for _, key, decimals in columns]
+        cells = ["-" if figure is None else f"{figure:.{decimals}f}" for figure, decimals in figures]
+        drawn.add_row(name, *cells, table.verdict(result) if "correct" in result else _first_error(result))
+    return drawn
+
+
+def _first_error(result: dict[str, Any]) -> str:
+    return "; ".join(f"{name}: {error}" for name, error in result["errors"].items()) or str(result.get("status", ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

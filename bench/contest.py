@@ -1,0 +1,216 @@
+"""One case: run it each way, check each result against float64, time all of them against each other."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from bench.dropout import dropout_error
+from bench.patterns import Case, Size
+from compiler.options import Timing
+from compiler.runtime.measure import Samples, is_measurable_difference, take_samples
+from compiler.runtime.stopwatch import Stopwatch
+from compiler.runtime.verify import is_correct, relative_error, to_double
+
+CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
+
+Outputs = Any
+Function = Callable[..., Outputs]
+
+
+class DeviceLost(RuntimeError):
+    """A contestant's kernel left the GPU unusable for this process."""
+
+    def __init__(self, contestant: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.contestant = contestant
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all cases of a run share. `bandwidth` is the device's copy bandwidth in bytes per second."""
+
+    device: torch.device
+    size: Size
+    seed: int
+    repeat: int
+    max_seconds: float
+    bandwidth: float
+    watch: Stopwatch
+
+
+@dataclass
+class Outcome:
+    """What is known of a case so far."""
+
+    compile_s: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    max_error: dict[str, float] = field(default_factory=dict)
+    correct: dict[str, bool] = field(default_factory=dict)
+    callables: dict[str, Function] = field(default_factory=dict)
+
+
+def run_case(case: Case, contestants: Sequence[str], setup: Setup, starting: Callable[[str], None]) -> dict[str, Any]:
+    """The result of one case as plain JSON; times are milliseconds. `starting` is told what is about to be run.
+
+    A contestant that fails leaves its error as a sentence, and the others go on."""
+    torch._dynamo.reset()
+    torch.manual_seed(setup.seed)
+    inputs = case.inputs(setup.size, setup.device, setup.seed)
+    outcome = Outcome()
+    starting("eager")
+    with torch.no_grad(), ExitStack() as caches:
+        eager = case.function(*inputs)
+        judge = _judge(case, inputs, eager)
+        others = case.inputs(setup.size, setup.device, setup.seed + 1)
+        _check("eager", eager, judge, outcome)
+        outcome.callables["eager"] = case.function
+        for name in contestants:
+            if name != "eager" and not (name == "inductor_reduce_overhead" and setup.device.type != "cuda"):
+                starting(name)
+                if name != "inductor_reduce_overhead":  # which is the default mode's kernels in a CUDA graph
+                    caches.enter_context(fresh_caches())
+                _compile_and_check(name, case, (others, inputs), judge, setup, outcome)
+        del others
+        starting("timing")
+        samples = _time(outcome.callables, inputs, setup)
+    moved = sum(_bytes(tensor) for tensor in [*inputs, *_tensors(eager)])
+    return _result(case, outcome, samples, moved, setup)
+
+
+def compile_ours(function: Function) -> Function:
+    """`torch.compile(function, backend="fusionscope")`, found without the package being installed."""
+    from compiler.backend import fusionscope
+
+    return torch.compile(function, backend=fusionscope)
+
+
+def compile_with(name: str, function: Function) -> Function:
+    """The function as contestant `name` runs it; nothing is compiled before its first call."""
+    if name == "ours":
+        return compile_ours(function)
+    modes = {"inductor_default": None, "inductor_reduce_overhead": "reduce-overhead"}
+    return torch.compile(function, mode=modes[name])
+
+
+@contextmanager
+def fresh_caches() -> Iterator[None]:
+    """Empty cache directories of every compiler, so that a first call compiles everything."""
+    from torch._inductor.utils import fresh_cache
+
+    with tempfile.TemporaryDirectory(prefix="fusionscope-bench-", ignore_cleanup_errors=True) as ours, fresh_cache():
+        kept = os.environ.get("FUSIONSCOPE_CACHE_DIR")
+        os.environ["FUSIONSCOPE_CACHE_DIR"] = ours
+        try:
+            yield
+        finally:
+            if kept is None:
+                del os.environ["FUSIONSCOPE_CACHE_DIR"]
+            else:
+                os.environ["FUSIONSCOPE_CACHE_DIR"] = kept
+
+
+def sentence_of(error: BaseException) -> str:
+    """An exception as one line: its type and the first line of its message that says something."""
+    said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {said[0][:300] if said else 'no message'}"
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+Judge = Callable[[Outputs], tuple[float, bool]]
+
+
+def _judge(case: Case, inputs: Sequence[torch.Tensor], eager: Outputs) -> Judge:
+    """How the outputs of this case are judged: the error against float64, and whether rounding explains it."""
+    if case.is_random:
+        return lambda outputs: dropout_error(outputs, inputs[0], inputs[1])
+    reference = case.function(*to_double(tuple(inputs)))
+    return lambda outputs: (relative_error(outputs, reference), is_correct(outputs, reference, eager))
+
+
+def _check(name: str, outputs: Outputs, judge: Judge, outcome: Outcome) -> None:
+    outcome.max_error[name], outcome.correct[name] = judge(outputs)
+
+
+def _compile_and_check(
+    name: str,
+    case: Case,
+    inputs: tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]],
+    judge: Judge,
+    setup: Setup,
+    outcome: Outcome,
+) -> None:
+    """Compile on the first inputs and check on the second, so that values that were compiled in would be seen."""
+    try:
+        function = compile_with(name, case.function)
+        synchronise(setup.device)
+        started = time.perf_counter()
+        function(*inputs[0])
+        synchronise(setup.device)
+        outcome.compile_s[name] = time.perf_counter() - started
+        _check(name, function(*inputs[1]), judge, outcome)
+        outcome.callables[name] = function
+    except Exception as error:  # a compiler's failure is a result
+        outcome.errors[name] = sentence_of(error)
+        try:
+            synchronise(setup.device)
+        except Exception as lasting:  # after a kernel's fault, no call of this process to the GPU succeeds
+            raise DeviceLost(name, outcome.errors[name]) from lasting
+
+
+def _time(callables: Mapping[str, Function], inputs: Sequence[torch.Tensor], setup: Setup) -> dict[str, Samples]:
+    def call_of(function: Function) -> Callable[[], object]:
+        return lambda: function(*inputs)
+
+    calls = {name: call_of(function) for name, function in callables.items()}
+    timing = Timing(min_runs=setup.repeat, max_seconds=setup.max_seconds)
+    return take_samples(calls, setup.watch, setup.device, timing)
+
+
+def _result(case: Case, outcome: Outcome, samples: Mapping[str, Samples], moved: int, setup: Setup) -> dict[str, Any]:
+    times = {name: samples[name].median_ms if name in samples else None for name in CONTESTANTS}
+    floor = moved / setup.bandwidth * 1e3
+    ours, peer = samples.get("ours"), samples.get("inductor_default")
+    return {
+        **times,
+        "floor": floor,
+        "floor_bytes": moved,
+        "limit": case.limit,
+        "ours_to_floor": _ratio(times["ours"], floor),
+        "inductor_to_floor": _ratio(times["inductor_default"], floor),
+        "ours_to_inductor": _ratio(times["ours"], times["inductor_default"]),
+        "eager_to_ours": _ratio(times["eager"], times["ours"]),
+        "differs_from_inductor": is_measurable_difference(ours, peer) if ours and peer else None,
+        "ours_compile_s": outcome.compile_s.get("ours"),
+        "inductor_compile_s": outcome.compile_s.get("inductor_default"),
+        "inductor_reduce_overhead_compile_s": outcome.compile_s.get("inductor_reduce_overhead"),
+        "max_error": outcome.max_error,
+        "correct": outcome.correct,
+        "quartiles_ms": {name: list(kept.quartiles_ms) for name, kept in samples.items()},
+        "host_ms": {name: kept.host_ms for name, kept in samples.items()},
+        "samples": {name: len(kept.samples_ms) for name, kept in samples.items()},
+        "errors": outcome.errors,
+    }
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return a / b if a is not None and b else None
+
+
+def _tensors(outputs: Outputs) -> list[torch.Tensor]:
+    return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.itemsize

@@ -1,0 +1,79 @@
+"""What the times of a run depend on besides the code: device, driver, clocks, versions, and the memory's speed."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from compiler.environment import triton_version
+from compiler.runtime.clocks import device_state
+from compiler.runtime.measure import device_name
+from compiler.runtime.stopwatch import Stopwatch
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Bytes that are copied to learn the bandwidth: far more than any cache holds.
+COPY_BYTES = {"cuda": 1 << 30, "cpu": 1 << 28}
+COPY_SAMPLES = 30
+
+
+def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:
+    """Bytes per second of a large copy within the device's memory, bytes read plus bytes written; the median copy."""
+    size = COPY_BYTES[device.type]
+    source = torch.randint(0, 256, (size,), dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+
+    def copy() -> object:
+        return target.copy_(source)
+
+    copy()
+    watch.prepare(copy)
+    return 2 * size / (statistics.median(watch.sample(copy) for _ in range(COPY_SAMPLES)) * 1e-3)
+
+
+def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any]:
+    """The environment of a run as plain JSON."""
+    state = device_state(device) or {}
+    return {
+        "device": device_name(device) if device.type == "cuda" else _processor(),
+        "kind": device.type,
+        "driver": state.pop("driver", None),
+        "clocks": state or None,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda if device.type == "cuda" else None,
+        "triton": triton_version(),
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads() if device.type == "cpu" else None,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "copy_bandwidth_gb_per_s": round(bandwidth / 1e9, 1),
+        "seed": seed,
+    }
+
+
+def commit() -> str | None:
+    """The commit of this source, with "+changes" where tracked files differ from it; None outside a checkout."""
+    try:
+        here = ["git", "-C", str(ROOT)]
+        head = subprocess.run([*here, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
+        changed = subprocess.run([*here, "diff", "--quiet", "HEAD"], capture_output=True, timeout=10).returncode == 1
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head.stdout.strip() + ("+changes" if changed else "")
+
+
+def _processor() -> str:
+    """The CPU's model name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,169 @@
+"""Running the cases of a suite in a process of their own, which is replaced when a case kills it.
+
+A generated kernel can end the process with a segmentation fault, or leave the GPU unusable, or never return. The
+contestant that did so loses this case, with a sentence of what happened; the case is run again without it, and the rest
+of the suite goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.contest import CONTESTANTS
+from bench.environment import ROOT
+
+#: Seconds without a word from the process after which it is ended.
+PATIENCE_S = 240.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run. `device` is torch's name of it; `size` names the field of a case that holds its inputs."""
+
+    cases: tuple[str, ...]
+    device: str
+    size: str
+    contestants: tuple[str, ...] = CONTESTANTS
+    seed: int = 0
+    repeat: int = 30
+    max_seconds: float = 3.0
+
+
+@dataclass
+class Progress:
+    """How far a run is: the results so far, and which contestants were taken out of which case, and why."""
+
+    environment: dict[str, Any] = field(default_factory=dict)
+    bandwidth: float | None = None
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    taken_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    underway: tuple[str, str] | None = None
+
+
+def run_suite(request: Request, on_result: Callable[[Progress], None]) -> Progress:
+    """Run every case; `on_result` is called after each, so that nothing is lost if this process is ended."""
+    progress = Progress()
+    while remaining := [name for name in request.cases if name not in progress.results]:
+        progress.underway = None
+        ending = _run_worker(request, remaining, progress, on_result)
+        if progress.underway is None and all(name not in progress.results for name in remaining):
+            raise RuntimeError(f"the measuring process did not start: {ending}")
+        if progress.underway is not None:
+            _blame(progress, *progress.underway, ending)
+            on_result(progress)
+    return progress
+
+
+def _blame(progress: Progress, case: str, what: str, ending: str) -> None:
+    """Take the contestant that was running out of the case; a case that eager or timing fails is over."""
+    if what in CONTESTANTS and what != "eager":
+        progress.taken_out.setdefault(case, {})[what] = ending
+    else:
+        progress.results[case] = {"errors": {**progress.taken_out.get(case, {}), what: ending}}
+
+
+def _run_worker(
+    request: Request, remaining: list[str], progress: Progress, on_result: Callable[[Progress], None]
+) -> str:
+    """One process over the remaining cases; how it ended, in words."""
+    reading, writing = os.pipe()
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.worker"],
+        stdin=subprocess.PIPE,
+        pass_fds=[writing],
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+        text=True,
+    )
+    os.close(writing)
+    ending = ""
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(_orders(request, remaining, progress, writing)) + "\n")
+        process.stdin.close()
+        for message in _messages(reading):
+            ending = _note(message, progress) or ending
+            if message["event"] == "case":
+                on_result(progress)
+        process.wait(timeout=30)
+    except (TimeoutError, subprocess.TimeoutExpired):
+        ending = f"nothing was heard for {PATIENCE_S:.0f} s, and the process was ended"
+    finally:
+        os.close(reading)
+        _end(process)
+    return ending or _words(process.returncode)
+
+
+def _orders(request: Request, remaining: list[str], progress: Progress, channel: int) -> dict[str, Any]:
+    cases = {
+        name: [one for one in request.contestants if one not in progress.taken_out.get(name, {})] for name in remaining
+    }
+    return {
+        "channel": channel,
+        "cases": cases,
+        "device": request.device,
+        "size": request.size,
+        "seed": request.seed,
+        "repeat": request.repeat,
+        "max_seconds": request.max_seconds,
+        "bandwidth": progress.bandwidth,
+    }
+
+
+def _note(message: dict[str, Any], progress: Progress) -> str | None:
+    """Remember what the worker said; the sentence of an error that will end it, if this is one."""
+    case = message.get("case", "")
+    if message["event"] == "environment":
+        progress.environment = progress.environment or message["environment"]
+        progress.bandwidth = progress.bandwidth or message["bandwidth"]
+    elif message["event"] == "case":
+        result = message["result"]
+        result["errors"] = {**progress.taken_out.get(case, {}), **result["errors"]}
+        progress.results[case] = result
+        progress.underway = None
+    else:
+        progress.underway = (case, message["what"])
+    error = message.get("error")
+    return str(error) if error else None
+
+
+def _messages(channel: int) -> Iterator[dict[str, Any]]:
+    """Every line that the worker writes, until it closes its end. Raises TimeoutError when nothing comes for long."""
+    waiting = selectors.DefaultSelector()
+    waiting.register(channel, selectors.EVENT_READ)
+    pending = b""
+    heard = time.monotonic()
+    while True:
+        if not waiting.select(timeout=max(0.0, heard + PATIENCE_S - time.monotonic())):
+            raise TimeoutError
+        piece = os.read(channel, 1 << 16)
+        if not piece:
+            return
+        heard = time.monotonic()
+        *lines, pending = (pending + piece).split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the process and the compile workers that it started, which share its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _words(code: int) -> str:
+    if code < 0:
+        return f"the process was ended by {signal.Signals(-code).name}"
+    return f"the process ended with code {code}"

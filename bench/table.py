@@ -1,0 +1,114 @@
+"""The results of a run as tables: one for a terminal, one for a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Results = Mapping[str, Mapping[str, Any]]
+
+#: Heading, key of the result, decimals. Times are milliseconds.
+COLUMNS = (
+    ("floor", "floor", 4),
+    ("eager", "eager", 4),
+    ("ours", "ours", 4),
+    ("Inductor", "inductor_default", 4),
+    ("reduce-overhead", "inductor_reduce_overhead", 4),
+    ("ours / floor", "ours_to_floor", 2),
+    ("ours / Inductor", "ours_to_inductor", 2),
+    ("ours compile s", "ours_compile_s", 2),
+    ("Inductor compile s", "inductor_compile_s", 2),
+)
+
+#: Name of a mean, key of the ratio, and whether it is over the cases that memory limits only.
+MEANS = (
+    ("eager_to_ours", "eager_to_ours", False),
+    ("ours_to_inductor", "ours_to_inductor", False),
+    ("ours_to_floor_memory_bound", "ours_to_floor", True),
+    ("inductor_to_floor_memory_bound", "inductor_to_floor", True),
+    ("ours_to_inductor_memory_bound", "ours_to_inductor", True),
+)
+
+
+def geometric_means(results: Results) -> dict[str, dict[str, float | int] | None]:
+    """Each mean with the number of cases behind it; None where no case has the ratio. A result that is wrong is no
+    time: the ratios of a case whose `ours` is not correct are left out."""
+    means: dict[str, dict[str, float | int] | None] = {}
+    for name, key, memory_only in MEANS:
+        ratios = [
+            result[key]
+            for result in results.values()
+            if result.get(key) and (result["limit"] == "memory" or not memory_only) and _counts(result, key)
+        ]
+        mean = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios)) if ratios else None
+        means[name] = None if mean is None else {"mean": mean, "cases": len(ratios)}
+    return means
+
+
+def verdict(result: Mapping[str, Any]) -> str:
+    """What a reader must know of a case in a few words: "ok", what is wrong, or what failed."""
+    if result.get("errors"):
+        return "; ".join(f"{name}: {error}" for name, error in result["errors"].items())
+    wrong = [
+        f"{name} is wrong (error {result['max_error'][name]:.1e})"
+        for name, fine in result["correct"].items()
+        if not fine
+    ]
+    return "; ".join(wrong) or "ok"
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """A document of its own: what was measured, where, when and how, then the table and the means."""
+    environment, results = document["environment"], document["cases"]
+    lines = [
+        f"# {document['suite'].capitalize()}: {environment.get('device', 'unknown device')}",
+        "",
+        f"Measured on {environment.get('date')} with {versions(environment)}. {document['method']}",
+        "",
+        "| case | " + " | ".join(heading for heading, _, _ in COLUMNS) + " | verdict |",
+        "|---" * (len(COLUMNS) + 2) + "|",
+    ]
+    for name, result in results.items():
+        lines.append(f"| {name} | " + " | ".join(cells(result)) + f" | {verdict(result).replace('|', '/')} |")
+    lines += ["", *(f"- {sentence}" for sentence in summary(document["geometric_means"])), ""]
+    return "\n".join(lines)
+
+
+def versions(environment: Mapping[str, Any]) -> str:
+    """The versions behind a run, in words."""
+    parts = [f"torch {environment.get('torch')}", f"triton {environment.get('triton')}"]
+    if environment.get("driver"):
+        parts.append(f"driver {environment['driver']}")
+    parts.append(f"commit {environment.get('commit') or 'unknown'}")
+    parts.append(f"copy bandwidth {environment.get('copy_bandwidth_gb_per_s')} GB/s")
+    return ", ".join(parts)
+
+
+def summary(means: Mapping[str, Mapping[str, float] | None]) -> Iterable[str]:
+    """The geometric means as sentences."""
+    said = {
+        "eager_to_ours": "Speed-up over eager",
+        "ours_to_inductor": "Our time over Inductor's (below 1 is faster)",
+        "ours_to_floor_memory_bound": "Our time over the byte floor, cases limited by memory",
+        "inductor_to_floor_memory_bound": "Inductor's time over the byte floor, cases limited by memory",
+        "ours_to_inductor_memory_bound": "Our time over Inductor's, cases limited by memory",
+    }
+    for name, mean in means.items():
+        if mean is not None:
+            yield f"{said[name]}: {mean['mean']:.3f} (geometric mean of {mean['cases']:.0f} cases)"
+
+
+def cells(result: Mapping[str, Any]) -> list[str]:
+    """The figures of one case as text; a dash where there is none."""
+    figures = [(result.get(key), decimals) for _, key, decimals in COLUMNS]
+    return ["-" if figure is None else f"{figure:.{decimals}f}" for figure, decimals in figures]
+
+
+def _counts(result: Mapping[str, Any], key: str) -> bool:
+    """Whether the contestants in a ratio gave right results."""
+    correct = result["correct"]
+    return all(correct.get(full, True) for word, full in WORDS.items() if word in key)
+
+
+WORDS = {"ours": "ours", "inductor": "inductor_default", "eager": "eager"}

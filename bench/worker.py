@@ -1,0 +1,88 @@
+"""The process that cases run in: `python -m bench.worker`, started by `bench/suite.py`.
+
+It reads its orders, one JSON object, from standard input, and writes one JSON object a line to the file descriptor that
+they name: what it is about to run, so that a crash can be blamed, and the result of each case. It ends when all cases
+are done, or when a kernel has left the GPU unusable for this process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from bench.contest import DeviceLost, Setup, compile_with, fresh_caches, run_case, sentence_of, synchronise
+from bench.environment import copy_bandwidth, describe
+from bench.patterns import PATTERNS
+from compiler.runtime.stopwatch import stopwatch
+
+Send = Callable[..., None]
+
+
+def main() -> int:
+    orders: dict[str, Any] = json.loads(sys.stdin.readline())
+    warnings.simplefilter("ignore")
+    logging.getLogger("torch").setLevel(logging.ERROR)
+    with os.fdopen(orders["channel"], "w", buffering=1) as channel:
+
+        def send(event: str, **content: Any) -> None:
+            channel.write(json.dumps({"event": event, **content}) + "\n")
+
+        return run(orders, send)
+
+
+def run(orders: dict[str, Any], send: Send) -> int:
+    """All cases of the orders, in order; 1 if it had to stop before the last."""
+    device = torch.device(orders["device"])
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    watch = stopwatch(device)
+    bandwidth = orders["bandwidth"] or copy_bandwidth(device, watch)
+    send("environment", environment=describe(device, bandwidth, orders["seed"]), bandwidth=bandwidth)
+    _start_compilers(device, {name for names in orders["cases"].values() for name in names})
+    setup = Setup(device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch)
+    for case, contestants in orders["cases"].items():
+
+        def starting(what: str, case: str = case) -> None:
+            send("start", case=case, what=what)
+
+        try:
+            send("case", case=case, result=run_case(PATTERNS[case], contestants, setup, starting))
+        except DeviceLost as lost:
+            send("lost", case=case, what=lost.contestant, error=str(lost))
+            return 1
+        except Exception as error:  # a case that fails is a result, and the next one goes on
+            send("case", case=case, result={"errors": {"case": sentence_of(error)}})
+            if not _is_usable(device):
+                return 1
+    return 0
+
+
+def _start_compilers(device: torch.device, contestants: set[str]) -> None:
+    """Compile a trivial function with each, so that no case's compile time holds a compiler's own start."""
+    x = torch.ones(64, device=device)
+    for name in sorted(contestants - {"eager"}):
+        try:
+            with torch.no_grad(), fresh_caches():
+                compile_with(name, lambda x: x + 1)(x)
+        except Exception:  # each case will tell
+            pass
+        torch._dynamo.reset()
+
+
+def _is_usable(device: torch.device) -> bool:
+    try:
+        synchronise(device)
+    except Exception:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
