@@ -60,16 +60,25 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
     ):
         _seed(options.seed)
         try:
-            run_snippet(snippet)
+            _run_script(snippet)
             Explorer(snippet, interception, recorder, options, result.device).explore()
         except SystemExit as stop:
-            result.error = None if stop.code in (None, 0) else report_error(stop)
+            result.error = report_error(stop)
         except NothingToExploreError as error:
             result.error = Error(type="NothingToExplore", message=str(error), stage="capture", hint=_NOTHING_HINT)
         except Exception as error:
             result.error = _explain(error, recorder)
     recorder.finish()
     result.output = output.text()
+
+
+def _run_script(snippet: Snippet) -> None:
+    """A script may end by sys.exit(): with 0 it has ended well, and what it defined can be explored."""
+    try:
+        run_snippet(snippet)
+    except SystemExit as stop:
+        if stop.code not in (None, 0):
+            raise
 
 
 _NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it or give its inputs."

@@ -20,13 +20,17 @@ _GLOBAL_STATE = frozenset(
     "SHAPE_ENV TORCH_FUNCTION_STATE EMPTY_NN_MODULE_HOOKS_DICT NOT_PRESENT_IN_GENERIC_DICT".split()
 )
 _LIBRARY_NAMES = re.compile(r"^G\['(torch|F|nn|math|np|__builtins_dict__\w*|__import_\w+)'\]")
+#: How nn.Module keeps its parts: guarded by the dozen, and never what changes.
+_MODULE_INTERNALS = re.compile(r"\._(modules|parameters|buffers)$")
+_TYPE_CHECK = re.compile(r"___check_type_id\((.+?), \d+\), type=<class '([^']+)'>")
+_IDENTITY_CHECK = re.compile(r"___check_obj_id\((.+?), \d+\), type=<class '[^']+'>")
 _OBJECT_ID = re.compile(r"(, )?\b\d{12,}\b")
 
 
 def report_guards(guards: Iterable[Any]) -> list[Guard]:
     """The guards that concern the snippet, at most `MOST_GUARDS`: no state of torch, no functions of libraries."""
     facts = [guard_facts(guard) for guard in sorted(guards)]
-    wanted = [fact for fact in facts if fact.kind not in _GLOBAL_STATE and not _LIBRARY_NAMES.match(fact.name)]
+    wanted = [fact for fact in facts if fact.kind not in _GLOBAL_STATE and not _is_of_library(fact.name)]
     reported: dict[tuple[str, str], Guard] = {}
     for fact in wanted:
         expression = _expression(fact)
@@ -36,10 +40,24 @@ def report_guards(guards: Iterable[Any]) -> list[Guard]:
     return list(reported.values())[:MOST_GUARDS]
 
 
+def _is_of_library(name: str) -> bool:
+    return _LIBRARY_NAMES.match(name) is not None or _MODULE_INTERNALS.search(name) is not None
+
+
 def _expression(fact: GuardFacts) -> str:
     if fact.kind == "TENSOR_MATCH":
         return _tensor_expression(fact)
-    return " and ".join(_OBJECT_ID.sub("", code) for code in fact.code)
+    return " and ".join(_readable(code) for code in fact.code)
+
+
+def _readable(code: str) -> str:
+    """Dynamo's code without the addresses of objects, which differ from run to run.
+
+    ___check_type_id(L['self'], 9395), type=<class '__main__.MLP'>  ->  type(L['self']) is MLP
+    """
+    code = _TYPE_CHECK.sub(lambda found: f"type({found[1]}) is {found[2].removeprefix('__main__.')}", code)
+    code = _IDENTITY_CHECK.sub(r"\1 is the same object", code)
+    return _OBJECT_ID.sub("", code)
 
 
 def _tensor_expression(fact: GuardFacts) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from compiler.capture.torch_internals import flattened_default_device
+from compiler.capture.torch_internals import default_device as current_default_device
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class CallState:
             inference=torch.is_inference_mode_enabled(),
             autocast=torch.get_autocast_dtype(device.type) if enabled else None,
             device_type=device.type,
-            default_device=flattened_default_device(),
+            default_device=current_default_device(),
         )
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Put torch into this state; only what differs is touched, so that timing a call costs next to nothing."""
         with contextlib.ExitStack() as stack:
-            if self.default_device != flattened_default_device():
-                stack.callback(torch.set_default_device, flattened_default_device())
+            if self.default_device != current_default_device():
+                stack.callback(torch.set_default_device, current_default_device())
                 torch.set_default_device(self.default_device)
             if self.inference != torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(self.inference))

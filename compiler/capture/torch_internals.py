@@ -168,6 +168,6 @@ def guard_facts(guard: Any) -> GuardFacts:
     )
 
 
-def flattened_default_device() -> torch.device | None:
+def default_device() -> torch.device | None:
     """The device set by torch.set_default_device, or None. `torch.get_default_device` cannot tell "cpu" from unset."""
     return getattr(torch.utils._device, "CURRENT_DEVICE", None)

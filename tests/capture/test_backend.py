@@ -1,0 +1,76 @@
+"""torch.compile(backend="fusionscope"), with a stand-in for the compiler behind it."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.backend import fusionscope
+
+
+@pytest.fixture
+def compiled_graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.fx.GraphModule]]:
+    """Graphs that `compile_graph` was asked for; each is run by ATen as it is."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def compile_graph(graph: torch.fx.GraphModule, options: Any, device: torch.device) -> Callable[[list[Any]], Any]:
+        assert device.type == "cpu"
+        graphs.append(graph)
+        return lambda inputs: list(graph(*inputs))
+
+    module = types.ModuleType("compiler.pipeline")
+    module.compile_graph = compile_graph  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "compiler.pipeline", module)
+    torch._dynamo.reset()
+    yield graphs
+    torch._dynamo.reset()
+
+
+def test_forward_and_backward(compiled_graphs: list[torch.fx.GraphModule]) -> None:
+    layer = torch.nn.Linear(8, 4)
+    x = torch.randn(3, 8)
+    compiled = torch.compile(lambda value: torch.relu(layer(value)).sum(), backend=fusionscope)
+    loss = compiled(x)
+    loss.backward()
+    ours = layer.weight.grad
+    layer.weight.grad = None
+    torch.relu(layer(x)).sum().backward()
+    assert ours is not None and layer.weight.grad is not None
+    torch.testing.assert_close(ours, layer.weight.grad)
+    assert len(compiled_graphs) == 2
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_sizes_are_specialised_and_guarded(compiled_graphs: list[torch.fx.GraphModule], dynamic: bool | None) -> None:
+    compiled = torch.compile(lambda x, n: x.reshape(-1, 2) * n + x.shape[0], backend=fusionscope, dynamic=dynamic)
+    for size, factor in ((8, 2), (10, 3), (12, 4), (8, 2)):
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x, factor), x.reshape(-1, 2) * factor + size)
+    assert len(compiled_graphs) == 3
+    for graph in compiled_graphs:
+        for node in graph.graph.nodes:
+            value = node.meta.get("val")
+            assert not isinstance(value, torch.SymInt)
+            if isinstance(value, torch.Tensor):
+                assert all(type(size) is int for size in (*value.shape, *value.stride()))
+
+
+def test_sizes_are_specialised_in_the_backward_graph(compiled_graphs: list[torch.fx.GraphModule]) -> None:
+    compiled = torch.compile(lambda x: (x.sin() * x.shape[0]).sum(), backend=fusionscope, dynamic=True)
+    for size in (6, 9):
+        x = torch.randn(size, requires_grad=True)
+        compiled(x).backward()
+        assert x.grad is not None
+        torch.testing.assert_close(x.grad, x.detach().cos() * size)
+
+
+def test_options_are_taken_from_torch_compile(compiled_graphs: list[torch.fx.GraphModule]) -> None:
+    compiled = torch.compile(lambda x: x + 1, backend=fusionscope, options={"target": "sm_80"})
+    assert compiled(torch.zeros(2)).tolist() == [1.0, 1.0]
+    with pytest.raises(Exception, match="no_such_option"):
+        torch.compile(lambda x: x + 2, backend=fusionscope, options={"no_such_option": 1})(torch.zeros(2))

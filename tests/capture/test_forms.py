@@ -1,0 +1,184 @@
+"""The forms that a snippet may have beyond the examples, and the options that change what is explored."""
+
+from __future__ import annotations
+
+import torch
+
+from compiler.capture import reference_run
+from tests.capture.programs import captured_source, targets
+
+MODULE = """
+import torch
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(48, 8)
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+"""
+
+
+def test_annotations_describe_inputs_and_need_not_be_names() -> None:
+    capture = captured_source(
+        'import torch\ndef f(x: f32[8, 16], y: "bf16[16]", n: int = 3) -> f32[8, 16]:\n    return x * y + n\n'
+    )
+    assert capture.error is None and not capture.notes
+    assert [(tuple(value.shape), value.dtype) for value in capture.entries[0].args] == [
+        ((8, 16), torch.float32), ((16,), torch.bfloat16)
+    ]  # fmt: skip
+
+
+def test_request_gives_inputs_and_names_the_entry() -> None:
+    source = "import torch\ndef g(x):\n    return x.sin()\ndef f(x):\n    return x.cos()\n"
+    capture = captured_source(source, entry="g", inputs=[{"shape": [3, 5], "dtype": "float64"}])
+    assert targets(capture.graphs[0]) == ["aten.sin.default"]
+    assert capture.entries[0].args[0].dtype == torch.float64
+
+
+def test_called_function_is_explored_on_what_it_was_called_with() -> None:
+    capture = captured_source(
+        "import torch\ndef g(x):\n    return x.sin()\ndef f(x, y):\n    return x.cos() * y\n"
+        "def unused(x):\n    return x\nz = f(torch.ones(3), y=torch.ones(2, 3))\n"
+    )
+    assert capture.graphs[0].function == "f"
+    assert capture.entries[0].kwargs["y"].shape == (2, 3) and capture.graphs[0].phase == "inference"
+
+
+def test_called_module_is_explored() -> None:
+    capture = captured_source(MODULE + "model = Block()\nmodel(torch.randn(7, 48))\n")
+    assert capture.error is None and capture.graphs[0].function == "Block"
+    assert capture.entries[0].args[0].shape == (7, 48)
+
+
+def test_lone_module_class_gets_what_its_first_layer_takes() -> None:
+    capture = captured_source(MODULE)
+    assert capture.error is None and capture.entries[0].args[0].shape == (128, 48)
+    assert "float32 tensor of 128 x 48" in capture.notes[0].message
+
+
+def test_module_compile_method_and_no_grad() -> None:
+    capture = captured_source(
+        MODULE + "model = Block()\nmodel.compile()\nwith torch.no_grad():\n    model(torch.randn(7, 48))\n"
+    )
+    assert capture.graphs[0].phase == "inference" and capture.graphs[0].function == "Block"
+    entry = capture.entries[0]
+    calls = capture.graphs[0].runner.calls
+    assert not entry.compiled(*entry.args).requires_grad
+    assert capture.graphs[0].runner.calls == calls + 1 and len(capture.graphs) == 1
+
+
+def test_training_asks_for_the_backward_graph() -> None:
+    capture = captured_source("import torch\ndef f(x: f32[4, 8]):\n    return torch.tanh(x) * 2\n", training=True)
+    assert [graph.phase for graph in capture.graphs] == ["forward", "backward"]
+    assert capture.graphs[1].inputs is not None
+
+
+def test_no_training_leaves_the_backward_graph_out() -> None:
+    source = MODULE + "model = torch.compile(Block())\nmodel(torch.randn(7, 48))\n"
+    assert [graph.phase for graph in captured_source(source, training=False).graphs] == ["inference"]
+
+
+def test_dynamic_is_noted_and_sizes_stay_ints() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile(dynamic=True)\ndef f(x):\n    return x + x.shape[0]\n"
+        "f(torch.ones(4))\nf(torch.ones(5))\n"
+    )
+    assert len(capture.graphs) == 2 and capture.recompiles == 1
+    assert any("every size was compiled for itself" in note.message for note in capture.notes)
+
+
+def test_implementation_can_be_swapped() -> None:
+    capture = captured_source("import torch\n@torch.compile\ndef f(x):\n    return x + 1\nf(torch.ones(4))\n")
+    entry, graph = capture.entries[0], capture.graphs[0]
+    graph.runner.implementation = lambda inputs: [inputs[0] * 10]
+    assert entry.compiled(*entry.args).tolist() == [10.0] * 4
+    assert entry.eager(*entry.args).tolist() == [2.0] * 4
+
+
+def test_first_arguments_are_kept_from_change() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile\ndef f(x):\n    x.add_(1)\n    return x * 2\nf(torch.zeros(4))\n"
+    )
+    assert capture.entries[0].args[0].tolist() == [0.0] * 4
+    assert capture.graphs[0].inputs is not None and capture.graphs[0].inputs[0].tolist() == [0.0] * 4
+
+
+def test_strides_of_inputs_are_kept() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile\ndef f(x, y):\n    return x + y\n"
+        "f(torch.randn(3, 4).t(), torch.randn(4, 1).expand(4, 3))\n"
+    )
+    assert [value.stride() for value in capture.graphs[0].inputs or []] == [(1, 4), (1, 0)]
+
+
+def test_compiled_function_called_by_another_is_one_graph() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile\ndef g(x):\n    return x.sin()\n@torch.compile\ndef f(x):\n    return g(x) + 1\n"
+        "f(torch.ones(4))\n"
+    )
+    assert targets(capture.graphs[0]) == ["aten.sin.default", "aten.add.Tensor"]
+    assert len(capture.graphs) == 1
+    assert [note.message for note in capture.notes] == ["g was compiled but never called, so it was left out."]
+
+
+def test_graphs_before_an_error_are_kept() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile\ndef f(x):\n    return x + 1\nf(torch.ones(4))\nraise ValueError('no more')\n"
+    )
+    assert len(capture.graphs) == 1
+    assert capture.error is not None and (capture.error.message, capture.error.line) == ("no more", 6)
+
+
+def test_nothing_to_explore_is_an_error_with_a_hint() -> None:
+    error = captured_source("x = 1\n").error
+    assert error is not None and error.type == "NothingToExplore" and error.hint
+
+
+def test_output_holds_both_streams_and_descriptors_in_order() -> None:
+    capture = captured_source(
+        "import os, sys\nprint('one')\nos.write(1, b'two\\n')\nprint('three', file=sys.stderr)\n"
+        "def f(x):\n    return x + 1\n"
+    )
+    assert capture.output == "one\ntwo\nthree\n"
+
+
+def test_long_output_is_cut_with_a_sentence() -> None:
+    output = captured_source("for i in range(100000):\n    print('line', i)\ndef f(x):\n    return x + 1\n").output
+    assert len(output) < 66 * 1024 and output.endswith("only its first 64 KiB are kept.]\n")
+
+
+def test_exit_with_zero_is_no_error() -> None:
+    capture = captured_source("import sys, torch\ndef f(x):\n    return x + 1\nsys.exit()\n")
+    assert capture.error is None and len(capture.graphs) == 1
+
+
+def test_cuda_timing_runs_on_the_cpu() -> None:
+    capture = captured_source(
+        "import torch\nstart, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)\n"
+        "f = torch.compile(lambda x: x + 1)\nstart.record()\nf(torch.ones(4, device=f'cuda:{0}'))\nend.record()\n"
+        "torch.cuda.synchronize()\nprint(start.elapsed_time(end) > 0)\n"
+    )
+    assert capture.error is None and capture.output == "True\n"
+
+
+def test_torch_is_left_as_it_was() -> None:
+    before = torch.compile, torch._dynamo.optimize
+    captured_source("import torch\ntorch.compile(lambda x: x + 1)(torch.ones(2))\n")
+    assert (torch.compile, torch._dynamo.optimize) == before
+
+
+def test_seed_is_set() -> None:
+    source = "import torch\n@torch.compile\ndef f(x):\n    return x + 1\nf(torch.randn(4))\n"
+    first, second, other = (captured_source(source, seed=seed).entries[0].args[0] for seed in (1, 1, 2))
+    assert torch.equal(first, second) and not torch.equal(first, other)
+
+
+def test_reference_keeps_casts_to_integers() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile\ndef f(x):\n    return (x * 3).to(torch.int32), x.to(torch.bfloat16), "
+        "torch.ones(4)\nf(torch.randn(4))\n"
+    )
+    graph = capture.graphs[0]
+    assert [value.dtype for value in reference_run(graph, graph.inputs or [])] == [
+        torch.int32, torch.float64, torch.float64
+    ]  # fmt: skip

@@ -1,0 +1,180 @@
+"""Every snippet is captured as its author would expect: graphs, lines, notes, breaks, recompilations, errors."""
+
+from __future__ import annotations
+
+import socket
+import urllib.error
+
+import pytest
+import torch
+
+from compiler.capture import describe_fx, is_random, reference_run
+from tests.capture.programs import captured, captured_source, lines, source_of, targets
+
+RUNNING = ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "17", "18"]
+
+
+@pytest.mark.parametrize("prefix", RUNNING)
+def test_every_graph_is_static_and_known_by_line(prefix: str) -> None:
+    capture = captured(prefix)
+    assert capture.error is None
+    assert capture.graphs and capture.entries
+    for graph in capture.graphs:
+        assert graph.function is not None
+        for node in graph.aten.graph.nodes:
+            if node.op == "call_function":
+                assert node.meta["lines"], node
+                for value in torch.utils._pytree.tree_leaves(node.meta["val"]):
+                    if isinstance(value, torch.Tensor):
+                        assert all(type(size) is int for size in (*value.shape, *value.stride()))
+
+
+@pytest.mark.parametrize("prefix", RUNNING)
+def test_every_graph_replays_on_its_own_inputs(prefix: str) -> None:
+    for graph in captured(prefix).graphs:
+        assert graph.inputs is not None and graph.runner.calls > 0
+        if is_random(graph):
+            continue
+        plain, exact = reference_run(graph, graph.inputs, None), reference_run(graph, graph.inputs)
+        for ours, reference in zip(plain, exact, strict=True):
+            if isinstance(ours, torch.Tensor) and ours.is_floating_point():
+                assert reference.dtype == torch.float64
+                scale = reference.abs().max().item() + 1e-3
+                tolerance = 3e-2 if ours.dtype == torch.bfloat16 else 1e-4
+                assert (ours.double() - reference).abs().max().item() <= tolerance * scale
+
+
+def test_uncalled_function_gets_a_default_and_says_so() -> None:
+    capture = captured("01")
+    (graph,) = capture.graphs
+    assert graph.function == "wavy_gate"
+    assert [tuple(value.shape) for value in graph.inputs or []] == [(1024, 1024)] * 2
+    assert lines(graph) == [6, 7, 8, 9, 10, 11]
+    assert capture.notes[0].message.startswith("u and v were not given: float32 tensors of 1024 x 1024")
+
+
+def test_inputs_are_found_by_name_and_cuda_becomes_the_cpu() -> None:
+    capture = captured("02")
+    (graph,) = capture.graphs
+    assert [tuple(value.shape) for value in capture.entries[0].args] == [
+        (512, 2048), (2048, 4096), (2048, 4096), (4096, 2048)
+    ]  # fmt: skip
+    assert targets(graph).count("aten.mm.default") == 2
+    assert [node.name for node in describe_fx(graph.dynamo) if node.dead] == ["gate"]
+    assert capture.notes[0].line == 13 and "13, 14, 15, 16, 17" in capture.notes[0].message
+
+
+def test_cuda_method_becomes_the_cpu_without_a_copy() -> None:
+    capture = captured("03")
+    assert targets(capture.graphs[0]) == ["aten.cos.default", "aten.sin.default", "aten.add.Tensor"]
+    assert capture.notes[0].line == 5 and "lines 5, 6, 11" in capture.notes[0].message
+
+
+def test_data_dependent_branch_breaks_the_graph_and_custom_backend_prints() -> None:
+    capture = captured("04")
+    assert capture.graph_breaks == 1 and capture.recompiles == 0
+    assert [graph.function for graph in capture.graphs] == ["flip_sign_if_negative"] * 3
+    first, *rest = capture.graphs
+    assert [(item.line, item.kind) for item in first.breaks] == [(16, "Data-dependent branching")]
+    assert first.breaks[0].hint and "torch.cond" in first.breaks[0].hint
+    assert not any(graph.breaks for graph in rest)
+    assert first.runner.calls == 100 == sum(graph.runner.calls for graph in rest)
+    assert capture.output.startswith("captured:")
+    assert any("show_graph" in note.message for note in capture.notes)
+
+
+def test_int_arguments_compile_anew_with_the_guard_that_failed() -> None:
+    capture = captured("05")
+    assert len(capture.graphs) == 4 and capture.recompiles == 3
+    assert not capture.graphs[0].recompiles
+    for graph, value in zip(capture.graphs[1:], (2, 3, 6), strict=True):
+        (recompile,) = graph.recompiles
+        assert recompile.function == "scale_by" and recompile.line == 7
+        assert f"`k == {value}`" in recompile.reason
+    guard = next(guard for guard in capture.graphs[0].guards if guard.name == "L['k']")
+    assert guard.expression == "L['k'] == 2" and guard.lines == [7]
+
+
+def test_module_keeps_paths_and_both_lines() -> None:
+    (graph,) = captured("06").graphs
+    assert graph.phase == "forward" and graph.function == "MLP"
+    tanh = next(node for node in describe_fx(graph.aten) if node.name == "tanh")
+    assert tanh.module == "gelu" and tanh.lines == [20, 9]
+    assert tanh.text == "tanh(mul_2)" and tanh.shape == [4, 128, 3072] and tanh.bytes == 4 * 4 * 128 * 3072
+
+
+def test_model_with_get_inputs_runs_without_gradients() -> None:
+    (graph,) = captured("07").graphs
+    assert graph.phase == "inference" and graph.function == "Model"
+    assert "aten.addmm.default" in targets(graph)
+
+
+def test_training_step_has_both_graphs() -> None:
+    capture = captured("08")
+    forward, backward = capture.graphs
+    assert (forward.name, backward.name) == ("graph_0", "graph_0_backward")
+    assert (forward.phase, backward.phase) == ("forward", "backward")
+    assert forward.runner.calls == backward.runner.calls == 3
+    assert is_random(forward) and not is_random(backward)
+    assert capture.entries[0].graphs == ["graph_0", "graph_0_backward"]
+    assert lines(backward) == [11]
+
+
+def test_each_batch_size_compiles_anew() -> None:
+    capture = captured("09")
+    assert len(capture.graphs) == 4 and capture.recompiles == 3
+    assert [graph.recompiles[0].line for graph in capture.graphs[1:]] == [6, 6, 6]
+    assert "expected 8, actual 16" in capture.graphs[1].recompiles[0].reason
+    assert "float32[8, 512]" in capture.graphs[0].guards[0].expression
+
+
+def test_item_and_print_break_the_graph_at_their_line() -> None:
+    capture = captured("10")
+    assert len(capture.graphs) == 2 and capture.graph_breaks == 2
+    assert {item.line for item in capture.graphs[0].breaks} == {7}
+    assert any("item()" in item.reason for item in capture.graphs[0].breaks)
+    assert capture.output.startswith("mean so far 0.")
+
+
+def test_lone_function_is_explored() -> None:
+    capture = captured("11")
+    assert capture.graphs[0].function == "softmax"
+    assert capture.notes[0].message.startswith("x was not given: a float32 tensor of 1024 x 1024")
+
+
+def test_mutation_is_functional_and_its_position_recompiles() -> None:
+    capture = captured("13")
+    assert capture.recompiles == 2
+    assert not any(target.endswith("_.default") for graph in capture.graphs for target in targets(graph))
+    assert capture.graphs[1].recompiles[0].line == 6
+    assert not any(node.dead for node in describe_fx(capture.graphs[0].dynamo))
+
+
+def test_no_network_is_said_with_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise urllib.error.URLError(socket.gaierror(-2, "Name or service not known"))
+
+    monkeypatch.setattr("torch.hub.urlopen", refuse)
+    error = captured_source(source_of("14")).error
+    assert error is not None and error.line == 3
+    assert error.hint and "no network" in error.hint
+
+
+def test_syntax_error_has_its_line() -> None:
+    error = captured_source(source_of("15")).error
+    assert error is not None and (error.type, error.line) == ("SyntaxError", 4)
+
+
+def test_error_inside_a_compiled_function_is_the_authors_own() -> None:
+    error = captured_source(source_of("16")).error
+    assert error is not None and (error.type, error.line) == ("RuntimeError", 6)
+    assert "cannot be multiplied (4x8 and 9x16)" in error.message
+
+
+def test_compiled_call_without_a_name() -> None:
+    (graph,) = captured("17").graphs
+    assert graph.function == "f" and len(reference_run(graph, graph.inputs or [])) == 3
+
+
+def test_reverse_read() -> None:
+    assert lines(captured("18").graphs[0]) == [6, 7]
