@@ -310,11 +310,10 @@ def floor_divide(numerator: Index, divisor: int) -> Index:
     if shift == high // divisor:
         return quotient + shift
     rest, quotient = rest - shift * divisor, quotient + shift
-    common = gcd(divisor, *(c for _, c in rest.terms))
-    if common > 1:
-        # The offset's part below the common factor can never carry into the quotient.
-        reduced = Index(rest.offset // common, tuple((atom, c // common) for atom, c in rest.terms))
-        return quotient + floor_divide(reduced, divisor // common)
+    parts = _split_below(rest, divisor)
+    if parts is not None:
+        step, large, _ = parts
+        return quotient + floor_divide(large, divisor // step)
     if len(rest.terms) == 1 and rest.terms[0][1] == 1 and not rest.offset:
         atom = rest.terms[0][0]
         if isinstance(atom, FloorDiv):
@@ -346,11 +345,26 @@ def modulo(numerator: Index, divisor: int) -> Index:
     rest = rest - shift * divisor
     if shift == high // divisor:
         return rest
-    common = gcd(divisor, *(c for _, c in rest.terms))
-    if common > 1:
-        reduced = Index(rest.offset // common, tuple((atom, c // common) for atom, c in rest.terms))
-        return modulo(reduced, divisor // common) * common + rest.offset % common
+    parts = _split_below(rest, divisor)
+    if parts is not None:
+        step, large, small = parts
+        return modulo(large, divisor // step) * step + small
     return Index(0, ((Mod(rest, divisor), 1),))
+
+
+def _split_below(index: Index, divisor: int) -> tuple[int, Index, Index] | None:
+    """Write  index = step * large + small  with  0 <= small < step  and  step > 1  a divisor of `divisor`.
+
+    Then small never carries: index // divisor = large // (divisor // step), as in (256*x + r) // 65536 = x // 256
+    where r < 256."""
+    steps = {gcd(divisor, coefficient) for _, coefficient in index.terms} - {1}
+    for step in sorted(steps, reverse=True):
+        small = Index(index.offset % step, tuple((atom, c) for atom, c in index.terms if c % step))
+        low, high = small.bounds
+        if low >= 0 and high < step:
+            terms = tuple((atom, c // step) for atom, c in index.terms if c % step == 0)
+            return step, Index(index.offset // step, terms), small
+    return None
 
 
 _UNIT = Dim("1", 2)  # stands for the number one inside `modulo` alone

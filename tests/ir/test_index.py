@@ -75,6 +75,13 @@ def test_joining_a_split_gives_the_whole() -> None:
     assert flatten(unflatten(flat, (64, 16, 8, 64)), (64, 16, 8, 64)) == flat
 
 
+def test_a_part_that_cannot_carry_leaves_the_division() -> None:
+    row, column = Index.of(Dim("x0", 4096)), Index.of(Dim("r0", 256))
+    offset = 256 * row + column
+    assert offset // 65536 == row // 256
+    assert offset % 65536 == 256 * (row % 256) + column
+
+
 def test_equal_formulas_are_equal_whatever_order_they_were_built_in() -> None:
     x, r = Index.of(X), Index.of(R)
     assert x * 512 + r + 3 == 3 + r + x * 512
