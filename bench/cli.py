@@ -28,9 +28,10 @@ from bench.suite import Progress, Request, run_suite
 
 METHOD = (
     "Medians in milliseconds, contestants interleaved: {clock}. The floor is inputs read once plus outputs written "
-    "once at the copy bandwidth of this run{floor_note}. Compile seconds are those of the first call with empty caches, "
-    "in a process that had compiled something else before. Errors are against float64; dropout is checked by statistics: "
-    "each element is 0 or x / (1 - p), and the share of elements kept is 1 - p within five standard deviations."
+    "once at the copy bandwidth of this run{floor_note}. Compile seconds are those of the first call with empty "
+    "caches, in a process that had compiled something else before. Errors are against float64; dropout is checked by "
+    "statistics: each element is 0 or x / (1 - p), and the share of elements kept is 1 - p within five standard "
+    "deviations."
 )
 CLOCK = {
     "cuda": "device time between CUDA events, L2 cache overwritten before each sample",

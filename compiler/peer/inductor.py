@@ -20,6 +20,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from pydantic import Field
 
 from compiler.options import Mode
 from compiler.peer.launches import Launch, describe_launch, generated_sources, library_calls
@@ -54,17 +55,22 @@ class Recording:
         self.underway = []
 
 
+class ExploredPeer(Peer):
+    """A peer with the seconds of its first call, compiling included; they are no part of the report's peer."""
+
+    compile_s: float = Field(default=0.0, exclude=True)
+
+
 def explore_peer(
     eager: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     device: torch.device,
     mode: Mode = "default",
-) -> tuple[Callable[..., Any], Peer]:
+) -> tuple[Callable[..., Any], ExploredPeer]:
     """Compile `eager` with TorchInductor by calling it once with these arguments, which that call may change.
 
-    Gives the compiled function and the kernels that it launches, library calls included, in order. The seconds that the
-    call took, compiling included, stand in the peer's message. An error of TorchInductor is the caller's to handle.
+    Gives the compiled function and the kernels that it launches, library calls included, in order. An error of TorchInductor is the caller's to handle.
     """
     compiled = compile_with_inductor(eager, mode)
     with listening() as recording:
@@ -76,10 +82,10 @@ def explore_peer(
     kernels = kernels_of(recording.modules)
     calls = sum(kernel.kind == "extern" for kernel in kernels)
     message = (
-        f"TorchInductor of torch {torch.__version__}, mode {mode}: {len(kernels) - calls} generated kernels and "
-        f"{calls} library calls in {len(recording.modules)} graphs; the first call took {recording.seconds:.2f} s."
+        f"TorchInductor of torch {torch.__version__}, mode {mode}: {_counted(len(kernels) - calls, 'generated kernel')} "
+        f"and {_counted(calls, 'library call')} in {_counted(len(recording.modules), 'graph')}; the first call took {recording.seconds:.2f} s."
     )
-    return compiled, Peer(kernels=kernels, message=message)
+    return compiled, ExploredPeer(kernels=kernels, message=message, compile_s=recording.seconds)
 
 
 def compile_with_inductor(function: Callable[..., Any], mode: Mode = "default") -> Callable[..., Any]:
@@ -152,6 +158,10 @@ def _kernel(launch: Launch, name: str, sources: Mapping[str, str], calls: dict[s
         writes=launch.writes,
         bytes=launch.bytes,
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _relay(recording: Recording, hook: Callable[..., Any]) -> Callable[..., Any]:
