@@ -156,7 +156,6 @@ def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str)
 def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# two graphs\n" + SOURCE)
     expect(page.locator(".line-message-break")).to_contain_text("a call to print")
-    page.get_by_label("Graph", exact=True).locator("select, option").first.wait_for(state="attached")
     page.locator(".graph-select").select_option("1")
     page.locator("#bottom-tab-guards").click()
     expect(page.locator("#pane-bottom caption")).to_contain_text("after")
@@ -171,6 +170,13 @@ def test_decisions_are_filtered_and_refusals_come_first(page: Page, server_url: 
     expect(rows).to_have_count(4)
     page.get_by_label("Filter decisions").fill("buf4")
     expect(rows).to_have_count(1)
+
+
+def test_a_pinned_decision_shows_the_numbers_of_both_sides(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    row = page.locator("#pane-bottom tbody tr", has_text="index.no_common_loops")
+    row.locator("td.message").click()
+    expect(row.locator(".why .differs")).to_contain_text("1024*i0 + i1")
 
 
 def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:

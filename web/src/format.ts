@@ -34,6 +34,11 @@ export function microseconds(value: Figure): string {
   return value == null ? "" : milliseconds(value / 1000);
 }
 
+/** 10^9 bytes a second. */
+export function rate(value: Figure): string {
+  return value == null ? "" : significant(value, 2);
+}
+
 export function ratio(value: Figure): string {
   return value == null ? "" : `${significant(value, value >= 10 ? 3 : 2)}×`;
 }

@@ -77,7 +77,7 @@ export function loopsBehind(name: string, graph: Graph): string[] {
   if (known.has(name)) return [name];
   const kernel = graph.kernels.find((candidate) => candidate.name === name);
   if (kernel) return kernel.nodes.filter((node) => known.has(node));
-  const named = name.split(/[^A-Za-z0-9]+|_(?=buf)/).filter((part) => known.has(part));
+  const named = name.split(/[\s+,&]+/).filter((part) => known.has(part));
   return [...new Set(named)];
 }
 

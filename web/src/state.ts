@@ -91,6 +91,13 @@ export const kernelShown = computed<number>(() => {
   return Math.max(0, kernels.findIndex((kernel) => kernel.origins.length === most));
 });
 
+/** What predictions speak of: without a GPU they are for the target that kernels are generated for. */
+export const predictedFor = computed(() => {
+  const environment = (report.value ?? previous.value)?.environment;
+  if (!environment) return "";
+  return environment.device === "cpu" ? environment.target : environment.device_name || environment.device;
+});
+
 export const links = computed(() => {
   const peer = (report.value ?? previous.value)?.peer?.kernels ?? [];
   return shownGraph.value ? linksOf(shownGraph.value, peer) : new Links();

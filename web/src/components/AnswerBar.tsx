@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report, Summary } from "../report";
 import { type BottomTab, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince } from "../state";
+import { GraphSelector } from "./GraphSelector";
 
 interface Figure {
   id: string;
@@ -66,7 +67,7 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
       open: openBottom("timing"),
       tone: toneOf(summary.speedup),
     },
-    {
+    shown.status !== "running" && {
       id: "breaks",
       label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
       value: format.count(summary.graph_breaks, "break"),
@@ -146,23 +147,26 @@ export function AnswerBar() {
         ))}
         {figures.length === 0 && !isRunning.value && <span class="quiet">Paste PyTorch code and press Ctrl+Enter.</span>}
       </div>
-      <p class="verdict">
-        {isRunning.value ? (
-          <>
-            <span class="spinner" aria-hidden="true" />
-            {queuePosition.value !== null && queuePosition.value > 0
-              ? `queued, ${queuePosition.value} before this one`
-              : `${lastStage ? `${lastStage} done` : "starting"} · ${seconds.toFixed(1)} s`}
-          </>
-        ) : (
-          shown && (
+      <div class="answer-line">
+        <p class="verdict">
+          {isRunning.value ? (
             <>
-              {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}
-              {shown.error ? shown.error.message.split("\n")[0] : shown.summary.verdict}
+              <span class="spinner" aria-hidden="true" />
+              {queuePosition.value !== null && queuePosition.value > 0
+                ? `queued, ${queuePosition.value} before this one`
+                : `${lastStage ? `${lastStage} done` : "starting"} · ${seconds.toFixed(1)} s`}
             </>
-          )
-        )}
-      </p>
+          ) : (
+            shown && (
+              <>
+                {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}
+                {shown.error ? shown.error.message.split("\n")[0] : shown.summary.verdict}
+              </>
+            )
+          )}
+        </p>
+        <GraphSelector />
+      </div>
     </section>
   );
 }

@@ -1,23 +1,9 @@
-import { centreTab, fxLevel, graphIndex, newestWith, report } from "../state";
+import { centreTab, fxLevel, newestWith } from "../state";
 import { GraphMap } from "./GraphMap";
 import { LoopList } from "./LoopList";
 import { NodeTable } from "./NodeTable";
 import { Empty } from "./Scroller";
 import { TabPanel, Tabs } from "./Tabs";
-
-function GraphSelector() {
-  const graphs = report.value?.graphs ?? [];
-  if (graphs.length < 2) return null;
-  return (
-    <select aria-label="Graph" class="graph-select" value={graphIndex.value} onChange={(event) => (graphIndex.value = Number(event.currentTarget.value))}>
-      {graphs.map((graph, index) => (
-        <option key={graph.name} value={index}>
-          {`${index + 1}/${graphs.length} ${graph.name}${graph.phase === "inference" ? "" : ` (${graph.phase})`}${graph.function ? ` of ${graph.function}` : ""}`}
-        </option>
-      ))}
-    </select>
-  );
-}
 
 export function Centre() {
   const shown = newestWith((graph) => (centreTab.value === "loops" ? graph.loops.length > 0 : graph.aten.length + graph.fx.length > 0));
@@ -37,7 +23,6 @@ export function Centre() {
             { id: "nodes", label: "Nodes", badge: level === "aten" ? graph?.aten.length : graph?.fx.length },
           ]}
         />
-        <GraphSelector />
         {centreTab.value !== "loops" && (
           <div class="toggle" role="group" aria-label="Level of the graph">
             {(["aten", "fx"] as const).map((name) => (

@@ -2,8 +2,10 @@ import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";
 import { ref } from "../links";
 import type { Decision, Graph } from "../report";
-import { sharedBuffer, stakeOf } from "../stake";
-import { reasons } from "../state";
+import { sharedBuffer, stakeOf, togetherIn } from "../stake";
+import { pinned, predictedFor, reasons } from "../state";
+import { DecisionNumbers } from "./DecisionNumbers";
+import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
 
 /** A long table is slow to draw, and nobody reads it to the end. */
@@ -21,35 +23,39 @@ function matches(decision: Decision, wanted: string): boolean {
   return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-/** What is most at stake comes first; equal stakes keep the scheduler's order. */
+/** Refusals that lasted come first, and of them those with most at stake; equal stakes keep the scheduler's order. */
 function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
   const all = graph.decisions.map((decision, index) => ({ decision, index }));
   if (!refusalsFirst) return all;
   const stake = ({ decision }: Numbered): number => stakeOf(decision, graph);
-  const rank = ({ decision }: Numbered): number => (decision.verdict === "refused" ? 0 : 1);
+  const rank = ({ decision }: Numbered): number => {
+    if (decision.verdict === "fused") return 2;
+    return togetherIn(decision, graph).length > 0 ? 1 : 0;
+  };
   return all.sort((one, other) => rank(one) - rank(other) || stake(other) - stake(one) || one.index - other.index);
-}
-
-/** `shared` has a column of its own. */
-function numbersOf(decision: Decision): string {
-  return Object.entries(decision.numbers)
-    .filter(([name]) => name !== "shared")
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${format.plain(value)}`)
-    .join(" · ");
 }
 
 function Row({ decision, index, graph }: Numbered & { graph: Graph }) {
   const { score } = decision;
-  const numbers = numbersOf(decision);
+  const self = ref.decision(index);
   const shared = sharedBuffer(decision, graph);
+  const together = decision.verdict === "refused" ? togetherIn(decision, graph) : [];
   return (
-    <tr data-ref={ref.decision(index)} tabIndex={0} class={decision.verdict}>
+    <tr data-ref={self} tabIndex={0} class={decision.verdict}>
       <th scope="row">{decision.a}</th>
       <td>{decision.b}</td>
       <td class="number">{decision.round}</td>
       <td>{decision.kind}</td>
       <td>
         <span class={`verdict-chip ${decision.verdict}`}>{decision.verdict}</span>
+        {together.length > 0 && (
+          <span class="quiet nowrap" title="What stood between them joined in a later round">
+            {" later together "}
+            {together.map((place) => (
+              <KernelTag key={place} place={place} />
+            ))}
+          </span>
+        )}
       </td>
       <td title={reasons.value.get(decision.reason)?.sentence}>
         <a href={`/api/v1/reasons/${encodeURIComponent(decision.reason)}`} target="_blank" rel="noreferrer" tabIndex={-1}>
@@ -58,7 +64,7 @@ function Row({ decision, index, graph }: Numbered & { graph: Graph }) {
       </td>
       <td class="message">
         {decision.message}
-        {numbers && <span class="numbers">{numbers}</span>}
+        {pinned.value === self && <DecisionNumbers decision={decision} />}
       </td>
       <td class="nowrap">
         {shared && (
@@ -98,6 +104,7 @@ export function Decisions({ graph }: { graph: Graph }) {
           <input type="checkbox" checked={refusalsFirst} onChange={(event) => setRefusalsFirst(event.currentTarget.checked)} />
           refusals first, by bytes at stake
         </label>
+        <span class="quiet">a click on a row shows its numbers; predictions are the cost model's</span>
         <input type="search" aria-label="Filter decisions" placeholder="filter: node, reason, words" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
       </div>
       <Scroller label="Fusion decisions">
@@ -113,8 +120,8 @@ export function Decisions({ graph }: { graph: Graph }) {
               <th scope="col">because</th>
               <th scope="col">shares</th>
               <th scope="col" class="number">bytes saved</th>
-              <th scope="col" class="number" title="predicted by the cost model">fused, predicted</th>
-              <th scope="col" class="number" title="predicted by the cost model">apart, predicted</th>
+              <th scope="col" class="number" title="predicted by the cost model">{`fused, ${predictedFor.value}`}</th>
+              <th scope="col" class="number" title="predicted by the cost model">{`apart, ${predictedFor.value}`}</th>
               <th scope="col" class="number">line</th>
             </tr>
           </thead>

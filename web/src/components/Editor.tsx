@@ -9,6 +9,12 @@ import { kindOf, numberIn, ref } from "../links";
 import type { Report } from "../report";
 import { focusOfLight, graph, hovered, isEdited, links, lit, report, source } from "../state";
 
+/** Advice can be long; in the editor it must not push the code away. The tab of breaks has it whole. */
+function firstSentence(text: string): string {
+  const [sentence = ""] = text.split(/(?<=[.!?])\s+(?=[A-Z])|\n/);
+  return sentence.length > 160 ? `${sentence.slice(0, 157)}…` : sentence;
+}
+
 function messagesOf(shown: Report): LineMessage[] {
   const messages: LineMessage[] = [];
   const { error } = shown;
@@ -16,7 +22,7 @@ function messagesOf(shown: Report): LineMessage[] {
   const seen = new Set<string>();
   for (const { breaks } of shown.graphs) {
     for (const { line, reason, hint } of breaks) {
-      const text = `graph break: ${reason.split("\n")[0]}${hint ? `\n${hint.split("\n")[0]}` : ""}`;
+      const text = `graph break: ${reason.split("\n")[0]}${hint ? `\n${firstSentence(hint)}` : ""}`;
       if (line === null || seen.has(`${line}${text}`)) continue;
       seen.add(`${line}${text}`);
       messages.push({ line, kind: "break", text });

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import * as format from "../format";
 import { ref } from "../links";
 import type { Kernel, KernelArtifact, KernelLine } from "../report";
+import { predictedFor } from "../state";
 import { CodeView, type LineOrigin } from "./CodeView";
 import { TabPanel, Tabs } from "./Tabs";
 
@@ -13,6 +14,8 @@ interface Rendering {
   facts: [string, string][];
   check: string | null;
 }
+
+const PREDICTED = "predicted";
 
 const LANGUAGES: Record<KernelArtifact["language"], [string, string]> = {
   triton: ["Triton", "python"],
@@ -37,9 +40,9 @@ function ownRendering(kernel: Kernel): Rendering {
   const label = kernel.kind === "triton" ? "Triton" : kernel.kind === "extern" ? "Call" : "C++";
   const facts = known([
     ["bytes", format.bytes(kernel.bytes || null)],
-    ["predicted", format.microseconds(kernel.predicted_us)],
+    [PREDICTED, format.microseconds(kernel.predicted_us)],
     ["measured", format.microseconds(kernel.measured_us)],
-    ["rate", kernel.gb_per_s === null ? null : `${kernel.gb_per_s.toFixed(0)} GB/s`],
+    ["rate", kernel.gb_per_s === null ? null : `${format.rate(kernel.gb_per_s)} GB/s`],
     ["of peak", kernel.percent_of_peak === null ? null : `${kernel.percent_of_peak.toFixed(0)} %`],
     ["flops", kernel.flops ? kernel.flops.toLocaleString("en-US") : null],
     ["grid", kernel.grid ? format.shape(kernel.grid) : null],
@@ -88,8 +91,8 @@ export function KernelCard({ kernel, place, isPeer }: { kernel: Kernel; place: n
         {(shown.facts.length > 0 || shown.check) && (
           <dl class="facts">
             {shown.facts.map(([name, value]) => (
-              <div key={name} class={name === "predicted" ? "predicted" : ""}>
-                <dt>{name}</dt>
+              <div key={name} class={name === PREDICTED ? "predicted" : ""}>
+                <dt>{name === PREDICTED ? `predicted, ${predictedFor.value}` : name}</dt>
                 <dd>{value}</dd>
               </div>
             ))}

@@ -1,7 +1,7 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Kernel, Report } from "../report";
-import { compilerShown, kernelPicked, kernelShown, links, newestWith } from "../state";
+import { compilerShown, kernelPicked, kernelShown, links, newestWith, predictedFor } from "../state";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
 import { Empty } from "./Scroller";
@@ -17,7 +17,7 @@ function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected
             <th scope="col">kernel</th>
             <th scope="col">kind</th>
             {has("bytes") && <th scope="col" class="number">bytes</th>}
-            {has("predicted_us") && <th scope="col" class="number">predicted</th>}
+            {has("predicted_us") && <th scope="col" class="number" title="by the cost model">{`predicted, ${predictedFor.value}`}</th>}
             {has("measured_us") && <th scope="col" class="number">measured</th>}
             {has("gb_per_s") && <th scope="col" class="number">GB/s</th>}
           </tr>
@@ -41,7 +41,7 @@ function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected
               {has("bytes") && <td class="number">{format.bytes(kernel.bytes)}</td>}
               {has("predicted_us") && <td class="number predicted">{format.microseconds(kernel.predicted_us)}</td>}
               {has("measured_us") && <td class="number">{format.microseconds(kernel.measured_us)}</td>}
-              {has("gb_per_s") && <td class="number">{kernel.gb_per_s?.toFixed(0)}</td>}
+              {has("gb_per_s") && <td class="number">{format.rate(kernel.gb_per_s)}</td>}
             </tr>
           ))}
         </tbody>

@@ -38,7 +38,7 @@ const looks = EditorView.theme({
   ".error-line": { backgroundColor: "var(--bad-tint)" },
   ".break-line": { backgroundColor: "var(--warn-tint)" },
   // As wide as what is visible of the editor, however long its lines are.
-  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", containerType: "inline-size" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", fontVariantLigatures: "none", containerType: "inline-size" },
   ".line-message-frame": { padding: "1px 8px 4px 6px", width: "calc(100cqw - 64px)", position: "sticky", left: "46px" },
   ".line-message": { fontFamily: "var(--sans)", fontSize: "12px", lineHeight: "1.4", whiteSpace: "pre-wrap", padding: "2px 8px", borderLeft: "3px solid" },
   ".line-message-error": { color: "var(--bad)", borderColor: "var(--bad)", backgroundColor: "var(--bad-tint)" },

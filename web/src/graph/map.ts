@@ -2,7 +2,7 @@
 import * as format from "../format";
 import { type Links, loopsBehind, type Ref, ref } from "../links";
 import type { FxNode, Graph } from "../report";
-import { stakeOf } from "../stake";
+import { stakeOf, togetherIn } from "../stake";
 
 /** Above this many nodes a kernel is drawn as one node, until it is opened. */
 export const COLLAPSE_ABOVE = 150;
@@ -151,7 +151,7 @@ function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, 
   return [...edges.values()];
 }
 
-/** The refusals with most bytes at stake, each drawn from the last node of `a` to the first of `b`. */
+/** The refusals that lasted, those with most bytes at stake, each drawn from the last node of `a` to the first of `b`. */
 function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
   const order = new Map(graph.aten.map((node, index) => [node.name, index]));
   const originsOf = (name: string): string[] =>
@@ -161,7 +161,7 @@ function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
       .sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
   const refused = graph.decisions
     .map((decision, index) => ({ decision, index, stake: stakeOf(decision, graph) }))
-    .filter(({ decision, stake }) => decision.verdict === "refused" && stake > 0)
+    .filter(({ decision, stake }) => decision.verdict === "refused" && stake > 0 && togetherIn(decision, graph).length === 0)
     .sort((one, other) => other.stake - one.stake);
   const drawn = new Map<string, MapRefusal>();
   for (const { decision, index } of refused) {
