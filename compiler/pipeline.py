@@ -17,8 +17,9 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 
 import torch
 
@@ -29,9 +30,9 @@ from compiler.compile import GraphCompilation, compile_graph
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.options import Options
-from compiler.present import present_captured, present_kernels, present_lowered, present_schedule
-from compiler.runtime.offline import attach_triton
-from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
+from compiler.present import present_captured, present_eager, present_kernels, present_lowered, present_schedule
+from compiler.runtime.offline import attach_triton, check_by_emulation
+from compiler.runtime.trial import measure_entries, measure_kernels, record_arguments, verify_graph
 from compiler.summary import summarise
 
 __all__ = ["compile_graph", "explore"]
@@ -84,11 +85,10 @@ class Exploration:
 
     def stage(self, name: str, step: Callable[[], str | None]) -> None:
         """Run one stage, time it, record how it ended, and publish the report so far."""
-        wanted = self.options.produce
         status: rep.StageStatus = "done"
         started = time.perf_counter()
-        message = None
-        if (wanted is not None and name not in wanted) or (self.captured is None and name != "capture"):
+        message = self._reason_to_skip(name)
+        if message is not None:
             status = "skipped"
         else:
             try:
@@ -101,6 +101,17 @@ class Exploration:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
         self.on_stage(self.report)
+
+    def _reason_to_skip(self, name: str) -> str | None:
+        if self.options.produce is not None and name not in self.options.produce:
+            return "this stage was not asked for"
+        if name != "capture" and not self.alive:
+            return "there is no graph to work on"
+        if name == "measure" and not self.options.timing.enabled:
+            return "timing was turned off"
+        if name == "compare" and not self.options.peer:
+            return "the peer was not asked for"
+        return None
 
     def _remember(self, error: rep.Error) -> None:
         self.report.error = self.report.error or error
@@ -127,6 +138,7 @@ class Exploration:
             compilation = GraphCompilation(self.device, self.model, self.options)
             self.work.append(Work(graph, compilation, present_captured(graph)))
         self.report.graphs = [work.report for work in self.work]
+        present_eager(captured.graphs, self.report.graphs)
 
     def lower(self) -> None:
         for work in self.alive:
@@ -155,21 +167,23 @@ class Exploration:
                 work.report.wrapper = executable.wrapper
                 work.captured.runner.implementation = executable.call
                 work.errors = verify_graph(work.captured, executable, self.report.notes)
+                if self.device.type != "cuda" and work.captured.inputs is not None:
+                    arguments = record_arguments(work.compilation, work.captured.inputs)
+                    check_by_emulation(work.compilation, work.report, arguments)
 
     def measure(self) -> str | None:
         assert self.captured is not None
-        if not self.options.timing.enabled:
-            return "timing was turned off"
-        if len(self.alive) == len(self.work):
-            self.report.timing = measure_entries(self.captured.entries, self.device, self.options.timing)
         for work in self.alive:
             measure_kernels(work.captured, work.compilation, work.report, self.model, self.options.timing)
+        if len(self.alive) < len(self.work):
+            return "not every graph was compiled, so eager and compiled were not timed against each other"
+        # The snippet's own functions run again here: what they print was shown once already.
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            self.report.timing = measure_entries(self.captured.entries, self.device, self.options.timing)
         return None
 
     def compare(self) -> str | None:
         assert self.captured is not None
-        if not self.options.peer:
-            return "the peer was not asked for"
         from compiler.peer.compare import compare_with_peer
 
         self.report.peer, self.report.timing = compare_with_peer(

@@ -16,7 +16,7 @@ from compiler.schedule.group import Group
 
 
 def present_captured(graph: CapturedGraph) -> rep.Graph:
-    result = rep.Graph(
+    return rep.Graph(
         name=graph.name,
         function=graph.function,
         phase=graph.phase,
@@ -27,10 +27,22 @@ def present_captured(graph: CapturedGraph) -> rep.Graph:
         breaks=graph.breaks,
         recompiles=graph.recompiles,
     )
-    traffic = eager_traffic(graph.dynamo, with_backward=False) if graph.dynamo is not None else None
-    if traffic is not None:
-        result.eager_kernels, result.eager_bytes = traffic[0].kernels, traffic[0].bytes
-    return result
+
+
+def present_eager(captured: list[CapturedGraph], reports: list[rep.Graph]) -> None:
+    """What eager mode launches and moves for each graph; a backward graph's share is counted with its forward."""
+    by_name = {report.name: report for report in reports}
+    for graph in captured:
+        if graph.dynamo is None:
+            continue
+        backward = by_name.get(f"{graph.name}_backward")
+        traffic = eager_traffic(graph.dynamo, with_backward=backward is not None)
+        if traffic is None:
+            continue
+        forward = by_name[graph.name]
+        forward.eager_kernels, forward.eager_bytes = traffic[0].kernels, traffic[0].bytes
+        if backward is not None and traffic[1] is not None:
+            backward.eager_kernels, backward.eager_bytes = traffic[1].kernels, traffic[1].bytes
 
 
 def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:

@@ -12,8 +12,7 @@ from compiler.runtime.measure import is_measurable_difference
 def summarise(
     report: Report, errors: list[tuple[float | None, float | None]], captured: Capture | None
 ) -> Summary:
-    """Sums over graphs; a sum is left out where one of its terms is not known. Backward graphs have no eager count,
-    so where there are any the eager figures speak of the forward graphs alone and are left out."""
+    """Sums over graphs; a sum is left out where one of its terms is not known."""
     graphs = report.graphs
     has_kernels = any(graph.kernels for graph in graphs)
     eager, compiled = _contestant(report, "eager"), _contestant(report, "compiled")
