@@ -14,6 +14,7 @@ from compiler.capture.captured import Capture
 from compiler.capture.device import is_gpu_wanted
 from compiler.capture.errors import hint_only_compiled, report_error
 from compiler.capture.forms import Explorer, NothingToExploreError
+from compiler.capture.inputs import NoInputsFitError
 from compiler.capture.intercept import Interception
 from compiler.capture.output import OutputRecorder
 from compiler.capture.recorder import Recorder
@@ -66,6 +67,8 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
             result.error = report_error(stop)
         except NothingToExploreError as error:
             result.error = Error(type="NothingToExplore", message=str(error), stage="capture", hint=_NOTHING_HINT)
+        except NoInputsFitError as error:
+            result.error = report_error(error.__cause__ or error, _NO_INPUTS_HINT)
         except Exception as error:
             result.error = _explain(error, recorder)
     recorder.finish()
@@ -81,6 +84,10 @@ def _run_script(snippet: Snippet) -> None:
             raise
 
 
+_NO_INPUTS_HINT = (
+    "This came of inputs that were chosen by default, and no other default fits either: call the function in the "
+    "snippet, give its inputs in the request, or annotate them, as in `x: f32[4096, 4096]`."
+)
 _NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it or give its inputs."
 
 

@@ -99,8 +99,18 @@ class EntryCall:
 
 
 def copy_values(values: Any) -> Any:
-    """A copy of nested lists, tuples and dicts in which every tensor is a new leaf; anything else is shared."""
-    return torch.utils._pytree.tree_map_only(torch.Tensor, _copy_tensor, values)
+    """A copy of nested lists, tuples and dicts in which every tensor is a new leaf; anything else is shared.
+
+    A tensor that occurs twice is one tensor in the copy too: Dynamo guards on which arguments are the same.
+    """
+    copies: dict[int, torch.Tensor] = {}
+
+    def copy(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in copies:
+            copies[id(tensor)] = _copy_tensor(tensor)
+        return copies[id(tensor)]
+
+    return torch.utils._pytree.tree_map_only(torch.Tensor, copy, values)
 
 
 def _copy_tensor(tensor: torch.Tensor) -> torch.Tensor:

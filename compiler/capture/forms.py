@@ -61,7 +61,7 @@ class Explorer:
             if not called:
                 self._call_on_chosen_inputs(compiled, eager)
             elif name not in called:
-                self._recorder.note(f"{name} was compiled but never called, so it was left out.")
+                self._recorder.note(f"{name} was compiled but never called on its own, so nothing of its own is shown.")
 
     def _explore_named(self, name: str) -> None:
         if name not in self._snippet.names:

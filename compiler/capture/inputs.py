@@ -20,7 +20,13 @@ from compiler.report import Note
 #: Tried in order where nothing says what the tensors are like.
 DEFAULT_SHAPES: tuple[tuple[int, ...], ...] = ((1024, 1024), (1024,), (16, 64, 64), (8, 3, 64, 64), (4, 8, 128, 64))
 
-_SCALARS: dict[str, Any] = {"int": 4, "float": 0.5, "bool": True}
+#: Values of parameters that are no tensors, by annotation or by name.
+_BY_ANNOTATION: dict[str, Any] = {"int": 4, "float": 0.5, "bool": True}
+_BY_NAME: dict[str, Any] = {"dim": -1, "axis": -1, "eps": 1e-5, "epsilon": 1e-5, "keepdim": True, "training": False}
+
+
+class NoInputsFitError(Exception):
+    """No default is what the function takes; its cause is what the function raised on the first one."""
 
 
 @dataclass
@@ -34,15 +40,19 @@ class ChosenInputs:
 def choose_inputs(
     function: Callable[..., Any], snippet: Snippet, options: Options, device: torch.device
 ) -> ChosenInputs:
-    """Inputs of `function`, a function or a module. Raises what the function raises where no default fits it."""
+    """Inputs of `function`, a function or a module. Raises NoInputsFitError where no default is what it takes."""
     if options.inputs is not None:
         return ChosenInputs([make_tensor(spec, device) for spec in options.inputs])
     parameters = required_parameters(function)
     known = _known_values(function, parameters, snippet, device)
+    scalars = {p.name: value for p in parameters if p.name not in known and (value := _scalar(p)) is not None}
+    notes = [_scalar_note(name, value) for name, value in scalars.items()]
+    known |= scalars
     missing = [parameter.name for parameter in parameters if parameter.name not in known]
     if not missing:
-        return ChosenInputs([known[parameter.name] for parameter in parameters], [])
-    return _by_trying(function, parameters, known, missing, device)
+        return ChosenInputs([known[parameter.name] for parameter in parameters], notes)
+    chosen = _by_trying(function, parameters, known, missing, device)
+    return ChosenInputs(chosen.arguments, chosen.notes + notes)
 
 
 def required_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -81,14 +91,18 @@ def _known_values(
             known[parameter.name] = make_tensor(annotated[parameter.name], device)
         elif isinstance(value, torch.Tensor | int | float | list | tuple):
             known[parameter.name] = value
-        elif _annotation_name(parameter) in _SCALARS:
-            known[parameter.name] = _SCALARS[_annotation_name(parameter)]
     return known
 
 
-def _annotation_name(parameter: inspect.Parameter) -> str:
+def _scalar(parameter: inspect.Parameter) -> Any:
+    """A value for a parameter that takes no tensor, by what it is annotated or named; None if it may take one."""
     annotation = parameter.annotation
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return _BY_ANNOTATION.get(name, _BY_NAME.get(parameter.name))
+
+
+def _scalar_note(name: str, value: Any) -> Note:
+    return Note(message=f"{name} was not given: {value!r} was used, by its annotation or its name.")
 
 
 def _by_trying(
@@ -110,9 +124,7 @@ def _by_trying(
             first_error = first_error or error
         else:
             return ChosenInputs(arguments, [_default_note(missing, spec)])
-    if first_error is None:
-        raise TypeError(f"No inputs for {', '.join(missing)}")
-    raise first_error
+    raise NoInputsFitError(f"No default fits {', '.join(missing)}.") from first_error
 
 
 def _default_specs(function: Callable[..., Any]) -> Iterator[InputSpec]:

@@ -89,15 +89,15 @@ class Interception:
             return compiled
         name = _name_of(function)
         if isinstance(compiled, torch.nn.Module):
-            replace_forward(compiled, lambda forward: self._watched(name, forward, compiled, function))
+            replace_forward(compiled, lambda forward: self._watched(name, forward, function))
             watched = compiled
         else:
-            watched = self._watched(name, compiled, None, function)
+            watched = self._watched(name, compiled, function)
         self.compiled.append((name, watched, function))
         return watched
 
-    def _watched(self, name: str, call: Callable[..., Any], shown: Any, eager: Callable[..., Any]) -> Any:
-        """`call`, which notes its first arguments and which graphs come of it. `shown` is what the user calls."""
+    def _watched(self, name: str, call: Callable[..., Any], eager: Callable[..., Any]) -> Any:
+        """`call`, which notes its first arguments and which graphs come of it. The entry itself calls unwatched."""
         entry: EntryCall | None = None
 
         @functools.wraps(call)
@@ -108,7 +108,7 @@ class Interception:
                 if entry is None:
                     state = CallState.current(self._device)
                     copies = copy_values((args, kwargs))
-                    entry = EntryCall(name, state.under(call if shown is None else shown), state.under(eager), *copies)
+                    entry = EntryCall(name, state.under(call), state.under(eager), *copies)
                     self._recorder.capture.entries.append(entry)
                 with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
                     return call(*args, **kwargs)

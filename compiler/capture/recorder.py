@@ -15,7 +15,7 @@ from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRu
 from compiler.capture.errors import line_of_error
 from compiler.capture.lines import function_of_text
 from compiler.capture.observations import distinct_breaks, report_break, report_guards, report_recompile
-from compiler.capture.torch_internals import TraceListener, TraceRecord, current_compile_id
+from compiler.capture.torch_internals import TraceListener, TraceRecord, current_compile_id, recompile_limit
 from compiler.report import GraphBreak, Guard, Note
 
 Backend = Callable[..., Callable[..., Any]]
@@ -91,6 +91,7 @@ class Recorder:
                 graph.guards = self._guards.get(self._compilation_of[graph.name], [])
         self._attach_breaks()
         self._attach_recompiles()
+        self._note_limit()
 
     def _record(
         self, name: str, compilation: str, dynamo: torch.fx.GraphModule, aten: torch.fx.GraphModule, phase: Phase
@@ -106,9 +107,11 @@ class Recorder:
         )
         self.capture.graphs.append(graph)
         self._compilation_of[graph.name] = compilation
-        owners = self._entries[-1:] or [e for e in self.capture.entries if name in e.graphs]
+        # A backward graph is made later, by autograd, for the entries that made its forward graph.
+        owners = self._entries or [entry for entry in self.capture.entries if name in entry.graphs]
         for entry in owners:
-            entry.graphs.append(graph.name)
+            if graph.name not in entry.graphs:
+                entry.graphs.append(graph.name)
         return graph.runner
 
     def _function(self, graph: torch.fx.GraphModule) -> str | None:
@@ -155,6 +158,20 @@ class Recorder:
             if graph is not None:
                 earlier = self._guards_of_frame(record.compile_id)
                 graph.recompiles.append(report_recompile(record.payload, graph.function or graph.name, earlier))
+
+    def _note_limit(self) -> None:
+        """Say so where Dynamo gave up on a function: the calls after that are in no graph."""
+        limit = recompile_limit()
+        for graph in self.capture.graphs:
+            if len(self._compilations_of_frame(self._compilation_of[graph.name])) >= limit:
+                self.note(
+                    f"{graph.function or graph.name} was compiled {limit} times, which is the most that Dynamo allows: "
+                    "a call that fits none of these runs without compilation."
+                )
+
+    def _compilations_of_frame(self, compile_id: str) -> set[str]:
+        frame = compile_id.split("/")[0]
+        return {compilation for compilation in self._compilation_of.values() if compilation.split("/")[0] == frame}
 
     def _guards_of_frame(self, compile_id: str) -> list[Guard]:
         frame = compile_id.split("/")[0]

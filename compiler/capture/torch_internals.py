@@ -104,6 +104,11 @@ def current_compile_id() -> str:
     return str(torch._guards.CompileContext.current_compile_id())
 
 
+def recompile_limit() -> int:
+    """How often Dynamo compiles one function before it leaves its further calls uncompiled."""
+    return int(torch._dynamo.config.recompile_limit)
+
+
 def reset_dynamo() -> None:
     """Forget compiled code of earlier captures, which library modules (nn.Sequential) would otherwise keep.
 

@@ -118,7 +118,9 @@ def test_compiled_function_called_by_another_is_one_graph() -> None:
     )
     assert targets(capture.graphs[0]) == ["aten.sin.default", "aten.add.Tensor"]
     assert len(capture.graphs) == 1
-    assert [note.message for note in capture.notes] == ["g was compiled but never called, so it was left out."]
+    assert [note.message for note in capture.notes] == [
+        "g was compiled but never called on its own, so nothing of its own is shown."
+    ]
 
 
 def test_graphs_before_an_error_are_kept() -> None:
@@ -182,3 +184,51 @@ def test_reference_keeps_casts_to_integers() -> None:
     assert [value.dtype for value in reference_run(graph, graph.inputs or [])] == [
         torch.int32, torch.float64, torch.float64
     ]  # fmt: skip
+
+
+def test_recompile_limit_is_noted() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile\ndef f(x, n):\n    return x * n\nfor n in range(12):\n    f(torch.ones(4), n)\n"
+    )
+    assert len(capture.graphs) == 8
+    assert any(note.message.startswith("f was compiled 8 times") for note in capture.notes)
+
+
+def test_scalar_parameters_get_values_and_notes() -> None:
+    capture = captured_source("import torch\ndef f(x, dim, n: int):\n    return x.softmax(dim) * n\n")
+    assert capture.error is None and capture.entries[0].args[1:] == (-1, 4)
+    assert [note.message.split(" was ")[0] for note in capture.notes] == ["x", "dim", "n"]
+
+
+def test_no_default_fits_is_an_error_with_a_hint() -> None:
+    error = captured_source("import torch\ndef f(x):\n    return x.reshape(7, 13)\n").error
+    assert error is not None and (error.type, error.line) == ("RuntimeError", 3)
+    assert error.hint and "annotate them" in error.hint
+
+
+def test_only_the_compiler_failing_is_said() -> None:
+    capture = captured_source(
+        "import torch\n@torch.compile(fullgraph=True)\ndef f(x):\n    if x.sum() > 0:\n        return x\n"
+        "    return -x\nf(torch.ones(4))\n"
+    )
+    assert capture.error is not None and capture.error.line == 4
+    assert capture.error.hint and "without compilation succeeds" in capture.error.hint
+
+
+def test_autocast_of_the_call_is_kept_for_replay() -> None:
+    capture = captured_source(
+        "import torch\nlayer = torch.nn.Linear(8, 8)\nf = torch.compile(layer)\n"
+        "with torch.no_grad(), torch.autocast('cpu', dtype=torch.bfloat16):\n    f(torch.randn(4, 8))\n"
+    )
+    entry = capture.entries[0]
+    assert entry.compiled(*entry.args).dtype == entry.eager(*entry.args).dtype == torch.bfloat16
+    assert len(capture.graphs) == 1
+
+
+def test_method_decorator_and_user_logs() -> None:
+    capture = captured_source(
+        "import torch\nclass Thing:\n    def __init__(self):\n        self.scale = 3\n    @torch.compile\n"
+        "    def run(self, x):\n        return x * self.scale\nprint(Thing().run(torch.ones(2)))\n"
+    )
+    assert capture.error is None and capture.graphs[0].function == "run"
+    assert capture.output == "tensor([3., 3.])\n"

@@ -44,6 +44,17 @@ def test_every_graph_replays_on_its_own_inputs(prefix: str) -> None:
                 assert (ours.double() - reference).abs().max().item() <= tolerance * scale
 
 
+@pytest.mark.parametrize("prefix", ["01", "03", "06", "08", "12", "13"])
+def test_replaying_an_entry_compiles_nothing_new(prefix: str) -> None:
+    capture = captured_source(source_of(prefix))
+    graphs, calls = len(capture.graphs), capture.graphs[0].runner.calls
+    for entry in capture.entries:
+        args, kwargs = entry.copy_arguments()
+        entry.compiled(*args, **kwargs)
+        entry.eager(*args, **kwargs)
+    assert len(capture.graphs) == graphs and capture.graphs[0].runner.calls == calls + 1
+
+
 def test_uncalled_function_gets_a_default_and_says_so() -> None:
     capture = captured("01")
     (graph,) = capture.graphs
@@ -60,6 +71,7 @@ def test_inputs_are_found_by_name_and_cuda_becomes_the_cpu() -> None:
         (512, 2048), (2048, 4096), (2048, 4096), (4096, 2048)
     ]  # fmt: skip
     assert targets(graph).count("aten.mm.default") == 2
+    assert graph.dynamo is not None
     assert [node.name for node in describe_fx(graph.dynamo) if node.dead] == ["gate"]
     assert capture.notes[0].line == 13 and "13, 14, 15, 16, 17" in capture.notes[0].message
 
@@ -147,7 +159,8 @@ def test_mutation_is_functional_and_its_position_recompiles() -> None:
     assert capture.recompiles == 2
     assert not any(target.endswith("_.default") for graph in capture.graphs for target in targets(graph))
     assert capture.graphs[1].recompiles[0].line == 6
-    assert not any(node.dead for node in describe_fx(capture.graphs[0].dynamo))
+    dynamo = capture.graphs[0].dynamo
+    assert dynamo is not None and not any(node.dead for node in describe_fx(dynamo))
 
 
 def test_no_network_is_said_with_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
