@@ -98,7 +98,7 @@ def explore(
             output.write(report.model_dump_json(indent=2) + "\n")
     else:
         with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
-            print_report(report, Console(file=output))
+            print_report(report, Console(file=output, highlight=False))
     # torch and Triton have exit handlers that can print or hang after a failed snippet; nothing is left to do here.
     sys.stderr.flush()
     raise typer.Exit(0 if report.status == "ok" else FAILED_SNIPPET)

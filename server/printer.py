@@ -9,6 +9,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from compiler.report import Graph, Kernel, Report
+from server.summary import microseconds
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -25,7 +26,8 @@ def print_report(report: Report, console: Console) -> None:
     if report.output:
         console.rule("printed by the snippet", align="left")
         console.print(escape(report.output.rstrip()))
-    if report.summary.verdict:
+    # The verdict of a failed exploration is its error, which is printed with its line.
+    if report.summary.verdict and report.error is None:
         console.print(f"\n[bold green]{escape(report.summary.verdict)}[/]")
     if report.error is not None:
         _print_error(report, console)
@@ -67,13 +69,18 @@ def _print_kernel(kernel: Kernel, console: Console) -> None:
     if kernel.registers is not None:
         facts.append(f"{kernel.registers} registers")
     if kernel.predicted_us is not None:
-        facts.append(f"predicted {kernel.predicted_us:.3g} µs")
+        facts.append(f"predicted {microseconds(kernel.predicted_us)}")
     if kernel.measured_us is not None:
-        facts.append(f"measured {kernel.measured_us:.3g} µs")
+        facts.append(f"measured {microseconds(kernel.measured_us)}")
     if kernel.percent_of_peak is not None:
         facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")
     console.print(f"\n[bold]kernel {escape(kernel.name)}[/] ({'; '.join(facts)})")
-    console.print(Syntax(kernel.source.rstrip(), kernel.language, theme="ansi_dark", background_color="default"))
+    source = kernel.source.rstrip()
+    if console.is_terminal:
+        console.print(Syntax(source, kernel.language, theme="ansi_dark", background_color="default", word_wrap=True))
+    else:
+        # In a file or a pipe, code stays as it is: no line of it is cut or wrapped.
+        console.out(source, highlight=False)
 
 
 def _print_timing(report: Report, console: Console) -> None:

@@ -26,7 +26,8 @@ def _answer(report: Report) -> str:
         if report.error.hint:
             lines.append(report.error.hint)
     summary = report.summary
-    if summary.verdict:
+    # The verdict of a failed exploration is its error, said again.
+    if summary.verdict and report.error is None:
         lines.append(summary.verdict)
     rows = [
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
@@ -56,12 +57,17 @@ def _graph(graph: Graph) -> str:
 def _kernel(kernel: Kernel) -> str:
     facts = [f"{kernel.kind}", f"{kernel.bytes:,} bytes"]
     if kernel.predicted_us is not None:
-        facts.append(f"predicted {kernel.predicted_us:.3g} µs")
+        facts.append(f"predicted {microseconds(kernel.predicted_us)}")
     if kernel.measured_us is not None:
-        facts.append(f"measured {kernel.measured_us:.3g} µs")
+        facts.append(f"measured {microseconds(kernel.measured_us)}")
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     return f"### Kernel {kernel.name}\n\n{'; '.join(facts)}\n\n" + _fenced(kernel.source, kernel.language)
+
+
+def microseconds(value: float) -> str:
+    """Three digits, or all that stand before the point."""
+    return f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs"
 
 
 def _decision(decision: Decision) -> str:

@@ -19,7 +19,7 @@ from compiler.report import Environment, Error, Report
 from server.identity import WorkerIdentity, compiler_version
 from server.worker.messages import Ended
 
-_SNIPPET_LINE = re.compile(r'File "[^"]*snippet[^"]*", line (\d+)')
+_SNIPPET_LINE = re.compile(r'File "(?:snippet\.py|<snippet>)", line (\d+)')
 _OUTPUT_SHOWN = 16 * 1024
 
 
@@ -75,10 +75,21 @@ def stamp(report: Report, id: str, source: str, options: Options, worker: Worker
 def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | None = None) -> Report:
     """The final report: `latest` as it is when the job ended well, otherwise with the status and error that say how."""
     if ended.ending == "exited" and ended.exit_code == 0 and latest.status != "running" and rejected is None:
-        return latest
+        return _tell_lack_of_memory(latest)
     status, error = _explain(ended, wall_limit, rejected)
-    output = latest.output or _printable(ended.last_output)[-_OUTPUT_SHOWN:]
-    return latest.model_copy(update={"status": status, "error": error, "output": output})
+    return latest.model_copy(update={"status": status, "error": error})
+
+
+def _tell_lack_of_memory(report: Report) -> Report:
+    """To the compiler, running out of memory is an error of the snippet like any other; but it depends on the limit
+    that the service sets, so it has a status of its own, with which it is not kept as the snippet's result."""
+    error = report.error
+    if error is None or report.status not in ("user_error", "crashed"):
+        return report
+    if error.type not in ("MemoryError", "OutOfMemoryError") and "can't allocate memory" not in error.message:
+        return report
+    hint = error.hint or "Use smaller shapes, or raise the setting `memory_gib` of the service."
+    return report.model_copy(update={"status": "out_of_memory", "error": error.model_copy(update={"hint": hint})})
 
 
 def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[str, Error]:
@@ -114,7 +125,8 @@ def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[str
 
 
 def _explain_exit(ended: Ended, line: int | None, rejected: str | None) -> tuple[str, Error]:
-    last_words = _printable(ended.last_output)[-_OUTPUT_SHOWN:] or None
+    # The list of loaded extension modules, with which a crash ends, says nothing about the snippet.
+    last_words = _printable(ended.last_output).partition("\nExtension modules:")[0][-_OUTPUT_SHOWN:].strip() or None
     ran_out = "bad_alloc" in ended.last_output or "Cannot allocate memory" in ended.last_output
     if ended.signal == signal.SIGKILL or (ran_out and ended.signal is not None):
         return "out_of_memory", Error(
@@ -156,9 +168,13 @@ def _signal_name(number: int) -> str:
 
 
 def _last_snippet_line(output: str) -> int | None:
-    """The innermost line of the snippet in a stack that faulthandler printed (it prints the innermost frame first)."""
-    found = _SNIPPET_LINE.search(output)
-    return int(found.group(1)) if found else None
+    """The innermost line of the snippet in the last stack of `output`, of a traceback or of a crash."""
+    # A crash prints the innermost frame first, a traceback prints it last.
+    _, crash, stack = output.rpartition("most recent call first")
+    found = _SNIPPET_LINE.findall(stack)
+    if not found:
+        return None
+    return int(found[0] if crash else found[-1])
 
 
 _TEXT_REVERSING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import fcntl
 import os
 import signal
 import sys
@@ -23,6 +24,9 @@ from server.sandbox.confine import Limits, confine
 REPORTS = 3
 """The descriptor that reports are written to, one JSON line each."""
 
+CRASHES = 4
+"""A second name of the output pipe, for the last words of a crash: the compiler redirects stdout and stderr."""
+
 Explore = Callable[[str, Options, Callable[[Report], None]], Report]
 
 
@@ -37,7 +41,7 @@ def isolate(folder: Path, limits: Limits, reports: int, output: int) -> list[str
     _point_caches_to(folder)
     layers = confine(folder, limits)
     # A crash in native code then leaves the Python stack, with the snippet's line, as the last output.
-    faulthandler.enable(file=2)
+    faulthandler.enable(file=CRASHES)
     return layers
 
 
@@ -67,21 +71,14 @@ def _send(report: Report) -> None:
 
 
 def _keep_only(reports: int, output: int) -> None:
-    """Closes every descriptor but stdin (empty), stdout and stderr (the output pipe) and the reports' pipe."""
-    # The two pipes first move out of the way of the numbers that they will get.
-    reports, output = os.dup(reports), os.dup(output)
+    """Closes every descriptor but stdin (empty), stdout, stderr and `CRASHES` (the output pipe), and the reports'."""
     nothing = os.open(os.devnull, os.O_RDONLY)
-    wanted = {0: nothing, 1: output, 2: output, REPORTS: reports}
-    moved = {number: _above(descriptor, REPORTS) for number, descriptor in wanted.items()}
+    wanted = {0: nothing, 1: output, 2: output, REPORTS: reports, CRASHES: output}
+    # All first move out of the way of the numbers that they will get.
+    moved = {number: fcntl.fcntl(descriptor, fcntl.F_DUPFD, CRASHES + 1) for number, descriptor in wanted.items()}
     for number, descriptor in moved.items():
-        os.dup2(descriptor, number, inheritable=number != REPORTS)
-    os.closerange(REPORTS + 1, min(65536, os.sysconf("SC_OPEN_MAX")))
-
-
-def _above(descriptor: int, lowest: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, lowest + 1)
+        os.dup2(descriptor, number, inheritable=number <= 2)
+    os.closerange(CRASHES + 1, min(os.sysconf("SC_OPEN_MAX"), 65536))
 
 
 def _point_caches_to(folder: Path) -> None:
