@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -30,6 +31,9 @@ FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-fno-math-errno", "-
          "-fPIC", "-shared", "-w",
          # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
          *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()))
+
+#: Reading the headers costs as much as compiling so many kernels, so fewer are not worth a compiler of their own.
+KERNELS_OF_ONE_UNIT = 8
 
 Kernel = Callable[..., None]
 
@@ -47,10 +51,21 @@ def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
 
     The tensors must have the dtypes and the layout that the kernel was written for; nothing is checked here.
     """
-    if not kernels:
-        return {}
-    library = load_library("\n".join(kernel.source for kernel in kernels))
-    return {kernel.name: _bind(library, kernel) for kernel in kernels}
+    batches = _batches(list(kernels))
+    with ThreadPoolExecutor(max(len(batches), 1)) as pool:
+        libraries = pool.map(load_library, ["\n".join(kernel.source for kernel in batch) for batch in batches])
+        return {kernel.name: _bind(library, kernel)
+                for batch, library in zip(batches, libraries, strict=True) for kernel in batch}
+
+
+def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:
+    """One translation unit, or one for each processor where there are many kernels."""
+    count = max(1, min(_processors(), len(kernels) // KERNELS_OF_ONE_UNIT))
+    return [kernels[place::count] for place in range(count)] if kernels else []
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def load_library(source: str) -> ctypes.CDLL:
@@ -106,12 +121,15 @@ def _compile(source: str, path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as work:
         text, library = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
         text.write_text(source)
-        command = [compiler(), *FLAGS, f"-I{INCLUDE}", str(text), "-o", str(library)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode:
-            said = result.stderr.replace(work, "").strip()
-            raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")
-        os.replace(library, path)
+        # Compilers have faults of their own where they make vectors, so what one of them refuses gets a second try.
+        for extra in ((), ("-O1", "-fno-tree-vectorize")):
+            command = [compiler(), *FLAGS, *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode == 0:
+                os.replace(library, path)
+                return
+        said = result.stderr.replace(work, "").strip()
+    raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")
 
 
 @functools.cache

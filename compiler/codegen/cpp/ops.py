@@ -152,7 +152,7 @@ def pointwise_text(statement: Statement, operands: list[str], operand_dtype: tor
 
 
 def _sign_bit(operands: list[str], dtype: torch.dtype) -> str:
-    return f"std::signbit({operands[0]})" if dtype.is_floating_point else f"{operands[0]} < 0"
+    return f"fs::has_sign({operands[0]})" if dtype.is_floating_point else f"{operands[0]} < 0"
 
 
 def _rounding(name: str) -> Callable[[list[str], torch.dtype], str]:

@@ -35,8 +35,10 @@ ENOUGH_PIECES = 16
 COLUMN_BLOCK = 256
 #: Edge of the square that a transposing kernel works through, so that both sides stay in the cache.
 TRANSPOSE_BLOCK = 32
-#: Elements of one chunk of a long reduction: of a row, and of a column.
-ROW_CHUNK, COLUMN_CHUNK = 16384, 1024
+#: Elements of one chunk of a long reduction: of a row, of which a vector takes 16 at once, and of a column.
+ROW_CHUNK, COLUMN_CHUNK = 4096, 128
+#: Chunks whose results are kept side by side when they are computed in parallel: of rows, and of blocks of columns.
+ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 #: Bytes of a row that may be kept between passes: half of a small first-level cache and less.
 KEPT_BYTES = 1 << 16
 #: Cost of what is worth keeping; see `OpInfo.cost`.
@@ -116,13 +118,13 @@ def _cut_reduction(plan: Plan, work: int) -> Plan:
     inner_points = prod(dim.size for dim in plan.r_loops[1:]) or 1
     blocks = -(-plan.inner.size // plan.block) if plan.inner is not None and plan.block else 1
     pieces = prod(dim.size for dim in plan.outer) * blocks
-    wanted, most = (ROW_CHUNK, 4096) if plan.shape == "rows" else (COLUMN_CHUNK, 64)
+    wanted, most = (ROW_CHUNK, ROW_CHUNKS) if plan.shape == "rows" else (COLUMN_CHUNK, COLUMN_CHUNKS)
     longest = plan.r_loops[0].size
     is_parallel = work >= PARALLEL_WORK
     in_chunks = is_parallel and pieces < ENOUGH_PIECES and longest > 1
     if in_chunks:
-        wanted = min(wanted, max(1, longest * inner_points // ENOUGH_PIECES))
-    chunk = max(1, wanted // inner_points, -(-longest // most))
+        wanted = max(min(wanted, longest * inner_points // ENOUGH_PIECES), -(-longest // most) * inner_points)
+    chunk = max(1, wanted // inner_points)
     if chunk >= longest:
         chunk = 0
     parallel: Literal["no", "x", "chunks"] = "no"

@@ -58,7 +58,7 @@ class Accumulator:
         starts = {"sum": literal(0, self.dtype), "prod": literal(1, self.dtype), "any": "false", "all": "true",
                   "min": _highest(self.dtype), "max": _lowest(self.dtype)}
         value = Field("", "bool" if self.kind in ("any", "all") else ctype, starts[self.kind])
-        return (value, Field("_is_nan", "bool", "false")) if self.notes_nan else (value,)
+        return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
 
     def simd_clauses(self) -> list[tuple[str, str]]:
         """(operator, variable) of each variable, for the reduction clauses of the vector loop."""

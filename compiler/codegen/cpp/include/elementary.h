@@ -21,6 +21,10 @@ inline uint32_t bits_of_float(float value) {
     return bits;
 }
 
+// std::signbit, of which GCC 12 cannot make short vectors.
+inline bool has_sign(float value) { return int32_t(bits_of_float(value)) < 0; }
+inline bool has_sign(double value) { return std::copysign(1.0, value) < 0.0; }
+
 // a * b + c, in one rounding where the machine has an instruction for it.
 inline float multiply_add(float a, float b, float c) {
 #ifdef __FP_FAST_FMAF

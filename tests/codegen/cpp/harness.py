@@ -1,0 +1,116 @@
+"""Running loop nodes and hand-made groups through C++, many in one compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.codegen.cpp.render import render_cpp
+from compiler.codegen.program import RenderedKernel, identifier
+from compiler.ir import interpret
+from compiler.ir.body import trace
+from compiler.ir.index import Dim
+from compiler.ir.nodes import Layout, LoopGraph, LoopNode
+from compiler.lowering.lower import lower
+from compiler.runtime.cpp_library import Kernel, compile_kernels
+from compiler.schedule.group import Group, Member, Space
+from tests.lowering.checks import aten_graph
+
+
+def node(name: str, shape: tuple[int, ...], dtype: torch.dtype, x: tuple[Dim, ...], r: tuple[Dim, ...],
+         body: Callable[[], Any]) -> LoopNode:
+    """A node whose buffer is contiguous."""
+    return LoopNode(name, Layout.contiguous(shape, dtype), x, r, trace(body))
+
+
+def group(name: str, x: tuple[Dim, ...], r: tuple[Dim, ...], *nodes: LoopNode, stored: Sequence[str] = ()) -> Group:
+    """The nodes as one kernel, which stores its last one or those that are named."""
+    return Group(name, Space(x, r), tuple(Member(n, n.body) for n in nodes), frozenset(stored or (nodes[-1].name,)))
+
+
+def render(made: Group, tensors: dict[str, torch.Tensor]) -> RenderedKernel:
+    storage = {name: tensor.dtype for name, tensor in tensors.items()}
+    storage |= {member.name: member.node.layout.dtype for member in made.members}
+    return render_cpp(made, storage)
+
+
+def run(made: Group, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What the kernel stores, on contiguous inputs."""
+    kernel = render(made, tensors)
+    layouts = {member.name: member.node.layout for member in made.members}
+    outputs = {name: torch.empty(layouts[name].shape, dtype=layouts[name].dtype) for name in made.stored}
+    compile_kernels([kernel])[made.name](*[{**tensors, **outputs}[name] for name in kernel.parameters])
+    return outputs
+
+
+@dataclass
+class Lowered:
+    """A function lowered for its arguments, each of its loop nodes a kernel of its own."""
+
+    graph: LoopGraph
+    kernels: dict[str, RenderedKernel]
+
+
+def lowered(function: Callable[..., Any], arguments: Sequence[torch.Tensor], prefix: str) -> Lowered:
+    return render_nodes(lower(aten_graph(function, arguments)), prefix)
+
+
+def render_nodes(graph: LoopGraph, prefix: str) -> Lowered:
+    storage = {name: layout.dtype for name, layout in graph.buffers.items()}
+    kernels = {}
+    for item in graph.nodes:
+        if isinstance(item, LoopNode):
+            made = Group(f"{prefix}_{item.name}", Space(item.x_dims, item.r_dims), (Member(item, item.body),),
+                         frozenset({item.name}))
+            kernels[item.name] = render_cpp(made, storage)
+    return Lowered(graph, kernels)
+
+
+def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence[torch.Tensor]) -> list[Any]:
+    """The graph's outputs: loop nodes in C++, library calls as the interpreter of the loop IR makes them."""
+    graph = compiled.graph
+    buffers = {name: interpret.flat_storage(tensor, graph.buffers[name]) for name, tensor in graph.constants.items()}
+    for name, tensor in zip(graph.inputs, arguments, strict=True):
+        if name is not None:
+            buffers[name] = interpret.flat_storage(tensor, graph.buffers[name])
+    for item in graph.nodes:
+        if not isinstance(item, LoopNode):
+            interpret.run_extern(item, buffers)
+            continue
+        # What lies behind the buffer's end must stay as it is.
+        size = item.layout.storage_numel
+        whole = torch.zeros(size + 64, dtype=item.layout.dtype)
+        buffers[item.name] = whole[:size]
+        kernel = compiled.kernels[item.name]
+        launchers[kernel.name](*[buffers[name] for name in kernel.parameters])
+        assert not whole[size:].any(), f"{kernel.name} writes behind its buffer"
+    return [output.value if output.buffer is None or output.layout is None
+            else interpret.view(buffers[output.buffer], output.layout) for output in graph.outputs]
+
+
+def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:
+    return compile_kernels([kernel for case in cases for kernel in case.kernels.values()])
+
+
+def close(result: torch.Tensor, wanted: torch.Tensor, exact: torch.Tensor, sums: bool = False) -> str:
+    """Empty where `result` is as near to float64's `exact` as `wanted` (eager) is, up to some roundings; else why not."""
+    if result.shape != wanted.shape or result.dtype != wanted.dtype:
+        return f"is {result.dtype}{list(result.shape)}, not {wanted.dtype}{list(wanted.shape)}"
+    if not wanted.is_floating_point():
+        return "" if torch.equal(result, wanted) else f"differs in {(result != wanted).sum()} elements"
+    epsilon = torch.finfo(wanted.dtype).eps
+    got, eager, true = result.double(), wanted.double(), exact.double()
+    if got.numel() == 0:
+        return ""
+    same = (got == eager) | (got.isnan() & eager.isnan())
+    scale = true.abs().nan_to_num(0.0, 0.0, 0.0)
+    bound = 3 * (eager - true).abs().nan_to_num(0.0) + 16 * epsilon * (scale + (scale.max() if sums else 0) + 1e-30)
+    wrong = ~same & ~((got - true).abs() <= bound)
+    if not wrong.any():
+        return ""
+    place = int(wrong.flatten().nonzero()[0])
+    return (f"{int(wrong.sum())} of {wrong.numel()} elements; first {place}: {got.flatten()[place].item()!r}, "
+            f"eager {eager.flatten()[place].item()!r}, exact {true.flatten()[place].item()!r}")

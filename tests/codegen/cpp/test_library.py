@@ -1,0 +1,106 @@
+"""Compiling and keeping libraries of kernels."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+from compiler.codegen.program import RenderedKernel
+from compiler.runtime import cpp_library
+from compiler.runtime.cpp_library import CompilationFailed, CompilerMissing, compile_kernels
+
+
+def kernel(name: str, body: str = "out[0] = x[0] + 1.0f;") -> RenderedKernel:
+    source = f'#include "fusionscope.h"\nextern "C" void {name}(const float* x, float* out) {{ {body} }}\n'
+    return RenderedKernel(name, "cpp", source, ("x", "out"), (), {"parallel": "no"})
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
+    return tmp_path / "cpp"
+
+
+def value_of(made: RenderedKernel) -> float:
+    out = torch.zeros(1)
+    compile_kernels([made])[made.name](torch.ones(1), out)
+    return out.item()
+
+
+def test_second_time_needs_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert value_of(kernel("one")) == 2.0
+    assert len(list(cache.iterdir())) == 1
+    monkeypatch.setattr(cpp_library, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert value_of(kernel("one")) == 2.0
+
+
+def test_broken_cache_entry_is_compiled_again(cache: Path) -> None:
+    source = kernel("broken").source
+    path = cache / f"{cpp_library._key(source)}.so"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\x7fELF is not all that it takes")
+    assert value_of(kernel("broken")) == 2.0
+
+
+def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    cpp_library.compiler.cache_clear()
+    cpp_library._machine.cache_clear()
+    with pytest.raises(CompilerMissing, match="no-such-compiler"):
+        compile_kernels([kernel("two")])
+    cpp_library.compiler.cache_clear()
+    cpp_library._machine.cache_clear()
+
+
+def test_refused_kernel_says_why(cache: Path) -> None:
+    with pytest.raises(CompilationFailed, match="no_such_name"):
+        compile_kernels([kernel("refused", "out[0] = no_such_name;")])
+    assert not list(cache.glob("*.so"))
+
+
+def test_many_kernels_come_from_few_libraries(cache: Path) -> None:
+    functions = compile_kernels([kernel(f"kernel_{n}", f"out[0] = x[0] + {n}.0f;") for n in range(20)])
+    out = torch.zeros(1)
+    for n in range(20):
+        functions[f"kernel_{n}"](torch.ones(1), out)
+        assert out.item() == n + 1
+    assert len(list(cache.glob("*.so"))) <= 20 // cpp_library.KERNELS_OF_ONE_UNIT
+
+
+_IN_A_CHILD = """
+    import os, sys, torch
+    from compiler.runtime.cpp_library import compile_kernels
+    from compiler.codegen.program import RenderedKernel
+    source = '''#include "fusionscope.h"
+    extern "C" int omp_get_num_threads();
+    extern "C" void threads(int64_t* out) {
+        #pragma omp parallel
+        #pragma omp single
+        out[0] = omp_get_num_threads();
+    }'''
+    made = RenderedKernel("threads", "cpp", source, ("out",), (), {"parallel": "x"})
+    child = os.fork()
+    if child:
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    run, out = compile_kernels([made])["threads"], torch.zeros(1, dtype=torch.int64)
+    for wanted in (2, 1, 2):
+        torch.set_num_threads(wanted)
+        run(out)
+        assert out.item() == wanted, (out, wanted)
+    torch.randn(500, 500) @ torch.randn(500, 500)
+    maps = {line.split()[-1] for line in open("/proc/self/maps") if "libgomp" in line or "libomp" in line}
+    assert len(maps) == 1, maps
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc/self/maps").exists(), reason="Linux only")
+def test_forked_child_runs_on_torch_own_threads(cache: Path) -> None:
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(_IN_A_CHILD)], timeout=120, capture_output=True,
+                            text=True, check=False)
+    assert result.returncode == 0, result.stderr
