@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import sys
 import threading
 from collections.abc import Iterator
 
 import torch
 
 from compiler.capture.captured import Capture
-from compiler.capture.device import is_gpu_wanted
+from compiler.capture.device import is_gpu_wanted, makes_tensors_in_functions
 from compiler.capture.errors import hint_only_compiled, report_error
 from compiler.capture.forms import Explorer, NothingToExploreError
 from compiler.capture.inputs import NoInputsFitError
@@ -48,10 +49,11 @@ def capture(source: str, options: Options, device: torch.device) -> Capture:
 def _run(snippet: Snippet, options: Options, result: Capture) -> None:
     reset_dynamo()
     recorder, output = Recorder(result), OutputRecorder()
-    interception = Interception(recorder, options, result.device)
+    interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
     _note_cuda(snippet, recorder)
     with (
         output.recording(),
+        _no_input(),
         quiet_logs(),
         recorder.listener.listening(),
         interception.installed(),
@@ -73,6 +75,8 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
             result.error = _explain(error, recorder)
     recorder.finish()
     result.output = output.text()
+    if not result.graphs and result.error is None:
+        _explain_no_graphs(recorder)
 
 
 def _run_script(snippet: Snippet) -> None:
@@ -104,6 +108,13 @@ def _explain(error: Exception, recorder: Recorder) -> Error:
     return report_error(error, hint_only_compiled(error))
 
 
+def _explain_no_graphs(recorder: Recorder) -> None:
+    if recorder.failures:
+        recorder.capture.error = report_error(recorder.failures[0], hint_only_compiled(recorder.failures[0]))
+    else:
+        recorder.note("Nothing was captured: what was called works on no tensor, or could not be traced at all.")
+
+
 def _is_of_compiler(error: Exception) -> bool:
     return type(error).__module__.startswith(("torch._dynamo", "torch._functorch", "torch.fx", "torch._subclasses"))
 
@@ -130,6 +141,17 @@ def _default_device(snippet: Snippet, recorder: Recorder, device: torch.device) 
         yield
     finally:
         torch.set_default_device(None)
+
+
+@contextlib.contextmanager
+def _no_input() -> Iterator[None]:
+    """A snippet that reads its standard input finds it empty."""
+    before = sys.stdin
+    sys.stdin = io.StringIO()
+    try:
+        yield
+    finally:
+        sys.stdin = before
 
 
 def _seed(seed: int) -> None:

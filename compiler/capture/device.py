@@ -116,3 +116,29 @@ def names_a_device(tree: ast.Module) -> bool:
 def is_gpu_wanted(tree: ast.Module, device: torch.device) -> bool:
     """Whether tensors of a snippet that names no device must be made on the GPU for the snippet to run there."""
     return device.type == "cuda" and not names_a_device(tree)
+
+
+def makes_tensors_in_functions(tree: ast.Module) -> bool:
+    """Whether a function of the snippet makes a tensor without saying where, and so needs the default device.
+
+    Where none does, compiled functions are called without a default device: it costs every eager operator time.
+    """
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.Lambda) and getattr(function, "name", "") not in _SET_UP:
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and _name_of(node.func) in _FACTORIES:
+                    if all(keyword.arg != "device" for keyword in node.keywords):
+                        return True
+    return False
+
+
+def _name_of(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+#: Functions that run before anything is compiled.
+_SET_UP = frozenset({"__init__", "get_inputs", "get_init_inputs"})
+_FACTORIES = frozenset(
+    "arange as_tensor empty eye full hann_window linspace logspace normal ones rand randint randn randperm "
+    "scalar_tensor tensor tril_indices triu_indices zeros".split()
+)

@@ -13,7 +13,7 @@ import torch._dynamo
 from compiler.capture.captured import EntryCall, copy_values
 from compiler.capture.recorder import FailedCall, Recorder
 from compiler.capture.replay import CallState
-from compiler.capture.torch_internals import mark_as_wrapper, replace_forward, skip_files_of
+from compiler.capture.torch_internals import default_device, mark_as_wrapper, replace_forward, skip_files_of
 from compiler.options import Options
 
 _EVERY_SIZE = "Dynamic sizes are not supported yet: every size was compiled for itself, so a new size is compiled anew."
@@ -23,11 +23,14 @@ _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was 
 class Interception:
     """Stands in for torch's ways to compile. `compiled` lists what the snippet compiled, whether called or not."""
 
-    def __init__(self, recorder: Recorder, options: Options, device: torch.device) -> None:
+    def __init__(
+        self, recorder: Recorder, options: Options, device: torch.device, needs_default_device: bool = True
+    ) -> None:
         self.compiled: list[tuple[str, Callable[..., Any], Callable[..., Any]]] = []
         self._recorder = recorder
         self._options = options
         self._device = device
+        self._needs_default_device = needs_default_device
         self._optimize = torch._dynamo.optimize
         skip_files_of("compiler.capture")
 
@@ -104,7 +107,7 @@ class Interception:
         def watched(*args: Any, **kwargs: Any) -> Any:
             nonlocal entry
             args, kwargs = self._with_gradients((args, kwargs))
-            with self._gradient_mode():
+            with self._call_state():
                 if entry is None:
                     state = CallState.current(self._device)
                     copies = copy_values((args, kwargs))
@@ -121,6 +124,15 @@ class Interception:
         if self._options.training is not True or not torch.is_grad_enabled():
             return values
         return torch.utils._pytree.tree_map_only(torch.Tensor, _wanting_gradient, values)
+
+    @contextlib.contextmanager
+    def _call_state(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            if not self._needs_default_device and default_device() is not None:
+                stack.callback(torch.set_default_device, default_device())
+                torch.set_default_device(None)
+            stack.enter_context(self._gradient_mode())
+            yield
 
     def _gradient_mode(self) -> contextlib.AbstractContextManager[Any]:
         if self._options.training is False and torch.is_grad_enabled():

@@ -15,7 +15,13 @@ from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRu
 from compiler.capture.errors import line_of_error
 from compiler.capture.lines import function_of_text
 from compiler.capture.observations import distinct_breaks, report_break, report_guards, report_recompile
-from compiler.capture.torch_internals import TraceListener, TraceRecord, current_compile_id, recompile_limit
+from compiler.capture.torch_internals import (
+    TraceListener,
+    TraceRecord,
+    current_compile_id,
+    is_dynamo_control_flow,
+    recompile_limit,
+)
 from compiler.report import GraphBreak, Guard, Note
 
 Backend = Callable[..., Callable[..., Any]]
@@ -41,6 +47,7 @@ class Recorder:
         self.capture = capture
         self.listener = TraceListener()
         self.failed: FailedCall | None = None
+        self.failures: list[Exception] = []
         self._entries: list[EntryCall] = []
         self._compilation_of: dict[str, str] = {}
         self._guards: dict[str, list[Guard]] = {}
@@ -59,9 +66,23 @@ class Recorder:
             def record(part: torch.fx.GraphModule, phase: Phase) -> Implementation:
                 return self._record(name, compilation, graph, part, phase)
 
-            return compile_through_aot(graph, example_inputs, record)
+            try:
+                return compile_through_aot(graph, example_inputs, record)
+            except Exception as error:
+                if is_dynamo_control_flow(error):
+                    raise
+                self._give_up(graph, error)
+                return graph.forward
 
         return fusionscope_recorder
+
+    def _give_up(self, graph: torch.fx.GraphModule, error: Exception) -> None:
+        """A graph that cannot be captured is run as Dynamo left it, so that the snippet goes on."""
+        self.failures.append(error)
+        name = self._function(graph) or "a function"
+        self.note(
+            f"A graph of {name} could not be captured and ran without compilation: {type(error).__name__}: {error}"
+        )
 
     def guards_exported(self, guards: Any) -> None:
         """Called by Dynamo after each compilation with the guards under which its code may run."""

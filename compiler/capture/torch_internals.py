@@ -109,6 +109,11 @@ def recompile_limit() -> int:
     return int(torch._dynamo.config.recompile_limit)
 
 
+def is_dynamo_control_flow(error: Exception) -> bool:
+    """Whether an exception in a backend is Dynamo's own signal, such as to trace once more, and must reach it."""
+    return type(error).__module__ == "torch._dynamo.exc"
+
+
 def reset_dynamo() -> None:
     """Forget compiled code of earlier captures, which library modules (nn.Sequential) would otherwise keep.
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
+import pytest
 import torch
 
 from compiler.capture import reference_run
+from compiler.capture.device import makes_tensors_in_functions
 from tests.capture.programs import captured_source, targets
 
 MODULE = """
@@ -232,3 +236,30 @@ def test_method_decorator_and_user_logs() -> None:
     )
     assert capture.error is None and capture.graphs[0].function == "run"
     assert capture.output == "tensor([3., 3.])\n"
+
+
+def test_graph_that_cannot_be_captured_does_not_stop_the_snippet(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise NotImplementedError("no such operator")
+
+    monkeypatch.setattr("compiler.capture.recorder.compile_through_aot", fail)
+    capture = captured_source("import torch\nprint(torch.compile(lambda x: x + 1)(torch.ones(2)))\n")
+    assert capture.output == "tensor([2., 2.])\n"
+    assert capture.error is not None and capture.error.message == "no such operator"
+
+
+def test_nothing_captured_is_said() -> None:
+    capture = captured_source("import torch\ntorch.compile(lambda x: x)(torch.ones(2))\n")
+    assert capture.error is None and capture.notes[-1].message.startswith("Nothing was captured")
+
+
+def test_standard_input_is_empty() -> None:
+    error = captured_source("input()\n").error
+    assert error is not None and (error.type, error.line) == ("EOFError", 1)
+
+
+def test_which_functions_need_a_default_device() -> None:
+    inside = "def f(x):\n    return x + torch.ones(3)\n"
+    said = "def f(x):\n    return x + torch.ones(3, device=x.device)\n"
+    before = "def get_inputs():\n    return [torch.ones(3)]\nf(torch.ones(3))\n"
+    assert [makes_tensors_in_functions(ast.parse(source)) for source in (inside, said, before)] == [True, False, False]

@@ -1,0 +1,34 @@
+"""The same snippets on a GPU: their graphs are on it, whether or not the snippet names a device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compiler.backend import device_of
+from compiler.capture import capture
+from compiler.options import Options
+from tests.capture.programs import source_of
+from tests.capture.test_snippets import RUNNING
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.mark.parametrize("prefix", RUNNING)
+def test_snippet_is_captured_on_the_gpu_and_replays(prefix: str) -> None:
+    result = capture(source_of(prefix), Options(), torch.device("cuda"))
+    assert result.error is None
+    assert result.graphs and all(device_of(graph.aten).type == "cuda" for graph in result.graphs)
+    assert not any("no GPU" in note.message for note in result.notes)
+    count = len(result.graphs)
+    if prefix not in ("04", "10"):
+        for entry in result.entries:
+            args, kwargs = entry.copy_arguments()
+            entry.compiled(*args, **kwargs)
+            entry.eager(*args, **kwargs)
+        assert len(result.graphs) == count
+
+
+def test_gpu_snippet_can_be_run_on_the_cpu_of_the_same_machine() -> None:
+    result = capture(source_of("02"), Options(), torch.device("cpu"))
+    assert result.error is None and device_of(result.graphs[0].aten).type == "cpu"
