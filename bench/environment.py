@@ -62,10 +62,10 @@ def commit() -> str | None:
     try:
         here = ["git", "-C", str(ROOT)]
         head = subprocess.run([*here, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
-        changed = subprocess.run([*here, "diff", "--quiet", "HEAD"], capture_output=True, timeout=10).returncode == 1
+        difference = subprocess.run([*here, "diff", "--quiet", "HEAD"], capture_output=True, check=False, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
-    return head.stdout.strip() + ("+changes" if changed else "")
+    return head.stdout.strip() + ("+changes" if difference.returncode == 1 else "")
 
 
 def _processor() -> str:

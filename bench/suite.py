@@ -65,7 +65,9 @@ def run_suite(request: Request, on_result: Callable[[Progress], None]) -> Progre
 
 
 def _blame(progress: Progress, case: str, what: str, ending: str) -> None:
-    """Take the contestant that was running out of the case; a case that eager or timing fails is over."""
+    """Take the contestant that was running out of the case; a case that eager or timing fails is over.
+
+    The case without a name is the trivial one that starts the compilers."""
     if what in CONTESTANTS and what != "eager":
         progress.taken_out.setdefault(case, {})[what] = ending
     else:
@@ -109,9 +111,11 @@ def _orders(request: Request, remaining: list[str], progress: Progress, channel:
     cases = {
         name: [one for one in request.contestants if one not in progress.taken_out.get(name, {})] for name in remaining
     }
+    compilers = [name for name in CONTESTANTS[1:] if any(name in names for names in cases.values())]
     return {
         "channel": channel,
         "cases": cases,
+        "compilers": [name for name in compilers if name not in progress.taken_out.get("", {})],
         "device": request.device,
         "size": request.size,
         "seed": request.seed,

@@ -7,6 +7,7 @@ are done, or when a kernel has left the GPU unusable for this process.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -41,11 +42,11 @@ def run(orders: dict[str, Any], send: Send) -> int:
     """All cases of the orders, in order; 1 if it had to stop before the last."""
     device = torch.device(orders["device"])
     if device.type == "cuda":
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(device.index or 0)
     watch = stopwatch(device)
     bandwidth = orders["bandwidth"] or copy_bandwidth(device, watch)
     send("environment", environment=describe(device, bandwidth, orders["seed"]), bandwidth=bandwidth)
-    _start_compilers(device, {name for names in orders["cases"].values() for name in names})
+    _start_compilers(device, orders["compilers"], send)
     setup = Setup(device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch)
     for case, contestants in orders["cases"].items():
 
@@ -54,6 +55,7 @@ def run(orders: dict[str, Any], send: Send) -> int:
 
         try:
             send("case", case=case, result=run_case(PATTERNS[case], contestants, setup, starting))
+            gc.collect()  # compiled code and its tensors hold each other
         except DeviceLost as lost:
             send("lost", case=case, what=lost.contestant, error=str(lost))
             return 1
@@ -64,15 +66,16 @@ def run(orders: dict[str, Any], send: Send) -> int:
     return 0
 
 
-def _start_compilers(device: torch.device, contestants: set[str]) -> None:
+def _start_compilers(device: torch.device, contestants: list[str], send: Send) -> None:
     """Compile a trivial function with each, so that no case's compile time holds a compiler's own start."""
     x = torch.ones(64, device=device)
-    for name in sorted(contestants - {"eager"}):
+    for name in contestants:
+        send("start", case="", what=name)
         try:
             with torch.no_grad(), fresh_caches():
                 compile_with(name, lambda x: x + 1)(x)
-        except Exception:  # each case will tell
-            pass
+        except Exception as error:  # each case will fail likewise and tell
+            print(f"{name} cannot compile x + 1: {sentence_of(error)}", file=sys.stderr)
         torch._dynamo.reset()
 
 

@@ -81,9 +81,10 @@ def explore_peer(
         recording.seconds = time.perf_counter() - started
     kernels = kernels_of(recording.modules)
     calls = sum(kernel.kind == "extern" for kernel in kernels)
+    launches = f"{_counted(len(kernels) - calls, 'generated kernel')} and {_counted(calls, 'library call')}"
     message = (
-        f"TorchInductor of torch {torch.__version__}, mode {mode}: {_counted(len(kernels) - calls, 'generated kernel')} "
-        f"and {_counted(calls, 'library call')} in {_counted(len(recording.modules), 'graph')}; the first call took {recording.seconds:.2f} s."
+        f"TorchInductor of torch {torch.__version__}, mode {mode}: {launches} in "
+        f"{_counted(len(recording.modules), 'graph')}; the first call took {recording.seconds:.2f} s."
     )
     return compiled, ExploredPeer(kernels=kernels, message=message, compile_s=recording.seconds)
 

@@ -1,0 +1,143 @@
+"""The benchmark on real, tiny cases: what it writes, and that a case that fails does not stop the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from bench import cli, contest, table, worker
+from bench.dropout import dropout_error
+from bench.patterns import PATTERNS, SMOKE, Case
+from bench.suite import Progress, Request, run_suite
+
+CPU = torch.device("cpu")
+HAS_COMPILER = find_spec("compiler.backend") is not None
+CONTESTANTS = "eager,ours" if HAS_COMPILER else "eager"
+
+
+def test_a_run_writes_times_errors_and_verdicts_of_each_case(tmp_path: Path) -> None:
+    out = tmp_path / "smoke.json"
+    arguments = ["--suite", "smoke", "--device", "cpu", "--cases", "small_pointwise,quantize_int8"]
+    code = cli.main([*arguments, "--contestants", CONTESTANTS, "--repeat", "3", "--out", str(out)])
+    written = json.loads(out.read_text())
+    assert written["environment"]["torch"] == torch.__version__
+    assert written["environment"]["copy_bandwidth_gb_per_s"] > 0
+    assert list(written["cases"]) == ["small_pointwise", "quantize_int8"]
+    for name, result in written["cases"].items():
+        assert table.verdict(result) == "ok", (name, result)
+        assert result["eager"] > 0
+        assert result["floor"] > 0
+        assert result["max_error"]["eager"] < 1e-3
+        assert result["inductor_default"] is None
+        assert (result["ours"] is not None) == HAS_COMPILER
+    assert code == 0
+    assert "| small_pointwise |" in out.with_suffix(".md").read_text()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def setup_of(size: str = "tiny") -> contest.Setup:
+    from compiler.runtime.stopwatch import stopwatch
+
+    return contest.Setup(CPU, size, 0, 3, 1.0, 1e10, stopwatch(CPU))  # type: ignore[arg-type]
+
+
+def test_a_contestant_that_raises_leaves_its_error_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_name: str, _function: Any) -> Any:
+        raise NotImplementedError("no lowering for aten.sin\nsecond line")
+
+    monkeypatch.setattr(contest, "compile_with", refuse)
+    started: list[str] = []
+    result = contest.run_case(PATTERNS["small_pointwise"], ("eager", "ours"), setup_of(), started.append)
+    assert result["errors"] == {"ours": "NotImplementedError: no lowering for aten.sin"}
+    assert result["ours"] is None
+    assert result["eager"] > 0
+    assert started == ["eager", "ours", "timing"]
+
+
+def test_a_wrong_result_is_found_and_kept_out_of_the_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest, "compile_with", lambda _name, function: lambda *inputs: function(*inputs) + 0.1)
+    result = contest.run_case(PATTERNS["softmax_by_hand"], ("eager", "ours"), setup_of(), lambda _: None)
+    assert result["correct"] == {"eager": True, "ours": False}
+    assert "ours is wrong" in table.verdict(result)
+    assert table.geometric_means({"softmax_by_hand": result})["eager_to_ours"] is None
+
+
+def test_a_case_that_raises_is_a_result_and_the_next_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no such case")
+
+    case = dataclasses.replace(PATTERNS["small_pointwise"], name="failing", function=fail)
+    monkeypatch.setitem(PATTERNS, "failing", case)
+    told: list[tuple[str, dict[str, Any]]] = []
+    orders = {
+        "device": "cpu", "size": "tiny", "seed": 0, "repeat": 3, "max_seconds": 1.0, "bandwidth": 1e10,
+        "compilers": [],
+        "cases": {"failing": ["eager"], "small_pointwise": ["eager"]},
+    }  # fmt: skip
+    assert worker.run(orders, lambda event, **content: told.append((event, content))) == 0
+    results = {content["case"]: content["result"] for event, content in told if event == "case"}
+    assert results["failing"]["errors"] == {"case": "ValueError: no such case"}
+    assert results["small_pointwise"]["eager"] > 0
+
+
+def test_a_contestant_that_kills_the_process_loses_the_case_and_the_suite_goes_on(tmp_path: Path) -> None:
+    # Imported by every Python process that has this folder on its path: the first compilation ends the process.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "if sys.orig_argv[-1] == 'bench.worker':\n"
+        "    import bench.contest as contest\n"
+        "    contest.compile_with = lambda *_: os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    seen: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(cli.__file__).parents[1]), str(tmp_path)]))
+        request = Request(("small_pointwise",), "cpu", "tiny", ("eager", "ours"), repeat=3)
+
+        def on_result(progress: Progress) -> None:
+            seen.append(len(progress.results))
+
+        progress = run_suite(request, on_result)
+    result = progress.results["small_pointwise"]
+    assert result["errors"] == {"ours": "the process was ended by SIGSEGV"}
+    assert result["eager"] > 0
+    assert seen[-1] == 1
+
+
+def test_dropout_is_right_by_its_values_and_the_share_it_keeps() -> None:
+    torch.manual_seed(0)
+    x, bias = torch.randn(256, 256), torch.randn(256)
+    activated = F.gelu(x + bias)
+    assert dropout_error(F.dropout(activated, 0.1), x, bias)[1]
+    assert not dropout_error(F.dropout(activated, 0.2), x, bias)[1]
+    assert not dropout_error(F.dropout(activated, 0.1) * 0.9, x, bias)[1]
+    assert not dropout_error(activated / 0.9, x, bias)[1]
+
+
+@pytest.mark.parametrize("case", SMOKE.values(), ids=lambda case: case.name)
+def test_inputs_depend_on_the_seed_alone(case: Case) -> None:
+    first, again, other = (case.inputs("tiny", CPU, seed) for seed in (0, 0, 1))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_a_mean_is_geometric_and_knows_its_cases() -> None:
+    results = {
+        name: {"limit": limit, "correct": {"ours": True}, "eager_to_ours": ratio, "ours_to_floor": ratio}
+        for name, limit, ratio in [("a", "memory", 2.0), ("b", "memory", 8.0), ("c", "arithmetic", 4.0)]
+    }
+    means = table.geometric_means(results)
+    assert means["eager_to_ours"] == {"mean": pytest.approx(4.0), "cases": 3}
+    assert means["ours_to_floor_memory_bound"] == {"mean": pytest.approx(4.0), "cases": 2}
+    assert means["ours_to_inductor"] is None
+
+
+def test_an_unknown_case_is_a_mistake_in_the_request() -> None:
+    assert cli.main(["--device", "cpu", "--cases", "no_such_case"]) == 2

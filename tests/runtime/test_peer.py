@@ -1,0 +1,51 @@
+"""What is told of TorchInductor: its launches, what each covers, and the text of it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+
+from compiler.peer.inductor import explore_peer
+from compiler.peer.launches import generated_sources, library_calls
+
+SNIPPET = """
+def gate(x, w):
+    hidden = torch.relu(x @ w)
+    return torch.softmax(hidden * 2, -1)
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="TorchInductor needs a C++ compiler on a CPU")
+def test_each_launch_has_its_source_origins_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The vector instructions are taken as they are: probing them compiles several programs.
+    monkeypatch.setattr("torch._inductor.config.cpp.vec_isa_ok", True)
+    scope = {"torch": torch}
+    exec(compile(SNIPPET, "snippet.py", "exec"), scope)  # noqa: S102  # under the name that a snippet has
+    gate = scope["gate"]
+    x, w = torch.randn(32, 16), torch.randn(16, 64)
+    compiled, peer = explore_peer(gate, (x, w), {}, torch.device("cpu"))  # type: ignore[arg-type]
+    product, softmax = peer.kernels
+    assert (product.kind, product.origins, product.user_lines) == ("extern", ["mm"], [3])
+    assert "extern_kernels.mm(" in product.source
+    assert product.bytes == 4 * (32 * 16 + 16 * 64 + 32 * 64)
+    assert softmax.kind == "cpp"
+    assert {"relu", "exp"} <= set(softmax.origins)
+    assert softmax.user_lines == [3, 4]
+    assert softmax.bytes == 4 * 2 * 32 * 64
+    assert "1 generated kernel and 1 library call in 1 graph" in (peer.message or "")
+    torch.testing.assert_close(compiled(x, w), torch.softmax(torch.relu(x @ w) * 2, -1))
+
+
+def test_sources_are_read_from_a_generated_module() -> None:
+    text = "add_0 = async_compile.triton('add_0', '''\n@triton.jit\ndef add_0(): pass\n''', device_str='cuda')\n"
+    assert generated_sources(text) == {"add_0": "@triton.jit\ndef add_0(): pass"}
+    assert generated_sources("this is not Python") == {}
+
+
+def test_library_calls_are_found_with_and_without_a_result() -> None:
+    text = "    extern_kernels.mm(a, b, out=c)\n    buf0 = torch.ops.aten.sort.stable(c)\n    triton_0.run(c)\n"
+    calls = library_calls(text)
+    assert calls["extern_kernels.mm"] == ["extern_kernels.mm(a, b, out=c)"]
+    assert calls["torch.ops.aten.sort.stable"] == ["buf0 = torch.ops.aten.sort.stable(c)"]
