@@ -70,7 +70,8 @@ def explore_peer(
 ) -> tuple[Callable[..., Any], ExploredPeer]:
     """Compile `eager` with TorchInductor by calling it once with these arguments, which that call may change.
 
-    Gives the compiled function and the kernels that it launches, library calls included, in order. An error of TorchInductor is the caller's to handle.
+    Gives the compiled function and the kernels that it launches, library calls included, in order. An error of
+    TorchInductor is the caller's to handle.
     """
     compiled = compile_with_inductor(eager, mode)
     with listening() as recording:
@@ -167,7 +168,8 @@ def _counted(count: int, noun: str) -> str:
 
 def _relay(recording: Recording, hook: Callable[..., Any]) -> Callable[..., Any]:
     def heard(node_schedule: Any, kernel_name: str, is_extern: bool = False, *more: Any, **named: Any) -> Any:
-        recording.note_launch(node_schedule, kernel_name, is_extern)
+        if kernel_name:
+            recording.note_launch(node_schedule, kernel_name, is_extern)
         return hook(node_schedule, kernel_name, is_extern, *more, **named)
 
     return heard
