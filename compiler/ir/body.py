@@ -95,7 +95,8 @@ class Body:
         return Body(tuple(i if i.index is None else replace(i, index=change(i.index)) for i in self.instructions))
 
     def rename_buffers(self, names: Mapping[str, str]) -> Body:
-        return Body(tuple(replace(i, buffer=names.get(i.buffer, i.buffer)) if i.buffer else i for i in self.instructions))
+        return Body(tuple(i if i.buffer is None else replace(i, buffer=names.get(i.buffer, i.buffer))
+                          for i in self.instructions))
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

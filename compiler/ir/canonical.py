@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.ir.body import Body
+from compiler.ir.body import Body, Instruction, drop_dead
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import LoopNode
 
@@ -19,10 +19,24 @@ def canonicalise(node: LoopNode) -> LoopNode:
     """Drop variables of size one, merge neighbours that every access treats as one, and number the rest anew."""
     x_dims, body = _merge_neighbours([dim for dim in node.x_dims if dim.size != 1], node.body)
     r_dims, body = _merge_neighbours([dim for dim in node.r_dims if dim.size != 1], body)
+    if not r_dims:
+        body = without_reduction(body)
     new_x = tuple(Dim(f"x{place}", dim.size) for place, dim in enumerate(x_dims))
     new_r = tuple(Dim(f"r{place}", dim.size) for place, dim in enumerate(r_dims))
     renamed = {old: Index.of(new) for old, new in zip([*x_dims, *r_dims], [*new_x, *new_r], strict=True)}
     return replace(node, x_dims=new_x, r_dims=new_r, body=body.substitute(renamed))
+
+
+def without_reduction(body: Body) -> Body:
+    """The body of a reduction over one element, whose result is that element (or its position)."""
+    aliases: dict[int, int] = {}
+    result: list[Instruction] = []
+    for number, instruction in enumerate(body.instructions):
+        operands = tuple(aliases.get(operand, operand) for operand in instruction.operands)
+        result.append(replace(instruction, operands=operands))
+        if instruction.op == "reduce":
+            aliases[number] = operands[-1]
+    return drop_dead(Body(tuple(result))) if aliases else body
 
 
 def _merge_neighbours(dims: list[Dim], body: Body) -> tuple[list[Dim], Body]:

@@ -133,7 +133,7 @@ class _Loop:
         storage, offset = self.storages[i.buffer], self.index(i.index)
         if not masks:
             return storage[offset].to(compute_dtype(storage.dtype))
-        mask, offset = torch.broadcast_tensors(masks[0], offset)
+        mask, offset = torch.broadcast_tensors(masks[0], offset)  # type: ignore[no-untyped-call]
         value = storage[torch.where(mask, offset, 0)] if bool(mask.any()) else torch.zeros_like(offset)
         return torch.where(mask, value, 0).to(compute_dtype(storage.dtype))
 
@@ -147,7 +147,7 @@ class _Loop:
         """Over all points of the reduction variables, whose axes keep the size one."""
         value, *positions = [self._reduced_last(operand) for operand in operands]
         result = REDUCE[kind](value, *positions)
-        return result.reshape(*result.shape, *(1 for _ in self.r_axes))
+        return result.reshape((*result.shape, *(1 for _ in self.r_axes)))
 
     def _reduced_last(self, value: Tensor) -> Tensor:
         count = prod(self.sizes[axis] for axis in self.r_axes)
@@ -198,7 +198,7 @@ _LOW = 0xFFFFFFFF
 
 def philox(seed: Tensor, counter: Tensor) -> tuple[Tensor, Tensor]:
     """The first two of the four 32-bit words of key `seed` at `counter`, as non-negative int64."""
-    seed, counter = torch.broadcast_tensors(seed, counter)
+    seed, counter = torch.broadcast_tensors(seed, counter)  # type: ignore[no-untyped-call]
     c0, c1 = counter & _LOW, (counter >> 32) & _LOW
     c2 = c3 = torch.zeros_like(c0)
     k0, k1 = seed & _LOW, (seed >> 32) & _LOW

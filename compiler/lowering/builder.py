@@ -31,6 +31,16 @@ def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
     return True
 
 
+def overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether two elements of the tensor may share memory (never so for strides that nest, gaps or not)."""
+    reached = 0
+    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size > 1):
+        if step <= reached:
+            return True
+        reached += step * (size - 1)
+    return False
+
+
 def fake_tensors(value: Any) -> list[torch.Tensor]:
     """The tensors in the `val` of an FX node."""
     if isinstance(value, torch.Tensor):

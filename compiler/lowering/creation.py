@@ -38,6 +38,11 @@ def ones(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
     return constant(1, tuple(sizes[-1]), _result_dtype(build))
 
 
+@lowers(aten.empty_permuted)
+def empty_permuted(build: Builder, size: Sequence[int], physical_layout: Sequence[int], **_: Any) -> TensorValue:
+    return constant(0, tuple(size), _result_dtype(build))
+
+
 @lowers(aten.empty_strided.default, aten.new_empty_strided)
 def empty_strided(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
     return constant(0, tuple(sizes[-2]), _result_dtype(build))

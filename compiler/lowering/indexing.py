@@ -101,6 +101,14 @@ def below(index: Index, bound: int) -> Any:
     return ops.lt(ops.index_value(index), ops.constant(bound, torch.int64))
 
 
+def all_of(conditions: Sequence[Any]) -> Any:
+    """Whether all hold; None where there are none."""
+    result = None
+    for condition in conditions:
+        result = condition if result is None else ops.logical_and(result, condition)
+    return result
+
+
 @lowers(aten.cat)
 def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
     """One node that chooses by the position; each part is read only where it is the chosen one."""
@@ -115,12 +123,12 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
     def element(position: Position) -> Any:
         result = None
         for part, start in reversed(list(zip(parts, starts, strict=True))):
-            is_below = None if result is None else below(position[at], start + part.shape[at])
-            is_above = at_least(position[at], start) if start else None
-            chosen = is_below if is_above is None else is_above if is_below is None else ops.logical_and(is_above, is_below)
+            is_above = [at_least(position[at], start)] if start else []
+            is_below: list[Any] = [] if result is None else [below(position[at], start + part.shape[at])]
+            chosen = all_of([*is_above, *is_below])
             place = (*position[:at], position[at] - start, *position[at + 1 :])
             value = ops.to_dtype(part.load(place, chosen), dtype)
-            result = value if is_below is None else ops.where(is_below, value, result)
+            result = ops.where(is_below[0], value, result) if is_below else value
         return result if result is not None else ops.constant(0, dtype)
 
     return build.pointwise(shape, dtype, element)
@@ -143,11 +151,9 @@ def constant_pad_nd(build: Builder, x: TensorValue, pad: Sequence[int], value: A
         old = tuple(index - before for index, before in zip(position, befores, strict=True))
         conditions = [at_least(index, 0) for index, before in zip(old, befores, strict=True) if before > 0]
         conditions += [below(i, size) for i, size, after in zip(old, x.shape, afters, strict=True) if after > 0]
-        if not conditions:
+        inside = all_of(conditions)
+        if inside is None:
             return x.load(old)
-        inside = conditions[0]
-        for condition in conditions[1:]:
-            inside = ops.logical_and(inside, condition)
         return ops.where(inside, x.load(old, inside), ops.constant(value, x.dtype))
 
     return build.pointwise(shape, x.dtype, element)
@@ -180,11 +186,9 @@ def slice_scatter(
         if step > 1:
             conditions.append(ops.eq(ops.index_value(distance % step), ops.constant(0, torch.int64)))
         place = (*position[:at], distance // step, *position[at + 1 :])
-        if not conditions:
+        inside = all_of(conditions)
+        if inside is None:
             return ops.to_dtype(source.load(place), x.dtype)
-        inside = conditions[0]
-        for condition in conditions[1:]:
-            inside = ops.logical_and(inside, condition)
         return ops.where(inside, ops.to_dtype(source.load(place, inside), compute_dtype(x.dtype)), x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)

@@ -8,7 +8,15 @@ import torch
 
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
-from compiler.lowering.promotion import Kind, Operand, broadcast_shapes, common_dtype, dtypes_of, element_of, elementwise
+from compiler.lowering.promotion import (
+    Kind,
+    Operand,
+    broadcast_shapes,
+    common_dtype,
+    dtypes_of,
+    element_of,
+    elementwise,
+)
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant
 
@@ -166,3 +174,13 @@ def convert_element_type(build: Builder, x: TensorValue, dtype: torch.dtype) -> 
 def copy(build: Builder, x: TensorValue, source: TensorValue, non_blocking: bool = False) -> TensorValue:
     """A tensor shaped like `x` that holds `source`: what is left of `copy_` in a functional graph."""
     return build.pointwise(x.shape, x.dtype, broadcast(source, x.shape).load)
+
+
+def _copy_strided(build: Builder, x: TensorValue, *_: Any) -> TensorValue:
+    """A copy of given strides, which the node's result has anyway."""
+    return clone(build, x)
+
+
+# A primitive of newer PyTorch that decompositions use to keep eager's strides.
+if hasattr(torch.ops.prims, "copy_strided"):
+    lowers(torch.ops.prims.copy_strided.default)(_copy_strided)

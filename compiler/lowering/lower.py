@@ -19,8 +19,18 @@ import torch.fx
 from torch._ops import OpOverload
 
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
-from compiler.lowering import creation, indexing, library, logic, pointwise, random, reductions, views  # noqa: F401
-from compiler.lowering.builder import Builder, fake_tensors, is_dense, with_eager_strides
+from compiler.lowering import (  # noqa: F401
+    creation,
+    indexing,
+    library,
+    logic,
+    pointwise,
+    pooling,
+    random,
+    reductions,
+    views,
+)
+from compiler.lowering.builder import Builder, fake_tensors, overlaps, with_eager_strides
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.values import CannotLower, TensorValue, constant
 
@@ -30,7 +40,7 @@ class LoweringError(Exception):
 
 
 def lower(gm: torch.fx.GraphModule) -> LoopGraph:
-    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors of known sizes) and may carry `meta["lines"]`."""
+    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors of known sizes), and `meta["lines"]` maybe."""
     return _Walk(gm).run()
 
 
@@ -99,7 +109,8 @@ class _Walk:
             raise LoweringError(f"{node.name}: {node.target} is not an ATen operator")
         lowering = LOWERINGS.get(node.target)
         if lowering is None:
-            return self._fall_back(node, args, kwargs, f"There is no lowering of ours for {operator_name(node.target)}.")
+            reason = f"There is no lowering of ours for {operator_name(node.target)}."
+            return self._fall_back(node, args, kwargs, reason)
         checkpoint = self.build.checkpoint()
         try:
             return self._checked(lowering(self.build, *args, **kwargs), node.meta.get("val"))
@@ -126,7 +137,8 @@ class _Walk:
         assert isinstance(target, OpOverload)
         # AOTAutograd may leave a last `copy_` to an input that the graph changes; nothing reads the input after it.
         if target._schema.is_mutable and target is not torch.ops.aten.copy_.default:
-            raise LoweringError(f"{node.name}: {operator_name(target)} writes to its input, so the graph is not functional")
+            name = operator_name(target)
+            raise LoweringError(f"{node.name}: {name} writes to its input, so the graph is not functional")
         return self.build.extern(library.without_aliases(target), args, kwargs, is_fallback=True, reason=reason)
 
     # --- outputs
@@ -148,7 +160,7 @@ class _Walk:
         fake = fakes[0] if len(fakes) == 1 else self.build.fakes.get(id(value))
         layout = value.layout()
         wanted = Layout.contiguous(value.shape, value.dtype)
-        if fake is not None and is_dense(value.shape, fake.stride()):
+        if fake is not None and not overlaps(value.shape, fake.stride()):
             wanted = replace(wanted, stride=tuple(fake.stride()))
         if layout is not None:
             layout = with_eager_strides(layout, fake)
@@ -163,9 +175,8 @@ def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
     if isinstance(value, torch.fx.Node):
         return values[value]
     if isinstance(value, list | tuple):
-        return type(value)(_map(item, values) for item in value) if type(value) in (list, tuple) else [
-            _map(item, values) for item in value
-        ]  # fmt: skip
+        mapped = [_map(item, values) for item in value]
+        return tuple(mapped) if isinstance(value, tuple) else mapped
     if isinstance(value, slice):
         return slice(_map(value.start, values), _map(value.stop, values), _map(value.step, values))
     if isinstance(value, torch.SymInt):

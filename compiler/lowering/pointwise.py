@@ -53,6 +53,20 @@ for _name in ROUNDING:
     _rounding(_name)
 
 
+@lowers(aten.round.decimals)
+def round_decimals(build: Builder, x: TensorValue, *, decimals: int = 0) -> TensorValue:
+    """By way of the number scaled to whole decimals, as ATen does."""
+    dtype = _compute_dtype(SAME, x)
+    power = float(10 ** abs(decimals))
+
+    def function(value: Any) -> Any:
+        scale = ops.constant(power, dtype)
+        scaled = ops.mul(value, scale) if decimals >= 0 else ops.truediv(value, scale)
+        return ops.truediv(ops.round(scaled), scale) if decimals >= 0 else ops.mul(ops.round(scaled), scale)
+
+    return elementwise(build, SAME, function if is_float(x.dtype) else lambda value: value, x)
+
+
 def _same_unary(name: str) -> None:
     @lowers(getattr(aten, name))
     def lowering(build: Builder, x: TensorValue) -> TensorValue:

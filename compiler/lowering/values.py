@@ -76,14 +76,15 @@ class TensorValue:
         )
 
     def layout(self) -> Layout | None:
-        """Its strides in the buffer, or None where the offset is no sum of multiples of the position."""
+        """Its strides in the buffer, or None where no strides that a torch tensor could have describe it."""
         if self.offset is None:
             return None
         dims = tuple(Dim(f"p{place}", size) for place, size in enumerate(self.shape))
         offset = self.offset(tuple(Index.of(dim) for dim in dims))
-        if not offset.is_affine:
+        strides = tuple(offset.coefficient(dim) for dim in dims)
+        if not offset.is_affine or offset.offset < 0 or any(stride < 0 for stride in strides):
             return None
-        return Layout(self.shape, tuple(offset.coefficient(dim) for dim in dims), self.dtype, offset.offset)
+        return Layout(self.shape, strides, self.dtype, offset.offset)
 
 
 def of_buffer(buffer: str, layout: Layout) -> TensorValue:

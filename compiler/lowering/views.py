@@ -24,7 +24,7 @@ def wrap(dim: int, rank: int) -> int:
 
 def wrap_all(dims: Any, rank: int) -> list[int]:
     """Every dimension where `dims` is None or empty, else those that it names."""
-    if dims is None or (isinstance(dims, list | tuple) and not dims):
+    if dims is None or rank == 0 or (isinstance(dims, list | tuple) and not dims):
         return list(range(rank))
     return [wrap(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
 
@@ -148,7 +148,9 @@ def split(build: Builder, x: TensorValue, split_size: int, dim: int = 0) -> tupl
     aten.split_with_sizes, aten.split_with_sizes_copy, aten.unsafe_split_with_sizes,
     aten.split.sizes,
 )  # fmt: skip
-def split_with_sizes(build: Builder, x: TensorValue, split_sizes: Sequence[int], dim: int = 0) -> tuple[TensorValue, ...]:
+def split_with_sizes(
+    build: Builder, x: TensorValue, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[TensorValue, ...]:
     parts, start = [], 0
     for size in split_sizes:
         parts.append(slice_(build, x, dim, start, start + size))

@@ -1,0 +1,107 @@
+"""Running an operator through decomposition, lowering and a backend, and judging its error against eager's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.functional_tensor import dispatch_functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_flatten, tree_map
+
+from compiler.ir import interpret
+from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.lowering.decompositions import decompositions
+from compiler.lowering.lower import lower
+
+
+def aten_graph(function: Callable[..., Any], inputs: Sequence[Tensor]) -> torch.fx.GraphModule:
+    """The functional, decomposed graph of a function, as AOTAutograd would hand it over."""
+
+    def flat(*tensors: Tensor) -> tuple[Any, ...]:
+        return tuple(tree_flatten(function(*tensors))[0])
+
+    graph = make_fx(torch.func.functionalize(flat, remove="mutations"), decompositions(), tracing_mode="fake")(*inputs)
+    if any(getattr(getattr(node.target, "_schema", None), "is_mutable", False) for node in graph.graph.nodes):
+        # A decomposition wrote in place. This way sees into those, but takes three times as long.
+        graph = make_fx(dispatch_functionalize(flat), decompositions(), tracing_mode="fake")(*inputs)
+    return graph
+
+
+def lowered(function: Callable[..., Any], *inputs: Tensor) -> LoopGraph:
+    return lower(aten_graph(function, inputs))
+
+
+def fallbacks(graph: LoopGraph) -> list[str]:
+    return [
+        f"{node.target}: {node.reason}" for node in graph.nodes if isinstance(node, ExternNode) and node.is_fallback
+    ]
+
+
+def eager(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor] | None:
+    """What PyTorch gives, or None where it takes no such inputs."""
+    try:
+        return list(tree_flatten(function(*inputs))[0])
+    except (RuntimeError, NotImplementedError, TypeError, IndexError):
+        return None
+
+
+def in_float64(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
+    """The same in float64, the judge of both."""
+    exact = tree_map(lambda x: x.double() if x.is_floating_point() else x, tuple(inputs))
+    return list(tree_flatten(function(*exact))[0])
+
+
+def strides(tensor: Tensor) -> list[int]:
+    """Those that matter: a dimension of size one may have any."""
+    return [step for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1 and tensor.numel()]
+
+
+def assert_close(ours: Tensor, expected: Tensor, exact: Tensor, where: str) -> None:
+    """Equal dtype and shape; equal values, or for floats an error of at most twice eager's own and 4 ulp of the
+    largest element."""
+    assert ours.dtype == expected.dtype and ours.shape == expected.shape, f"{where}: {ours.dtype}{tuple(ours.shape)}"
+    if not ours.is_floating_point():
+        assert torch.equal(ours, expected), f"{where}: {ours} is not {expected}"
+        return
+    assert torch.equal(ours.isnan(), expected.isnan()), f"{where}: NaN in {ours}, eager gives {expected}"
+    known = expected.isfinite() & exact.isfinite() & ours.isfinite()
+    assert torch.equal(ours[~known].nan_to_num(), expected[~known].nan_to_num()), f"{where}: {ours}, not {expected}"
+    reference = exact[known].double()
+    error = (ours[known].double() - reference).abs()
+    of_eager = (expected[known].double() - reference).abs()
+    limits = torch.finfo(ours.dtype)
+    largest = reference.abs().max() if reference.numel() else 0.0
+    # What cancels in a sum is lost in proportion to the summands, not to the sum.
+    allowed = 2 * (of_eager.max() if of_eager.numel() else 0) + 4 * limits.eps * largest + limits.tiny
+    assert bool((error <= allowed).all()), f"{where}: error {error.max()}, eager's {of_eager.max()}"
+
+
+def fake_of(node: Any) -> Any:
+    return node.meta["val"] if isinstance(node, torch.fx.Node) else node
+
+
+def check(
+    name: str, function: Callable[..., Any], inputs: Sequence[Tensor],
+    run: Callable[[LoopGraph, Sequence[Tensor]], list[Any]] = interpret.run,
+) -> LoopGraph | None:  # fmt: skip
+    """Lower, run and judge one sample; the graph, or None where eager takes no such inputs."""
+    expected = eager(function, inputs)
+    if expected is None:
+        return None
+    aten = aten_graph(function, inputs)
+    graph = lower(aten)
+    results = run(graph, inputs)
+    traced = [fake_of(node) for node in next(iter(reversed(aten.graph.nodes))).args[0]]
+    exact = in_float64(function, inputs)
+    for ours, wanted, judge, fake in zip(results, expected, exact, traced, strict=True):
+        sizes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}{list(x.stride())}" for x in inputs)
+        if isinstance(wanted, Tensor):
+            assert_close(ours, wanted, judge, f"{name}({sizes})")
+            # Some of PyTorch's decompositions give other strides than its kernels do.
+            assert strides(ours) in (strides(wanted), strides(fake)), f"{name}({sizes}): strides {ours.stride()}"
+        else:
+            assert ours == wanted, f"{name}({sizes})"
+    return graph

@@ -1,0 +1,193 @@
+"""What lowering promises beside values: how many nodes, which loops, which names, and what becomes of the rest."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.ir import interpret
+from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
+from compiler.lowering.lower import LoweringError, lower
+from tests.lowering.checks import aten_graph, fallbacks, lowered
+
+
+def names(graph: LoopGraph) -> list[str]:
+    return [node.name for node in graph.nodes]
+
+
+def loops(graph: LoopGraph) -> list[LoopNode]:
+    return [node for node in graph.nodes if isinstance(node, LoopNode)]
+
+
+def test_softmax_is_two_reductions_and_three_pointwise_nodes() -> None:
+    graph = lowered(lambda x: x.softmax(-1), torch.randn(64, 512))
+    assert [node.is_reduction for node in loops(graph)] == [True, False, False, True, False]
+    assert len(graph.nodes) == 5
+
+
+def test_layer_norm_is_a_variance_in_two_passes_and_four_pointwise_nodes() -> None:
+    graph = lowered(lambda x: F.layer_norm(x, (512,)), torch.randn(64, 512))
+    assert [node.is_reduction for node in loops(graph)] == [True, True, False, False, False, False]
+    assert names(graph)[:2] == ["var_mean_mean", "var_mean"]
+
+
+def test_contiguous_loops_merge_into_one_variable() -> None:
+    graph = lowered(torch.sin, torch.randn(4, 6, 8))
+    (node,) = loops(graph)
+    assert [(dim.name, dim.size) for dim in node.x_dims] == [("x0", 192)]
+    assert str(node.body) == f"v0 = load {graph.inputs[0]}[x0]\nv1 = sin v0\nstore sin[x0] = v1"
+
+
+def test_loops_follow_the_memory_of_the_result() -> None:
+    (node,) = loops(lowered(torch.sin, torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)))
+    assert [dim.size for dim in node.x_dims] == [120]
+    (node,) = loops(lowered(lambda x: x.sum(), torch.randn(5, 7).t()))
+    assert [dim.size for dim in node.r_dims] == [35]
+
+
+def test_views_and_constants_are_no_nodes() -> None:
+    def function(x: Tensor) -> Tensor:
+        mask = torch.ones(8, 8, dtype=torch.bool).tril()
+        return x.view(4, 8, 8).transpose(1, 2).masked_fill(~mask, 0.0)
+
+    graph = lowered(function, torch.randn(4, 64))
+    assert len(graph.nodes) == 1
+
+
+def test_every_reader_keeps_its_own_node() -> None:
+    """Whether to compute `exp` twice is the scheduler's choice, so it is one node however many read it."""
+    graph = lowered(lambda x: (x.exp() + 1, x.exp().sum(0)), torch.randn(4, 8))
+    assert len(graph.nodes) == 4
+    graph = lowered(lambda x: (lambda y: (y + 1, y * 2, y.sum()))(x.exp()), torch.randn(4, 8))
+    assert len(graph.nodes) == 4
+
+
+def test_reduction_over_one_element_is_pointwise() -> None:
+    (node,) = loops(lowered(lambda x: x.sum(1), torch.randn(5, 1)))
+    assert not node.is_reduction and not node.r_dims
+
+
+def test_output_that_is_an_input_is_a_view_of_it() -> None:
+    graph = lowered(lambda x: (x, x.t(), x + 1), torch.randn(3, 4))
+    assert graph.outputs[0].buffer == graph.outputs[1].buffer == graph.inputs[0]
+    layout = graph.outputs[1].layout
+    assert layout is not None and layout.stride == (1, 4)
+    assert len(graph.nodes) == 1
+
+
+def test_two_outputs_of_one_value_share_its_copy() -> None:
+    graph = lowered(lambda x: (lambda y: (y, y))(x.flip(0)), torch.randn(3, 4))
+    assert len(graph.nodes) == 1 and graph.outputs[0] == graph.outputs[1]
+
+
+def test_library_calls_take_strided_views() -> None:
+    graph = lowered(lambda a, b: a @ b.t(), torch.randn(3, 4), torch.randn(5, 4))
+    (node,) = graph.nodes
+    assert isinstance(node, ExternNode) and not node.is_fallback and node.reason
+    assert node.tensor_arguments[1].layout.stride == (1, 4)
+
+
+def test_unknown_operator_falls_back_and_says_so() -> None:
+    graph = lowered(lambda x: x.cumsum(1).relu(), torch.randn(3, 4))
+    assert fallbacks(graph) == ["aten.cumsum.default: There is no lowering of ours for aten.cumsum."]
+
+
+def test_case_that_a_lowering_does_not_cover_falls_back_and_says_why() -> None:
+    graph = lowered(lambda x: torch.complex(x, x).exp().real + x, torch.randn(3, 4))
+    assert any("does not cover this case" in reason for reason in fallbacks(graph))
+    assert len(interpret.run(graph, [torch.randn(3, 4)])) == 1
+
+
+def test_graph_that_writes_to_its_input_is_refused() -> None:
+    graph = aten_graph(lambda x: x + 1, [torch.randn(3)])
+    node = next(node for node in graph.graph.nodes if node.op == "call_function")
+    node.target = torch.ops.aten.add_.Scalar
+    with pytest.raises(LoweringError, match="not functional"):
+        lower(graph)
+
+
+def test_lines_and_origins_reach_the_nodes() -> None:
+    graph = aten_graph(lambda x: x.var(0), [torch.randn(3, 4)])
+    for node in graph.graph.nodes:
+        node.meta["lines"] = (7,)
+    for loop in loops(lower(graph)):
+        assert loop.lines == (7,) and loop.origins == ("var",)
+
+
+# --- random numbers
+
+
+def test_dropout_draws_seeds_once_and_repeats_by_manual_seed() -> None:
+    x = torch.ones(100, 100)
+    graph = lowered(lambda x: (F.dropout(x, 0.25), torch.rand_like(x), torch.randn_like(x)), x)
+    assert not fallbacks(graph) and names(graph).count("seeds") == 1
+    assert graph.buffers["seeds"].shape == (3,)
+    torch.manual_seed(1)
+    first = interpret.run(graph, [x])
+    second = interpret.run(graph, [x])
+    torch.manual_seed(1)
+    again = interpret.run(graph, [x])
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    dropped, uniform, normal = first
+    assert abs((dropped == 0).float().mean() - 0.25) < 0.02
+    torch.testing.assert_close(dropped.unique(), torch.tensor([0.0, 1 / 0.75]))
+    assert abs(uniform.mean() - 0.5) < 0.01 and 0 <= uniform.min() and uniform.max() < 1
+    assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1) < 0.03
+
+
+def test_philox_gives_the_published_words() -> None:
+    """Known answers of Random123's Philox 4x32-10 for key and counter zero."""
+    first, second = interpret.philox(torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+    assert (hex(int(first)), hex(int(second))) == ("0x6627e8d5", "0xe169c58d")
+
+
+# --- whole models, forward and backward, as AOTAutograd hands them over
+
+
+def test_training_step_matches_eager() -> None:
+    from torch._dynamo.backends.common import aot_autograd
+
+    from compiler.lowering.decompositions import decompositions
+
+    graphs: list[LoopGraph] = []
+
+    def compile_graph(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> object:
+        graph = lower(gm)
+        graphs.append(graph)
+
+        def run(inputs: list[Tensor]) -> list[Tensor]:
+            return interpret.run(graph, inputs)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Embedding(11, 8),
+        torch.nn.Linear(8, 16),
+        torch.nn.GELU(),
+        torch.nn.LayerNorm(16),
+        torch.nn.Linear(16, 5),
+    )
+    tokens, target = torch.randint(0, 11, (6,)), torch.randint(0, 5, (6,))
+
+    def loss(tokens: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(model(tokens), target)
+
+    expected = loss(tokens, target)
+    torch.autograd.backward(expected)
+    gradients = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+    model.zero_grad()
+    backend = aot_autograd(fw_compiler=compile_graph, decompositions=decompositions())
+    ours = torch.compile(loss, backend=backend)(tokens, target)
+    torch.autograd.backward(ours)
+    torch.testing.assert_close(ours, expected)
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+    assert len(graphs) == 2
+    assert [reason.split(":")[0] for graph in graphs for reason in fallbacks(graph)] == [
+        "aten.embedding_dense_backward.default"
+    ]
