@@ -1,6 +1,6 @@
 """What the device model expects of a kernel: bytes, operations, microseconds. All figures here are predictions.
 
-    time = launch + max(latency, bytes / bandwidth, operations / rate)
+    time = launch + latency + max(bytes / bandwidth, operations / rate)
 
 Bytes count each distinct element of a buffer once, weighted by how its accesses coalesce: a warp that reads with a
 stride moves whole 32-byte sectors for single elements, unless the tile is two-dimensional and the sectors are used up.
@@ -97,7 +97,7 @@ def _cost(group: Group, layouts: tuple[tuple[str, Layout], ...], device: Device)
     table = dict(layouts)
     work = operations(group)
     seconds = max(_weighted_bytes(group, table) / device.bandwidth, work / device.flops)
-    time = device.launch_us + max(device.latency_us, 1e6 * seconds)
+    time = device.launch_us + device.latency_us + 1e6 * seconds
     return Cost(sum(buffer_bytes(group, table).values()), work, time)
 
 
