@@ -19,6 +19,7 @@ from compiler.capture.inputs import NoInputsFitError
 from compiler.capture.intercept import Interception
 from compiler.capture.output import OutputRecorder
 from compiler.capture.recorder import Recorder
+from compiler.capture.replay import restored_state
 from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet
 from compiler.capture.torch_internals import lazy_backward_off, quiet_logs, reset_dynamo
 from compiler.options import Options
@@ -54,6 +55,7 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
     with (
         output.recording(),
         _no_input(),
+        restored_state(),
         quiet_logs(),
         recorder.listener.listening(),
         interception.installed(),

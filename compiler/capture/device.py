@@ -50,7 +50,8 @@ class CudaStandIn:
 class CudaToCpu(ast.NodeTransformer):
     """Rewrites what names CUDA, and keeps the place of everything, so that lines stay the author's.
 
-    "cuda:0" -> "cpu"    x.cuda() -> x.cpu()    torch.cuda.synchronize -> the stand-in's
+    "cuda:0" -> "cpu"         x.cuda() -> x.cpu()                         pin_memory=True -> pin_memory=False
+    torch.cuda.synchronize -> the stand-in's      assert torch.cuda.is_available() -> pass
     """
 
     def __init__(self) -> None:
@@ -73,6 +74,19 @@ class CudaToCpu(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
             function = ast.copy_location(ast.Attribute(node.func.value, "cpu", ast.Load()), node.func)
             return self._replaced(node, ast.Call(function, [], []))
+        return node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        self.generic_visit(node)
+        if node.arg == "pin_memory":
+            node.value = self._replaced(node.value, ast.Constant(False))
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        if any(isinstance(part, ast.Attribute) and part.attr == "is_available" for part in ast.walk(node.test)):
+            self.lines.add(node.lineno)
+            return ast.copy_location(ast.Pass(), node)
+        self.generic_visit(node)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:

@@ -68,7 +68,7 @@ class Explorer:
             raise NothingToExploreError(f"The snippet defines no {name!r}.")
         target = self._snippet.names[name]
         for compiled_name, compiled, eager in self._interception.compiled:
-            if target in (compiled, eager) or (name == compiled_name and not callable(target)):
+            if target is compiled or target is eager or (name == compiled_name and not callable(target)):
                 if not any(entry.name == compiled_name for entry in self._recorder.capture.entries):
                     self._call_on_chosen_inputs(compiled, eager)
                 return

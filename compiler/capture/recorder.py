@@ -52,12 +52,13 @@ class Recorder:
         self._compilation_of: dict[str, str] = {}
         self._guards: dict[str, list[Guard]] = {}
         self._forward_count = 0
+        self._finished = False
 
     def backend(self, custom: Any = None) -> Backend:
         """A backend for torch.compile. A `custom` one of the user is called for what it prints, and not used."""
 
         def fusionscope_recorder(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Any:
-            if custom is not None:
+            if custom is not None and not self._finished:
                 self._call_custom(custom, graph, example_inputs)
             name = f"graph_{self._forward_count}"
             self._forward_count += 1
@@ -113,6 +114,7 @@ class Recorder:
         self._attach_breaks()
         self._attach_recompiles()
         self._note_limit()
+        self._finished = True
 
     def _record(
         self, name: str, compilation: str, dynamo: torch.fx.GraphModule, aten: torch.fx.GraphModule, phase: Phase
@@ -126,6 +128,9 @@ class Recorder:
             aten=aten,
             runner=GraphRunner(aten),
         )
+        if self._finished:
+            # A replay met sizes or state of its own: it runs, and the report stays as it was made.
+            return graph.runner
         self.capture.graphs.append(graph)
         self._compilation_of[graph.name] = compilation
         # A backward graph is made later, by autograd, for the entries that made its forward graph.

@@ -14,13 +14,14 @@ from compiler.capture.torch_internals import default_device as current_default_d
 
 @dataclass(frozen=True)
 class CallState:
-    """Gradient mode, autocast and default device. Dynamo guards on each of them: another state compiles anew."""
+    """Gradient mode, autocast, default device and dtype. Dynamo guards on each of them: another state compiles anew."""
 
     grad: bool
     inference: bool
     autocast: torch.dtype | None
     device_type: str
     default_device: torch.device | None
+    default_dtype: torch.dtype
 
     @staticmethod
     def current(device: torch.device) -> CallState:
@@ -31,6 +32,7 @@ class CallState:
             autocast=torch.get_autocast_dtype(device.type) if enabled else None,
             device_type=device.type,
             default_device=current_default_device(),
+            default_dtype=torch.get_default_dtype(),
         )
 
     @contextlib.contextmanager
@@ -40,6 +42,9 @@ class CallState:
             if self.default_device != current_default_device():
                 stack.callback(torch.set_default_device, current_default_device())
                 torch.set_default_device(self.default_device)
+            if self.default_dtype != torch.get_default_dtype():
+                stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+                torch.set_default_dtype(self.default_dtype)
             if self.inference != torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(self.inference))
             if self.grad != torch.is_grad_enabled():
@@ -57,3 +62,16 @@ class CallState:
                 return function(*args, **kwargs)
 
         return in_state
+
+
+@contextlib.contextmanager
+def restored_state() -> Iterator[None]:
+    """Undo what a snippet sets for the whole process and what its calls carry with them: each call knows its own."""
+    grad, dtype, device = torch.is_grad_enabled(), torch.get_default_dtype(), current_default_device()
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(grad)
+        torch.set_default_dtype(dtype)
+        if device != current_default_device():
+            torch.set_default_device(device)

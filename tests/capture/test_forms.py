@@ -263,3 +263,23 @@ def test_which_functions_need_a_default_device() -> None:
     said = "def f(x):\n    return x + torch.ones(3, device=x.device)\n"
     before = "def get_inputs():\n    return [torch.ones(3)]\nf(torch.ones(3))\n"
     assert [makes_tensors_in_functions(ast.parse(source)) for source in (inside, said, before)] == [True, False, False]
+
+
+def test_state_of_the_process_is_restored_and_kept_for_replay() -> None:
+    capture = captured_source(
+        "import torch\ntorch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)\n"
+        "@torch.compile\ndef f(x):\n    return x + torch.ones(2)\nf(torch.zeros(2))\n"
+    )
+    assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
+    calls = capture.graphs[0].runner.calls
+    assert capture.entries[0].compiled(*capture.entries[0].args).dtype == torch.float64
+    assert capture.graphs[0].runner.calls == calls + 1
+
+
+def test_asking_for_a_gpu_is_met_by_the_cpu() -> None:
+    capture = captured_source(
+        "import torch\nassert torch.cuda.is_available(), 'needs a GPU'\n"
+        "f = torch.compile(lambda x: x + 1)\nf(torch.ones(4, pin_memory=True).cuda(0, non_blocking=True))\n"
+    )
+    assert capture.error is None
+    assert "lines 2, 4" in capture.notes[0].message
