@@ -74,8 +74,8 @@ class Accumulator:
         value, kind = operands[0], self.kind
         if self.is_positional:
             test = "is_above" if kind == "argmax" else "is_below"
-            return [f"if (fs::{test}({value}, {operands[1]}, {into[1]}, {into[0]})) "
-                    f"{into[1]} = {value}, {into[0]} = {operands[1]};"]
+            better = f"fs::{test}({value}, {operands[1]}, {into[1]}, {into[0]})"
+            return [f"if ({better}) {into[1]} = {value}, {into[0]} = {operands[1]};"]
         if kind in ("sum", "prod"):
             return [f"{into[0]} {'+' if kind == 'sum' else '*'}= {value};"]
         if kind in ("any", "all") or self.dtype == torch.bool:

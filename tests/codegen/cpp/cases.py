@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -42,8 +43,49 @@ def integers(*shape: int, dtype: torch.dtype = torch.int64, low: int = -20, high
     return torch.randint(low, high, shape, generator=_generator(f"{shape}{low}")).to(dtype)
 
 
-UNARY = """neg abs square floor ceil trunc round sign relu sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin
-cos sigmoid tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma isnan isinf logical_not signbit""".split()
+Tensors = tuple[torch.Tensor, ...]
+
+
+def _specials(dtype: torch.dtype) -> Tensors:
+    return (special(dtype),)
+
+
+def _pairs(dtype: torch.dtype) -> Tensors:
+    return integers(67, dtype=dtype), integers(67, dtype=dtype, low=1).clamp(min=1)
+
+
+def _positives(dtype: torch.dtype) -> Tensors:
+    return (floats(35, dtype=dtype).abs() if dtype.is_floating_point else integers(35, dtype=dtype),)
+
+
+def _matrix_and_row(dtype: torch.dtype) -> Tensors:
+    return floats(7, 33, dtype=dtype), floats(33, dtype=dtype)
+
+
+def _floats(shape: tuple[int, ...], dtype: torch.dtype) -> Tensors:
+    return (floats(*shape, dtype=dtype),)
+
+
+def _rounded(shape: tuple[int, ...]) -> Tensors:
+    return (floats(*shape).round(),)
+
+
+def _near_one(shape: tuple[int, ...]) -> Tensors:
+    """Powers of two, whose product is exact: each factor rounds, in whatever order."""
+    return (2.0 ** floats(*shape).clamp(-1.4, 1.4).round() if shape[0] < 1000 else torch.ones(shape),)
+
+
+def _truths(shape: tuple[int, ...]) -> Tensors:
+    return (floats(*shape) > -5,)
+
+
+def _integers(shape: tuple[int, ...], dtype: torch.dtype) -> Tensors:
+    return (integers(*shape, dtype=dtype),)
+
+
+UNARY = """neg abs square floor ceil trunc round sign relu sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p
+sin cos sigmoid tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma isnan isinf logical_not
+signbit""".split()
 BINARY = "add sub mul minimum maximum copysign true_divide floor_divide remainder fmod pow atan2 hypot".split()
 COMPARISONS = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
 INTEGER_BINARY = "add sub mul minimum maximum floor_divide remainder fmod bitwise_and bitwise_or bitwise_xor".split()
@@ -56,22 +98,21 @@ def _elementwise() -> list[Case]:
     for name in UNARY:
         function = getattr(torch, name)
         for dtype in (torch.float32, torch.float64):
-            cases.append(Case(f"{name}_{dtype}", function, lambda dtype=dtype: (special(dtype),)))
+            cases.append(Case(f"{name}_{dtype}", function, partial(_specials, dtype)))
     for name in (*BINARY, *COMPARISONS):
         function = getattr(torch, name)
         cases.append(Case(name, function, lambda: (special(), special().flip(0).roll(3))))
         cases.append(Case(f"{name}_f64", function, lambda: (special(torch.float64), special(torch.float64).roll(7))))
     for name in (*INTEGER_BINARY, *COMPARISONS):
         for dtype in INTEGERS:
-            cases.append(Case(f"{name}_{dtype}", getattr(torch, name), lambda dtype=dtype: (
-                integers(67, dtype=dtype), integers(67, dtype=dtype, low=1).clamp(min=1))))
+            cases.append(Case(f"{name}_{dtype}", getattr(torch, name), partial(_pairs, dtype)))
     for source in (*INTEGERS, *FLOATS, torch.bool):
         for target in (*INTEGERS, *FLOATS, torch.bool):
-            cases.append(Case(f"convert_{source}_{target}", lambda x, target=target: x.to(target), lambda source=source: (
-                floats(35, dtype=source).abs() if source.is_floating_point else integers(35, dtype=source),)))
+            cases.append(Case(f"convert_{source}_{target}", partial(torch.Tensor.to, dtype=target),
+                              partial(_positives, source)))
     for dtype in FLOATS:
         cases.append(Case(f"activation_{dtype}", lambda x, y: torch.relu((x.sin() * y.cos() + x) * y),
-                          lambda dtype=dtype: (floats(7, 33, dtype=dtype), floats(33, dtype=dtype))))
+                          partial(_matrix_and_row, dtype)))
     return cases
 
 
@@ -110,20 +151,19 @@ def _reductions() -> list[Case]:
     for place, (shape, dims) in shapes.items():
         for name in ("sum", "amax", "amin", "mean"):
             for dtype in FLOATS if place in ("rows", "columns", "long") else (torch.float32,):
-                cases.append(Case(f"{name}_{place}_{dtype}", lambda x, name=name, dims=dims: getattr(torch, name)(x, dims),
-                                  lambda shape=shape, dtype=dtype: (floats(*shape, dtype=dtype),), sums=True))
+                cases.append(Case(f"{name}_{place}_{dtype}", partial(getattr(torch, name), dim=dims),
+                                  partial(_floats, shape, dtype), sums=True))
         if isinstance(dims, int):
-            cases += [Case(f"{name}_{place}", lambda x, name=name, dims=dims: getattr(torch, name)(x, dims),
-                           lambda shape=shape: (floats(*shape).round(),)) for name in ("argmax", "argmin")]
-            cases.append(Case(f"prod_{place}", lambda x, dims=dims: torch.prod(x, dims), lambda shape=shape: (
-                floats(*shape, scale=0.001).exp(),)))
-            cases += [Case(f"{name}_{place}", lambda x, name=name, dims=dims: getattr(torch, name)(x, dims),
-                           lambda shape=shape: (floats(*shape) > -5,)) for name in ("any", "all")]
-            cases.append(Case(f"int_sum_{place}", lambda x, dims=dims: x.sum(dims),
-                              lambda shape=shape: (integers(*shape, dtype=torch.int32),)))
-            cases.append(Case(f"int_max_{place}", lambda x, dims=dims: x.amax(dims),
-                              lambda shape=shape: (integers(*shape, dtype=torch.int8),)))
-    nan = [Case(f"{name}_of_nan_{dim}", lambda x, name=name, dim=dim: getattr(torch, name)(x, dim), lambda: (
+            cases += [Case(f"{name}_{place}", partial(getattr(torch, name), dim=dims),
+                           partial(_rounded, shape)) for name in ("argmax", "argmin")]
+            cases.append(Case(f"prod_{place}", partial(torch.prod, dim=dims), partial(_near_one, shape)))
+            cases += [Case(f"{name}_{place}", partial(getattr(torch, name), dim=dims),
+                           partial(_truths, shape)) for name in ("any", "all")]
+            cases.append(Case(f"int_sum_{place}", partial(torch.sum, dim=dims),
+                              partial(_integers, shape, torch.int32)))
+            cases.append(Case(f"int_max_{place}", partial(torch.amax, dim=dims),
+                              partial(_integers, shape, torch.int8)))
+    nan = [Case(f"{name}_of_nan_{dim}", partial(getattr(torch, name), dim=dim), lambda: (
         torch.where(integers(20, 30) == 3, float("nan"), floats(20, 30)),))
         for name in ("amax", "amin", "argmax", "argmin", "sum") for dim in (0, 1)]
     composed = [

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.cpp.render import render_cpp
-from compiler.codegen.program import RenderedKernel, identifier
+from compiler.codegen.program import RenderedKernel
 from compiler.ir import interpret
 from compiler.ir.body import trace
 from compiler.ir.index import Dim
@@ -96,7 +96,7 @@ def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:
 
 
 def close(result: torch.Tensor, wanted: torch.Tensor, exact: torch.Tensor, sums: bool = False) -> str:
-    """Empty where `result` is as near to float64's `exact` as `wanted` (eager) is, up to some roundings; else why not."""
+    """Empty where `result` is about as near to float64's `exact` as `wanted` (eager's) is; else what is wrong."""
     if result.shape != wanted.shape or result.dtype != wanted.dtype:
         return f"is {result.dtype}{list(result.shape)}, not {wanted.dtype}{list(wanted.shape)}"
     if not wanted.is_floating_point():

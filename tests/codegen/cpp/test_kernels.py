@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import torch
 
 from compiler.ir import interpret
@@ -18,7 +21,10 @@ ROW, COLUMN = Index.of(ROWS), Index.of(COLUMNS)
 def softmax(rows: Dim, columns: Dim, at: Index) -> Group:
     """Over `columns`, with element (row, column) at offset `at`."""
     row, shape = Index.of(rows), (rows.size, columns.size)
-    x = lambda: ops.load("x", at, F32)  # noqa: E731
+
+    def x() -> Any:
+        return ops.load("x", at, F32)
+
     return group(
         "fused_softmax", (rows,), (columns,),
         node("amax", (rows.size,), F32, (rows,), (columns,), lambda: ops.store("amax", row, ops.reduce("max", x()))),
@@ -109,10 +115,13 @@ def test_masked_load_of_a_value_of_the_group() -> None:
 def test_random_numbers_are_those_of_the_interpreter() -> None:
     dim = Dim("x0", 1003)
     at = Index.of(dim)
+
+    def body(name: str) -> None:
+        ops.store(name, at, getattr(ops, name)(ops.load("seed", Index.number(0), torch.int64), at + 5))
+
     made = group("kernel_random", (dim,), (), *(
-        node(name, (1003,), F32, (dim,), (), lambda name=name: ops.store(name, at, getattr(ops, name)(
-            ops.load("seed", Index.number(0), torch.int64), at + 5))) for name in ("rand", "randn")
-    ), stored=("rand", "randn"))
+        node(name, (1003,), F32, (dim,), (), partial(body, name)) for name in ("rand", "randn")),
+        stored=("rand", "randn"))
     seed = torch.tensor([(123 << 33) + 77])
     result, counter = run(made, {"seed": seed}), torch.arange(1003) + 5
     assert torch.equal(result["rand"], interpret.uniform(seed, counter))
@@ -121,18 +130,25 @@ def test_random_numbers_are_those_of_the_interpreter() -> None:
 
 def test_argmax_finds_the_first_in_every_shape() -> None:
     x = torch.randn(70, 130).round()
+
+    def body(rows: Dim, columns: Dim) -> None:
+        value, position = ops.load("x", 130 * ROW + COLUMN, F32), ops.index_value(Index.of(columns))
+        ops.store("out", Index.of(rows), ops.reduce("argmax", value, position))
+
     for rows, columns, dim in ((ROWS, COLUMNS, 1), (COLUMNS, ROWS, 0)):
-        made = group("position", (rows,), (columns,), node("out", (rows.size,), torch.int64, (rows,), (columns,), lambda: (
-            ops.store("out", Index.of(rows), ops.reduce("argmax", ops.load("x", 130 * ROW + COLUMN, F32), ops.index_value(
-                Index.of(columns)))))))
+        made = group("position", (rows,), (columns,), node(
+            "out", (rows.size,), torch.int64, (rows,), (columns,), partial(body, rows, columns)))
         assert torch.equal(run(made, {"x": x})["out"], x.argmax(dim))
 
 
 def test_reduction_of_nothing_gives_the_identity() -> None:
     none = Dim("r0", 0)
+
+    def body(name: str, kind: str) -> None:
+        ops.store(name, ROW, ops.reduce(kind, ops.load("x", ROW + Index.of(none), F32)))
+
     made = group("nothing", (ROWS,), (none,), *(
-        node(name, (70,), F32, (ROWS,), (none,), lambda kind=kind, name=name: ops.store(
-            name, ROW, ops.reduce(kind, ops.load("x", ROW + Index.of(none), F32))))
+        node(name, (70,), F32, (ROWS,), (none,), partial(body, name, kind))
         for name, kind in (("total", "sum"), ("product", "prod"), ("largest", "max"))
     ), stored=("total", "product", "largest"))
     result = run(made, {"x": torch.randn(70)})

@@ -21,7 +21,7 @@ EVERY = [*OPERATORS, *operators_shapes.OPERATORS]
 _PER_LIBRARY = 30
 
 
-def _samples(operator: Operator) -> list[tuple[torch.Tensor, ...]]:
+def _samples(operator: Operator) -> list[Sequence[torch.Tensor]]:
     """Few of each dtype: the loops of other layouts differ little, and lowering's own tests run all of them."""
     return [inputs for dtype in operator.dtypes
             for inputs in operator.samples(dtype)[:2 if dtype == torch.float32 else 1]]
@@ -51,5 +51,6 @@ def test_table_of_operators(first: int) -> None:
             if isinstance(wanted, torch.Tensor):
                 problem = close(ours, wanted, judge, sums=any(
                     isinstance(node, LoopNode) and node.is_reduction for node in compiled.graph.nodes))
-                problems += [f"{operator.name}({', '.join(map(str, inputs))}): {problem}"] if problem else []
+                shapes = ", ".join(f"{x.dtype}{list(x.shape)}" for x in inputs)
+                problems += [f"{operator.name}({shapes}): {problem}"] if problem else []
     assert not problems, "\n".join(problems)

@@ -45,7 +45,7 @@ template <bool is_cosine> inline float any_sine(float x) {
     return is_near(x) ? near_sine<is_cosine>(x) : is_cosine ? std::cos(x) : std::sin(x);
 }
 
-template <bool is_cosine, typename Vector> inline Vector vector_sine(Vector x) {
+template <bool is_cosine, typename Vector> __attribute__((always_inline)) inline Vector vector_sine(Vector x) {
     constexpr int lanes = sizeof(Vector) / sizeof(float);
     float in[lanes], out[lanes];
     __builtin_memcpy(in, &x, sizeof x);

@@ -1,0 +1,139 @@
+"""One pass over the reduction loops: accumulators, chunks, the vector loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from compiler.codegen.cpp.reductions import Accumulator
+from compiler.codegen.cpp.statements import StatementPrinter, over, within
+from compiler.codegen.program import Section
+
+
+class PassPrinter(StatementPrinter):
+    def run_pass(self, section: Section) -> None:
+        plan, writer = self.plan, self.writer
+        accumulators = [
+            Accumulator(s, self.statements[s.operands[0]].dtype, plan.shape == "rows") for s in section.reductions]
+        self._pass_comment(section, accumulators)
+        self.declare_kept(section)
+        is_split = plan.parallel == "chunks" and bool(plan.chunk)
+        if not plan.chunk:
+            self._declare(accumulators, "")
+            with ExitStack() as loops:
+                self._r_loops(loops, section, accumulators)
+        else:
+            self._declare(accumulators, "")
+            if is_split:
+                self._declare_parts(accumulators)
+                writer.line("#pragma omp parallel for schedule(static)")
+            with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
+                self._chunk(section, accumulators, is_split)
+            if is_split and accumulators:
+                with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
+                    self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
+        for accumulator in accumulators:
+            for text in accumulator.finish():
+                writer.line(text, accumulator.statement.nodes)
+            self.names[accumulator.statement.number] = f"{accumulator.name}{self.lane}"
+
+    def _pass_comment(self, section: Section, accumulators: list[Accumulator]) -> None:
+        names = ", ".join(dim.name for dim in self.plan.r_loops) or "one point"
+        does = [a.kind for a in accumulators] + [f"store {s.buffer}" for s in section.statements if s.op == "store"]
+        place = self.passes.index(section) + 1
+        self.writer.comment(f"Pass {place} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
+
+    def _chunk(self, section: Section, accumulators: list[Accumulator], is_split: bool) -> None:
+        """One chunk: its own accumulators, which hide or join those of the whole."""
+        plan, writer, dim = self.plan, self.writer, self.plan.r_loops[0]
+        writer.line(f"const int64_t {dim.name}_start = chunk * {plan.chunk};")
+        last = f"{dim.name}_start + {plan.chunk}"
+        if dim.size % plan.chunk:
+            last = f"fs::minimum<int64_t>({last}, {dim.size})"
+        writer.line(f"const int64_t {dim.name}_end = {last};")
+        self._declare(accumulators, "_here")
+        with ExitStack() as loops:
+            self._r_loops(loops, section, accumulators, "_here")
+        if not accumulators:
+            return
+        if not is_split:
+            self._combine(accumulators, "_here", self.lane)
+            return
+        with self._each_column():
+            for a in accumulators:
+                for field in a.fields:
+                    writer.line(f"{a.name}{field.suffix}_of_chunk[chunk]{self.lane} = "
+                                f"{a.name}{field.suffix}_here{self.lane};")
+
+    @contextmanager
+    def _each_column(self) -> Iterator[None]:
+        """The vector loop over a block's columns; in `rows`, nothing."""
+        if self.plan.shape != "columns" or self.plan.inner is None:
+            yield
+            return
+        self.writer.line("#pragma omp simd")
+        with self.writer.block(within(self.plan.inner)):
+            yield
+
+    def _declare(self, accumulators: list[Accumulator], suffix: str) -> None:
+        writer, is_array = self.writer, self.plan.shape == "columns"
+        for a in accumulators:
+            for field in a.fields:
+                name = f"{a.name}{field.suffix}{suffix}"
+                text = f"{field.ctype} {name}[{self.plan.block}];" if is_array else (
+                    f"{field.ctype} {name} = {field.start};")
+                writer.line(text, a.statement.nodes)
+        if is_array and accumulators:
+            with self._each_column():
+                for a in accumulators:
+                    for field in a.fields:
+                        writer.line(f"{a.name}{field.suffix}{suffix}{self.lane} = {field.start};", a.statement.nodes)
+
+    def _declare_parts(self, accumulators: list[Accumulator]) -> None:
+        columns = f"[{self.plan.block}]" if self.plan.shape == "columns" else ""
+        for a in accumulators:
+            for field in a.fields:
+                self.writer.line(f"{field.ctype} {a.name}{field.suffix}_of_chunk[{self.plan.chunks}]{columns};",
+                                 a.statement.nodes)
+
+    def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_place: str) -> None:
+        with self._each_column():
+            for a in accumulators:
+                for text in a.combine("", self.lane, other_suffix, other_place):
+                    self.writer.line(text, a.statement.nodes)
+
+    def _r_loops(self, loops: ExitStack, section: Section, accumulators: list[Accumulator], suffix: str = "") -> None:
+        plan, writer = self.plan, self.writer
+        for place, dim in enumerate(plan.r_loops):
+            if plan.shape == "rows" and place == len(plan.r_loops) - 1:
+                self._simd(accumulators, suffix)
+            loops.enter_context(writer.block(within(dim) if place == 0 and plan.chunk else over(dim)))
+        if plan.shape == "columns":
+            assert plan.inner is not None
+            writer.line("#pragma omp simd")
+            loops.enter_context(writer.block(within(plan.inner)))
+        elif not plan.r_loops:
+            loops.enter_context(writer.block(""))
+        by_number = {a.statement.number: a for a in accumulators}
+        for statement in self.without_kept(section):
+            accumulator = by_number.get(statement.number)
+            if accumulator is None:
+                self.statement(statement)
+                continue
+            operands = [self.names[number] for number in statement.operands]
+            for text in accumulator.take(operands, suffix, self.lane):
+                writer.line(text, statement.nodes)
+        for number in plan.kept & {s.number for s in section.statements}:
+            self.kept_so_far.add(number)
+
+    def _simd(self, accumulators: list[Accumulator], suffix: str) -> None:
+        """The pragma of the vector loop of a row; positions are found one by one."""
+        if any(a.is_positional for a in accumulators):
+            return
+        by_operator: dict[str, list[str]] = {}
+        for a in accumulators:
+            names = {a.name: f"{a.name}{suffix}", f"{a.name}_is_nan": f"{a.name}_is_nan{suffix}"}
+            for operator, name in a.simd_clauses():
+                by_operator.setdefault(operator, []).append(names[name])
+        clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
+        self.writer.line(f"#pragma omp simd{clauses}")

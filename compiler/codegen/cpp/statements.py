@@ -1,0 +1,144 @@
+"""Statements of a kernel program as lines of C++: what each value is called, loads, stores and expressions."""
+
+from __future__ import annotations
+
+import torch
+
+from compiler.codegen.cpp.ops import (
+    convert,
+    index_text,
+    literal,
+    load_text,
+    pointwise_text,
+    store_text,
+    value_type,
+)
+from compiler.codegen.cpp.plan import Plan
+from compiler.codegen.cpp.writer import Writer
+from compiler.codegen.program import Section, Statement, identifier
+from compiler.ir.index import Dim
+
+
+class StatementPrinter:
+    """Prints the statements of one plan. `names` holds what each value is called at the present place."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.program = plan.program
+        self.writer = Writer()
+        self.statements = {s.number: s for s in self.program.statements}
+        self.names = {s.number: self._first_name(s) for s in self.program.statements}
+        self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
+        self.kept_so_far: set[int] = set()
+        self.passes = [section for section in self.program.sections if section.level == "r"]
+        self.shared = self._values_of_several_sections()
+        taken = {s.target for s in self.program.statements}
+        self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
+
+    def _first_name(self, statement: Statement) -> str:
+        if statement.op != "constant":
+            return statement.target
+        text = literal(statement.value, statement.dtype)
+        return f"({text})" if text.startswith("-") else text
+
+    def _values_of_several_sections(self) -> frozenset[int]:
+        """x-level values that another section than their own reads; in `columns` they are arrays."""
+        shared: set[int] = set()
+        for section in self.program.sections:
+            own = {s.number for s in section.statements if s.op != "reduce"}
+            shared |= {number for s in section.statements for number in s.needs if number not in own}
+        return frozenset(n for n in shared if self.statements[n].op != "constant")
+
+    @property
+    def lane(self) -> str:
+        """The element of a block's array that belongs to the present column; nothing in the other shapes."""
+        inner = self.plan.inner
+        return f"[{inner.name} - {inner.name}_start]" if self.plan.shape == "columns" and inner else ""
+
+    def statement(self, statement: Statement) -> None:
+        if statement.op == "constant":
+            return
+        nodes, writer = statement.nodes, self.writer
+        if statement.op == "store":
+            assert statement.buffer is not None
+            value = statement.operands[0]
+            writer.line(store_text(self.pointers[statement.buffer], self._offset(statement), self.names[value],
+                                   self.statements[value].dtype, self.program.storage[statement.buffer]), nodes)
+            return
+        ctype = value_type(statement.dtype)
+        if statement.number in self.kept_so_far:
+            writer.line(f"const {ctype} {statement.target} = {self.kept_place(statement)};", nodes)
+            return
+        name = self.names[statement.number]
+        declaration = name if name.endswith("]") else f"const {ctype} {name}"
+        writer.line(f"{declaration} = {self._expression(statement)};", nodes)
+        if statement.number in self.plan.kept:
+            writer.line(f"{self.kept_place(statement)} = {name};", nodes)
+
+    def _offset(self, statement: Statement) -> str:
+        assert statement.index is not None
+        return index_text(statement.index, self.names, self.narrow)
+
+    def _expression(self, statement: Statement) -> str:
+        operands = [self.names[number] for number in statement.operands]
+        if statement.op == "load":
+            assert statement.buffer is not None
+            text = load_text(self.pointers[statement.buffer], self._offset(statement),
+                             self.program.storage[statement.buffer])
+            zero = literal(0, statement.dtype)
+            return f"{operands[0]} ? {text} : {zero}" if operands else text
+        if statement.op == "index_value":
+            return convert(f"({self._offset(statement)})", torch.int64, statement.dtype)
+        if statement.op == "to_dtype":
+            return convert(operands[0], self.statements[statement.operands[0]].dtype, statement.dtype)
+        if statement.op == "where":
+            return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+        if statement.op in ("rand", "randn"):
+            return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
+        return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
+
+    # Values kept between passes.
+
+    def declare_kept(self, section: Section) -> None:
+        for statement in section.statements:
+            if statement.number in self.plan.kept and statement.number not in self.kept_so_far:
+                numel = self.program.space.reduction_numel
+                self.writer.line(f"{value_type(statement.dtype)} {statement.target}_row[{numel}];", statement.nodes)
+
+    def kept_place(self, statement: Statement) -> str:
+        position = ""
+        for dim in self.plan.r_loops:
+            position = f"{dim.size} * ({position}) + {dim.name}" if position else dim.name
+        return f"{statement.target}_row[{position or 0}]"
+
+    def without_kept(self, section: Section) -> list[Statement]:
+        """What the pass still has to do: nothing that only leads to values which are kept."""
+        own = {s.number: s for s in section.statements}
+        needed: set[int] = set()
+        for statement in reversed(section.statements):
+            is_root = statement.op in ("store", "reduce")
+            if is_root or statement.number in needed:
+                needed.add(statement.number)
+                if statement.number not in self.kept_so_far:
+                    needed |= statement.needs
+        return [s for number, s in own.items() if number in needed]
+
+
+def over(dim: Dim) -> str:
+    return f"for (int64_t {dim.name} = 0; {dim.name} < {dim.size}; ++{dim.name})"
+
+
+def over_blocks(dim: Dim, block: int) -> str:
+    return f"for (int64_t {dim.name}_start = 0; {dim.name}_start < {dim.size}; {dim.name}_start += {block})"
+
+
+def within(dim: Dim) -> str:
+    return f"for (int64_t {dim.name} = {dim.name}_start; {dim.name} < {dim.name}_end; ++{dim.name})"
+
+
+def _pointer(buffer: str, taken: set[str]) -> str:
+    name = f"{identifier(buffer)}_ptr"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
