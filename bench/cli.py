@@ -118,7 +118,7 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
 
     run_suite(request, on_result)
     console.print(_rich_table(document["cases"], table.COLUMNS))
-    for sentence in table.summary(document["geometric_means"]):
+    for sentence in [*table.summary(document["geometric_means"]), *table.warnings(document["environment"])]:
         console.print(sentence)
     if asked.out is not None:
         asked.out.with_suffix(".md").write_text(table.markdown(document))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from compiler.devices import usable_cores
 from compiler.environment import triton_version
 from compiler.runtime.clocks import device_state
 from compiler.runtime.measure import device_name
@@ -50,6 +52,8 @@ def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any
         "triton": triton_version(),
         "python": platform.python_version(),
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
+        "cores": usable_cores(),
+        "load_average": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "copy_bandwidth_gb_per_s": round(bandwidth / 1e9, 1),

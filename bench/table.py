@@ -21,6 +21,9 @@ COLUMNS = (
     ("Inductor compile s", "inductor_compile_s", 2),
 )
 
+#: Share of the cores that others may keep busy before CPU times are called unreliable.
+BUSY = 0.5
+
 #: Name of a mean, key of the ratio, and whether it is over the cases that memory limits only.
 MEANS = (
     ("eager_to_ours", "eager_to_ours", False),
@@ -66,6 +69,7 @@ def markdown(document: Mapping[str, Any]) -> str:
         "",
         f"Measured on {environment.get('date')} with {versions(environment)}. {document['method']}",
         "",
+        *(f"**{sentence}**\n" for sentence in warnings(environment)),
         "| case | " + " | ".join(heading for heading, _, _ in COLUMNS) + " | verdict |",
         "|---" * (len(COLUMNS) + 2) + "|",
     ]
@@ -73,6 +77,21 @@ def markdown(document: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | " + " | ".join(cells(result)) + f" | {verdict(result).replace('|', '/')} |")
     lines += ["", *(f"- {sentence}" for sentence in summary(document["geometric_means"])), ""]
     return "\n".join(lines)
+
+
+def warnings(environment: Mapping[str, Any]) -> list[str]:
+    """What makes the times of a run doubtful, as sentences."""
+    said = []
+    load, cores = environment.get("load_average"), environment.get("cores")
+    if environment.get("kind") == "cpu" and load and cores and load > BUSY * cores:
+        said.append(
+            f"The machine was busy when the run began (load average {load} on {cores} cores): "
+            "CPU times are not reliable."
+        )
+    slowed = (environment.get("clocks") or {}).get("throttle")
+    if slowed:
+        said.append(f"The GPU was slowed by its driver when the run began ({', '.join(slowed)}).")
+    return said
 
 
 def versions(environment: Mapping[str, Any]) -> str:

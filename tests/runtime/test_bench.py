@@ -141,3 +141,10 @@ def test_a_mean_is_geometric_and_knows_its_cases() -> None:
 
 def test_an_unknown_case_is_a_mistake_in_the_request() -> None:
     assert cli.main(["--device", "cpu", "--cases", "no_such_case"]) == 2
+
+
+def test_a_busy_machine_is_said_to_make_cpu_times_unreliable() -> None:
+    busy = {"kind": "cpu", "cores": 2, "load_average": 7.5}
+    assert "busy" in table.warnings(busy)[0]
+    assert table.warnings({**busy, "load_average": 0.1}) == []
+    assert table.warnings({**busy, "kind": "cuda", "clocks": {"throttle": ["power cap"]}})[0].count("power cap") == 1

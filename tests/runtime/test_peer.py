@@ -7,8 +7,12 @@ import shutil
 import pytest
 import torch
 
-from compiler.peer.inductor import explore_peer
+from compiler.capture.captured import EntryCall
+from compiler.options import Options, Timing
+from compiler.peer import compare
+from compiler.peer.inductor import ExploredPeer, explore_peer
 from compiler.peer.launches import generated_sources, library_calls
+from compiler.report import Contestant, Kernel, TimingResult
 
 SNIPPET = """
 def gate(x, w):
@@ -49,3 +53,40 @@ def test_library_calls_are_found_with_and_without_a_result() -> None:
     calls = library_calls(text)
     assert calls["extern_kernels.mm"] == ["extern_kernels.mm(a, b, out=c)"]
     assert calls["torch.ops.aten.sort.stable"] == ["buf0 = torch.ops.aten.sort.stable(c)"]
+
+
+CPU = torch.device("cpu")
+OPTIONS = Options(peer=True, timing=Timing(min_runs=3))
+WITHOUT_PEER = TimingResult(
+    method="earlier",
+    device="cpu",
+    cold_l2=False,
+    contestants=[
+        Contestant(name="compiled", samples_ms=[1.0], median_ms=1.0, low_ms=1.0, high_ms=1.0, compile_s=0.5),
+    ],
+)
+
+
+def entry() -> EntryCall:
+    return EntryCall("relu", torch.relu, torch.relu, (torch.randn(8),), {})
+
+
+def test_with_the_peer_all_three_are_timed_against_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel(name="relu_0", kind="cpp", nodes=[], source="")
+    explored = ExploredPeer(kernels=[kernel], message="one kernel", compile_s=1.5)
+    monkeypatch.setattr(compare, "explore_peer", lambda function, *_: (function, explored))
+    peer, timing = compare.compare_with_peer([entry(), entry()], CPU, OPTIONS, WITHOUT_PEER)
+    assert len(peer.kernels) == 2
+    assert timing is not None
+    assert {one.name: one.compile_s for one in timing.contestants} == {"eager": None, "compiled": 0.5, "peer": 3.0}
+    assert {len(one.samples_ms) for one in timing.contestants} == {3}
+
+
+def test_a_peer_that_fails_says_so_and_earlier_times_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> object:
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.setattr(compare, "explore_peer", fail)
+    peer, timing = compare.compare_with_peer([entry()], CPU, OPTIONS, WITHOUT_PEER)
+    assert peer.message == "TorchInductor failed on relu: RuntimeError: no C++ compiler"
+    assert timing is WITHOUT_PEER
