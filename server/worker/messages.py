@@ -30,8 +30,8 @@ class WorkerConfig(Message):
         "torch",
         "torch._dynamo",
         "torch._functorch.aot_autograd",
-        "torch._inductor.compile_fx",
         "compiler.pipeline",
+        "compiler.peer.preload",
     )
     folder: str
     cpu_limits: Limits

@@ -76,11 +76,6 @@ def _warm_up(config: WorkerConfig) -> child.Explore:
         torch.set_num_threads(1)
     for name in modules:
         importlib.import_module(name)
-    inductor: Any = sys.modules.get("torch._inductor.config")
-    if inductor is not None:
-        # Its folder is chosen at import, so it would be ours, which jobs cannot write to; and making such headers
-        # takes longer than the compilation of one snippet that they speed up.
-        inductor.cpp_cache_precompile_headers = False
     module, _, function = config.target.partition(":")
     explore: child.Explore = getattr(importlib.import_module(module), function)
     # Objects made so far live as long as we do; unless the collector forgets them, its first run in each child
