@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: Bytes that are copied to learn the bandwidth: far more than any cache holds.
 COPY_BYTES = {"cuda": 1 << 30, "cpu": 1 << 28}
-COPY_SAMPLES = 30
+COPY_SAMPLES = {"cuda": 30, "cpu": 9}
 
 
 def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:
@@ -36,7 +36,7 @@ def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:
 
     copy()
     watch.prepare(copy)
-    return 2 * size / (statistics.median(watch.sample(copy) for _ in range(COPY_SAMPLES)) * 1e-3)
+    return 2 * size / (statistics.median(watch.sample(copy) for _ in range(COPY_SAMPLES[device.type])) * 1e-3)
 
 
 def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any]:
