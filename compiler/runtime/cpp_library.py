@@ -1,8 +1,8 @@
 """C++ kernels as Python functions: compiled once for all kernels of a graph, kept on disk, loaded by ctypes.
 
 The cache's key is everything that decides the machine code: sources, header, flags, compiler and CPU. A library is
-written beside its place and moved there, so a reader finds a whole one or none; one that does not load is compiled
-again.
+written beside its place and moved there, so a reader finds a whole one or none; one that is not what was written is
+compiled again.
 """
 
 from __future__ import annotations
@@ -71,13 +71,21 @@ def _processors() -> int:
 def load_library(source: str) -> ctypes.CDLL:
     """The shared library of a source, from the cache where it is there and whole."""
     path = cache_directory() / f"{_key(source)}.so"
-    if path.exists():
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:
-            path.unlink(missing_ok=True)
-    _compile(source, path)
+    if not _is_whole(path):
+        _compile(source, path)
     return ctypes.CDLL(str(path))
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the library is there as it was written; loading a damaged one could end the process."""
+    try:
+        return path.with_suffix(".sha256").read_text() == _digest(path)
+    except OSError:
+        return False
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
@@ -126,7 +134,10 @@ def _compile(source: str, path: Path) -> None:
             command = [compiler(), *FLAGS, *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode == 0:
+                digest = Path(work) / "kernels.sha256"
+                digest.write_text(_digest(library))
                 os.replace(library, path)
+                os.replace(digest, path.with_suffix(".sha256"))
                 return
         said = result.stderr.replace(work, "").strip()
     raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")

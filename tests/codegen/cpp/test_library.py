@@ -35,7 +35,7 @@ def value_of(made: RenderedKernel) -> float:
 
 def test_second_time_needs_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert value_of(kernel("one")) == 2.0
-    assert len(list(cache.iterdir())) == 1
+    assert len(list(cache.iterdir())) == 2  # the library and its digest
     monkeypatch.setattr(cpp_library, "_compile", lambda *_: pytest.fail("compiled again"))
     assert value_of(kernel("one")) == 2.0
 
@@ -43,9 +43,13 @@ def test_second_time_needs_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPa
 def test_broken_cache_entry_is_compiled_again(cache: Path) -> None:
     source = kernel("broken").source
     path = cache / f"{cpp_library._key(source)}.so"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"\x7fELF is not all that it takes")
+    for damage in (b"\x7fELF is not all that it takes", b""):
+        cpp_library.load_library(kernel("other").source)
+        path.write_bytes(damage)
+        path.with_suffix(".sha256").write_text("0" * 64)
+        assert cpp_library._is_whole(path) is False
     assert value_of(kernel("broken")) == 2.0
+    assert cpp_library._is_whole(path)
 
 
 def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
