@@ -12,6 +12,8 @@ kernels is put right in the same scope:
 - a reduction with a combine function of our own calls that function once for each element;
 - `libdevice` does nothing;
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
+- a comparison of scalars keeps the dtype of what it compared, which spoils the values when it is broadcast;
+- `~` of an unsigned integer overflows with NumPy 2;
 - in Triton 3.6, a tensor as a bound of `range` fails with NumPy 2.4 and later.
 """
 
@@ -77,6 +79,8 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
     ours.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.reshape(-1)[0]))
     ours.set_attr(JITFunction, "__call__", _call_library_function)
     ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
+    ours.set_attr(InterpreterBuilder, "create_splat", _splat)
+    ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
     try:
         yield
@@ -109,6 +113,15 @@ def _round_to_bfloat16(values: Array) -> Array:
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def _splat(_builder: Any, kind: Any, scalar: Any) -> Any:
+    data = scalar.data.reshape(-1)
+    return TensorHandle(np.full(kind.shape, data[0], dtype=data.dtype), scalar.dtype.scalar)
+
+
+def _all_ones(_builder: Any, kind: Any) -> Any:
+    return TensorHandle(~np.zeros(1, dtype=stock._get_np_dtype(kind.scalar)), kind.scalar)
 
 
 # Reductions -------------------------------------------------------------------------------------------------------

@@ -129,12 +129,18 @@ _ROUNDING = ("floor", "ceil", "trunc", "round")
 
 @dataclass(frozen=True)
 class Operand:
-    """The text of a value: `infix` where the other operand fixes the type, `typed` where nothing else does."""
+    """The text of a value: `infix` where the other operand fixes the type, `typed` as an argument of a function, and
+    `tensor` where Python itself must not compute with it (it would divide by zero, or look for a method)."""
 
     infix: str
     typed: str
+    tensor: str
     dtype: torch.dtype
     is_constant: bool = False
+
+    @staticmethod
+    def variable(name: str, dtype: torch.dtype) -> Operand:
+        return Operand(name, name, name, dtype)
 
 
 def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
@@ -142,15 +148,17 @@ def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
 
     A literal beyond float32's normal numbers would be taken as float64, so those are spelled out."""
     if dtype == torch.bool:
-        return Operand(repr(bool(value)), f"tl.full([], {int(value)}, tl.int1)", dtype, True)
+        spelled = f"tl.full([], {int(value)}, tl.int1)"
+        return Operand(repr(bool(value)), spelled, spelled, dtype, True)
     if not dtype.is_floating_point:
         text = repr(int(value))
-        return Operand(text, text if dtype == torch.int32 else f"tl.full([], {text}, {DTYPES[dtype]})", dtype, True)
+        spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
+        return Operand(text, text if dtype == torch.int32 else spelled, spelled, dtype, True)
     number = _as_float32(float(value)) if dtype == torch.float32 else float(value)
     text = repr(number) if math.isfinite(number) else f'float("{number}")'
     is_plain = not math.isfinite(number) or number == 0 or abs(number) >= _SMALLEST_NORMAL_FLOAT32
     spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
-    return Operand(text, text if dtype == torch.float32 and is_plain else spelled, dtype, True)
+    return Operand(text, text if dtype == torch.float32 and is_plain else spelled, spelled, dtype, True)
 
 
 def _as_float32(value: float) -> float:
@@ -170,12 +178,12 @@ def convert(value: Operand, wanted: torch.dtype) -> str:
     if wanted == value.dtype:
         return value.typed
     if wanted == torch.bool:
-        return f"{value.typed} != 0"
+        return f"{value.tensor} != 0"
     small = (torch.int8, torch.int16, torch.uint8)
     if value.dtype.is_floating_point and wanted in small:
         # Through int32, so that what does not fit wraps around; straight it would be undefined.
-        return f"{value.typed}.to(tl.int32).to({DTYPES[wanted]})"
-    return f"{value.typed}.to({DTYPES[compute_dtype(wanted)]})"
+        return f"{value.tensor}.to(tl.int32).to({DTYPES[wanted]})"
+    return f"{value.tensor}.to({DTYPES[compute_dtype(wanted)]})"
 
 
 def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
@@ -212,12 +220,12 @@ _OF_BOOL = {"add": "bitwise_or", "mul": "bitwise_and", "maximum": "bitwise_or", 
 
 def _infix(sign: str, operands: list[Operand]) -> str:
     left, right = operands
-    return f"{left.typed if right.is_constant else left.infix} {sign} {right.infix}"
+    return f"{left.tensor if right.is_constant else left.infix} {sign} {right.infix}"
 
 
 def _call(helper: str, operands: list[Operand], helpers: set[str]) -> str:
     helpers.add(helper)
-    return f"{helper}({', '.join(operand.typed for operand in operands)})"
+    return f"{helper}({', '.join(operand.tensor for operand in operands)})"
 
 
 def _division_helper(op: str, dtype: torch.dtype) -> str:
@@ -234,14 +242,14 @@ def _extremum(op: str, operands: list[Operand]) -> str:
 
 
 def _logical(op: str, operands: list[Operand]) -> str:
-    values = [o.typed if o.dtype == torch.bool else f"({o.typed} != 0)" for o in operands]
+    values = [o.tensor if o.dtype == torch.bool else f"({o.tensor} != 0)" for o in operands]
     if op == "logical_not":
         return f"{values[0]} == 0"
     return f"{values[0]} {({'logical_and': '&', 'logical_or': '|', 'logical_xor': '^'})[op]} {values[1]}"
 
 
 def _unary(op: str, value: Operand) -> str:
-    text, dtype = value.typed, value.dtype
+    text, dtype = value.tensor, value.dtype
     is_float = dtype.is_floating_point
     is_signed = is_float or dtype.is_signed
     bits = "tl.int64" if dtype == torch.float64 else "tl.int32"

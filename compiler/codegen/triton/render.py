@@ -222,7 +222,7 @@ class _Renderer:
         texts: list[str] = []
         for number, fill in zip(statement.operands, fills, strict=False):
             operand = self._operand(number)
-            text = f"{operand.typed}.to(tl.int32)" if operand.dtype == torch.bool else operand.typed
+            text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.typed
             axes = self.axes_of[number]
             if self._masks(frozenset("r")):
                 text = f"tl.where(r_mask, {text}, {fill})"
@@ -386,7 +386,7 @@ class _Renderer:
         if statement.op == "constant":
             assert isinstance(statement.value, bool | int | float)
             return constant_operand(statement.value, statement.dtype)
-        return Operand(statement.target, statement.target, statement.dtype)
+        return Operand.variable(statement.target, statement.dtype)
 
     def _value(self, statement: Statement, pass_number: int) -> str:
         operands = [self._operand(number) for number in statement.operands]
@@ -405,7 +405,7 @@ class _Renderer:
             assert statement.index is not None
             offset = self._offset(statement.index)
             offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
-            return f"tl.{statement.op}({operands[0].typed}, {offset})"
+            return f"tl.{statement.op}({operands[0].tensor}, {offset})"
         return pointwise(statement.op, operands, self.helpers)
 
     def _index_value(self, statement: Statement) -> str:
@@ -420,7 +420,7 @@ class _Renderer:
             return atom.name
         operand = self._operand(atom.value)
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
-        return operand.typed if operand.dtype == torch.int64 else f"{operand.typed}.to(tl.int64)"
+        return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
 
     def _offset(self, index: Index) -> str:
         return index.render(self._name)

@@ -47,4 +47,6 @@ def all_cases() -> list[Case]:
         groups.concatenated(100, 57),
         groups.embedding(50, 24, 19),
         groups.embedding(50, 24, 19, torch.uint8),
+        groups.random(1000, "rand"),
+        groups.random(1000, "randn"),
     ]

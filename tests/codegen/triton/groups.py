@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import torch
 
 from compiler.ir.body import trace
 from compiler.ir.index import Dim, Index, flatten
+from compiler.ir.interpret import normal, uniform
 from compiler.ir.nodes import Layout, LoopNode
 from compiler.ir.ops import ops
 from compiler.schedule.group import Group, Member, Space
@@ -228,5 +228,19 @@ def embedding(words: int, width: int, tokens: int, dtype: torch.dtype = torch.in
                 inputs=inputs)
 
 
-def elements(shape: tuple[int, ...]) -> int:
-    return prod(shape)
+
+def random(count: int, kind: str) -> Case:
+    x, (i,) = dims("x", count)
+    b = Builder(x)
+    b.buffer("seed", (1,), torch.int64)
+
+    def body() -> None:
+        ops.store("noise", i, getattr(ops, kind)(b.load("seed", Index.number(0)), i))
+
+    b.node("noise", (count,), torch.float32, body)
+
+    def reference(seed: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        function = {"rand": uniform, "randn": normal}[kind]
+        return (function(seed, torch.arange(count)),)
+
+    return case(f"{kind}_{count}", b, reference, "noise", inputs={"seed": torch.tensor([1234567890123])})
