@@ -283,3 +283,20 @@ def test_asking_for_a_gpu_is_met_by_the_cpu() -> None:
     )
     assert capture.error is None
     assert "lines 2, 4" in capture.notes[0].message
+
+
+def test_own_backend_through_aot_is_called_and_its_graphs_are_not_used() -> None:
+    capture = captured_source(
+        "import torch\nfrom torch._dynamo.backends.common import aot_autograd\n"
+        "def show(graph, inputs):\n    print('own', len(graph.graph.nodes))\n    return graph.forward\n"
+        "f = torch.compile(lambda x: (x.sin() * 2).sum(), backend=aot_autograd(fw_compiler=show))\n"
+        "x = torch.ones(3, requires_grad=True)\nf(x).backward()\nprint(x.grad.shape)\n"
+    )
+    assert capture.error is None and [graph.phase for graph in capture.graphs] == ["forward", "backward"]
+    assert capture.output.startswith("own ") and capture.output.endswith("torch.Size([3])\n")
+
+
+def test_calls_after_capture_change_nothing_in_it() -> None:
+    capture = captured_source("import torch\n@torch.compile\ndef f(x):\n    return x + 1\nf(torch.ones(4))\n")
+    assert capture.entries[0].compiled(torch.zeros(7)).tolist() == [1.0] * 7
+    assert len(capture.graphs) == 1 and capture.recompiles == 0
