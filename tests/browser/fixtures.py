@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import subprocess
 import sys
 import time
@@ -56,13 +58,18 @@ def wait_until_ready(url: str) -> None:
     raise RuntimeError(f"the service is not ready after {START_SECONDS} s") from last
 
 
+@functools.cache
+def launched(chromium_path: str) -> Browser:
+    """One browser for all test modules: Playwright starts only once in a process. It ends with the process."""
+    playwright = sync_playwright().start()
+    atexit.register(playwright.stop)
+    # Chromium's own sandbox needs rights that a container rarely gives; it opens our own page only.
+    return playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
+
+
 @pytest.fixture(scope="session")
-def browser(chromium_path: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Chromium's own sandbox needs rights that a container rarely gives; it opens our own page only.
-        started = playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
-        yield started
-        started.close()
+def browser(chromium_path: str) -> Browser:
+    return launched(chromium_path)
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -96,6 +96,14 @@ def test_hovering_a_source_line_lights_what_it_became(page: Page, server_url: st
     assert "aten:mul" not in lit_refs(page, "centre")
 
 
+def test_the_pointer_may_jump_from_the_editor_to_another_pane(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(".cm-line", has_text="total = weights.sum").hover()
+    page.hover("tr[data-ref='kernel:2']")
+    expect(page.locator("tr[data-ref='kernel:2']")).to_have_attribute("data-lit", "focus")
+    expect(page.locator(".lit-line")).to_have_count(1)
+
+
 def test_the_pane_under_the_pointer_is_never_scrolled(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     lines = page.locator(".code-lines")

@@ -57,7 +57,11 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
     },
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
-      label: summary.peer_ms === null ? "eager → compiled" : `eager → compiled, peer ${format.milliseconds(summary.peer_ms)}`,
+      label: [
+        "eager → compiled",
+        summary.peer_ms !== null && `peer ${format.milliseconds(summary.peer_ms)}`,
+        isWithinNoise(shown) && "within the noise",
+      ].filter(Boolean).join(", "),
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
@@ -65,9 +69,9 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
         </>
       ),
       open: openBottom("timing"),
-      tone: toneOf(summary.speedup),
+      tone: isWithinNoise(shown) ? undefined : toneOf(summary.speedup),
     },
-    shown.status !== "running" && {
+    shown.status !== "running" && shown.graphs.length > 0 && {
       id: "breaks",
       label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
       value: format.count(summary.graph_breaks, "break"),
@@ -95,7 +99,13 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
   return figures.filter((figure): figure is Figure => figure !== false);
 }
 
-/** Small differences get no colour: they may be noise. */
+/** Quartiles that overlap say that another run could turn the order round. */
+function isWithinNoise({ timing }: Report): boolean {
+  const [eager, compiled] = (["eager", "compiled"] as const).map((name) => timing?.contestants.find((one) => one.name === name));
+  return eager !== undefined && compiled !== undefined && eager.low_ms <= compiled.high_ms && compiled.low_ms <= eager.high_ms;
+}
+
+/** Small differences get no colour. */
 function toneOf(speedup: number | null): "good" | "bad" | undefined {
   if (speedup === null) return undefined;
   return speedup >= 1.05 ? "good" : speedup <= 0.95 ? "bad" : undefined;
@@ -159,7 +169,7 @@ export function AnswerBar() {
           ) : (
             shown && (
               <>
-                {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}
+                {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}{" "}
                 {shown.error ? shown.error.message.split("\n")[0] : shown.summary.verdict}
               </>
             )

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { type BottomTab, bottomTab, newestWith, report, type Shown } from "../state";
+import { type BottomTab, bottomTab, isRunning, newestWith, report, type Shown } from "../state";
 import { Buffers } from "./Buffers";
 import { CodeView } from "./CodeView";
 import { Decisions } from "./Decisions";
@@ -69,7 +69,7 @@ export function Bottom() {
         />
       </div>
       <TabPanel name="bottom" selected={selected} stale={shown?.stale}>
-        {view ? shown ? view.render(shown) : <Empty>This shows when a graph is captured.</Empty> : whole.find(({ id }) => id === selected)?.render()}
+        {view ? shown ? view.render(shown) : <Empty>{isRunning.value ? "This shows when a graph is captured." : "No graph was captured."}</Empty> : whole.find(({ id }) => id === selected)?.render()}
       </TabPanel>
     </section>
   );

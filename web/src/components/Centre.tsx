@@ -1,4 +1,4 @@
-import { centreTab, fxLevel, newestWith } from "../state";
+import { centreTab, fxLevel, isRunning, newestWith } from "../state";
 import { GraphMap } from "./GraphMap";
 import { LoopList } from "./LoopList";
 import { NodeTable } from "./NodeTable";
@@ -35,7 +35,7 @@ export function Centre() {
       </div>
       <TabPanel name="centre" selected={centreTab.value} stale={shown?.stale}>
         {!graph ? (
-          <Empty>The graph shows here when it is captured.</Empty>
+          <Empty>{isRunning.value ? "The graph shows here when it is captured." : "No graph was captured."}</Empty>
         ) : centreTab.value === "graph" ? (
           <GraphMap graph={graph} level={level} />
         ) : centreTab.value === "loops" ? (

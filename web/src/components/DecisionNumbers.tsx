@@ -30,9 +30,10 @@ function readable(name: string, value: unknown): string {
   return value.toLocaleString("en-US");
 }
 
-/** What the verdict rests on: both sides beside each other, the row that differs marked. */
+/** What the verdict rests on: both sides beside each other, and what differs marked where that may be why not. */
 export function DecisionNumbers({ decision }: { decision: Decision }) {
   const { sides, others } = split(decision.numbers);
+  const isRefused = decision.verdict === "refused";
   return (
     <div class="why">
       {sides.length > 0 && (
@@ -46,7 +47,7 @@ export function DecisionNumbers({ decision }: { decision: Decision }) {
           </thead>
           <tbody>
             {sides.map(({ name, a, b }) => (
-              <tr key={name} class={a === b ? "" : "differs"}>
+              <tr key={name} class={isRefused && a !== b && name !== "group" ? "differs" : ""}>
                 <th scope="row">{name}</th>
                 <td>{a}</td>
                 <td>{b}</td>

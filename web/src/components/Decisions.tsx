@@ -4,6 +4,7 @@ import { ref } from "../links";
 import type { Decision, Graph } from "../report";
 import { sharedBuffer, stakeOf, togetherIn } from "../stake";
 import { pinned, predictedFor, reasons } from "../state";
+import { shortList } from "./CodeView";
 import { DecisionNumbers } from "./DecisionNumbers";
 import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
@@ -16,6 +17,19 @@ type Verdict = "all" | Decision["verdict"];
 interface Numbered {
   decision: Decision;
   index: number;
+  /** Rounds in which the same pair got the same answer: one row is enough for all. */
+  rounds: number[];
+}
+
+function withoutRepeats(decisions: Decision[]): Numbered[] {
+  const found = new Map<string, Numbered>();
+  decisions.forEach((decision, index) => {
+    const key = JSON.stringify([decision.a, decision.b, decision.verdict, decision.reason]);
+    const known = found.get(key);
+    if (known) known.rounds.push(decision.round);
+    else found.set(key, { decision, index, rounds: [decision.round] });
+  });
+  return [...found.values()];
 }
 
 function matches(decision: Decision, wanted: string): boolean {
@@ -25,7 +39,7 @@ function matches(decision: Decision, wanted: string): boolean {
 
 /** Refusals that lasted come first, and of them those with most at stake; equal stakes keep the scheduler's order. */
 function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
-  const all = graph.decisions.map((decision, index) => ({ decision, index }));
+  const all = withoutRepeats(graph.decisions);
   if (!refusalsFirst) return all;
   const stake = ({ decision }: Numbered): number => stakeOf(decision, graph);
   const rank = ({ decision }: Numbered): number => {
@@ -35,7 +49,7 @@ function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
   return all.sort((one, other) => rank(one) - rank(other) || stake(other) - stake(one) || one.index - other.index);
 }
 
-function Row({ decision, index, graph }: Numbered & { graph: Graph }) {
+function Row({ decision, index, rounds, graph }: Numbered & { graph: Graph }) {
   const { score } = decision;
   const self = ref.decision(index);
   const shared = sharedBuffer(decision, graph);
@@ -44,12 +58,12 @@ function Row({ decision, index, graph }: Numbered & { graph: Graph }) {
     <tr data-ref={self} tabIndex={0} class={decision.verdict}>
       <th scope="row">{decision.a}</th>
       <td>{decision.b}</td>
-      <td class="number">{decision.round}</td>
+      <td class="number">{shortList(rounds)}</td>
       <td>{decision.kind}</td>
       <td>
         <span class={`verdict-chip ${decision.verdict}`}>{decision.verdict}</span>
         {together.length > 0 && (
-          <span class="quiet nowrap" title="What stood between them joined in a later round">
+          <span class="quiet" title="What stood between them joined in a later round">
             {" later together "}
             {together.map((place) => (
               <KernelTag key={place} place={place} />
@@ -104,7 +118,7 @@ export function Decisions({ graph }: { graph: Graph }) {
           <input type="checkbox" checked={refusalsFirst} onChange={(event) => setRefusalsFirst(event.currentTarget.checked)} />
           refusals first, by bytes at stake
         </label>
-        <span class="quiet">a click on a row shows its numbers; predictions are the cost model's</span>
+        <span class="quiet">{`a click on a row shows its numbers; predictions are for ${predictedFor.value}`}</span>
         <input type="search" aria-label="Filter decisions" placeholder="filter: node, reason, words" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
       </div>
       <Scroller label="Fusion decisions">
@@ -120,8 +134,8 @@ export function Decisions({ graph }: { graph: Graph }) {
               <th scope="col">because</th>
               <th scope="col">shares</th>
               <th scope="col" class="number">bytes saved</th>
-              <th scope="col" class="number" title="predicted by the cost model">{`fused, ${predictedFor.value}`}</th>
-              <th scope="col" class="number" title="predicted by the cost model">{`apart, ${predictedFor.value}`}</th>
+              <th scope="col" class="number" title={`by the cost model, for ${predictedFor.value}`}>predicted fused</th>
+              <th scope="col" class="number" title={`by the cost model, for ${predictedFor.value}`}>predicted apart</th>
               <th scope="col" class="number">line</th>
             </tr>
           </thead>

@@ -71,9 +71,6 @@ function createView(host: HTMLElement): EditorView {
         mousemove: (event, view) => {
           hovered.value = lineRef(lineUnder(view, event));
         },
-        mouseleave: () => {
-          hovered.value = null;
-        },
         click: (event, view) => {
           const line = lineRef(lineUnder(view, event));
           if (line && view.state.selection.main.empty) togglePin(line);

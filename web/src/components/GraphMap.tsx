@@ -11,8 +11,9 @@ import { Empty } from "./Scroller";
 
 const MARGIN = 14;
 const LARGEST_SCALE = 1.15;
-/** Below this a label cannot be read: a tall graph starts at its top instead of whole. */
-const READABLE_SCALE = 0.62;
+/** Smaller than this even an overview is of no use: the graph then starts at its top, larger. */
+const OVERVIEW_SCALE = 0.3;
+const READABLE_SCALE = 0.6;
 
 interface Props {
   graph: Graph;
@@ -114,9 +115,10 @@ function useZoom(layout: Layout | null) {
     if (!svg.current || !behaviour.current || !layout) return;
     const { clientWidth, clientHeight } = svg.current;
     const whole = Math.min((clientWidth - 2 * MARGIN) / layout.width, (clientHeight - 2 * MARGIN) / layout.height);
-    const across = (clientWidth - 2 * MARGIN) / layout.width;
-    const scale = Math.min(LARGEST_SCALE, Math.max(whole, Math.min(READABLE_SCALE, Math.max(across, 0.4))));
-    const x = (clientWidth - layout.width * scale) / 2;
+    const scale = whole < OVERVIEW_SCALE ? READABLE_SCALE : Math.min(LARGEST_SCALE, whole);
+    const [top] = Object.values(layout.nodes).sort((one, other) => one.y - other.y);
+    const middle = layout.width * scale > clientWidth && top ? top.x : layout.width / 2;
+    const x = clientWidth / 2 - middle * scale;
     const y = Math.max(MARGIN, (clientHeight - layout.height * scale) / 2);
     behaviour.current.transform(select(svg.current), zoomIdentity.translate(x, y).scale(scale));
   };

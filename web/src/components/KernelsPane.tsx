@@ -1,7 +1,7 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Kernel, Report } from "../report";
-import { compilerShown, kernelPicked, kernelShown, links, newestWith, predictedFor } from "../state";
+import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor } from "../state";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
 import { Empty } from "./Scroller";
@@ -34,7 +34,7 @@ function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected
               <th scope="row">
                 <button type="button" class="plain" aria-pressed={place === selected}>
                   {!isPeer && <KernelTag place={place} />}
-                  {kernel.name}
+                  <span>{kernel.name}</span>
                 </button>
               </th>
               <td>{kernel.kind}</td>
@@ -94,7 +94,7 @@ export function KernelsPane() {
             <KernelCard key={`${isPeer} ${place}`} kernel={selected} place={place} isPeer={isPeer} />
           </>
         ) : (
-          <Empty>{shown && shown.report.status !== "running" ? "No kernel was made." : "Kernels show here when they are written."}</Empty>
+          <Empty>{isRunning.value ? "Kernels show here when they are written." : "No kernel was made."}</Empty>
         )}
       </div>
     </section>

@@ -1,0 +1,63 @@
+"""One exploration with nothing replaced: the real compiler, behind the real service, seen in the page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.fixtures import ROOT, browser, built_page, page, wait_until_ready  # noqa: F401
+
+SNIPPET = """import torch
+
+
+@torch.compile
+def softmax(scores):
+    highest = scores.amax(dim=-1, keepdim=True)
+    weights = torch.exp(scores - highest)
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+softmax(torch.randn(256, 512))
+"""
+WARM_UP_MS = 90_000
+
+
+@pytest.fixture(scope="module")
+def real_server_url(built_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
+    program = "import sys; from server.cli import app; app(['serve', '--port', '0', '--data', sys.argv[1]])"
+    command = [sys.executable, "-c", program, str(tmp_path_factory.mktemp("data"))]
+    server = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        found = None
+        while found is None:
+            line = server.stderr.readline()
+            assert line, "the service ended before it named its address"
+            found = re.search(r"running on (http://127\.0\.0\.1:\d+)", line)
+        wait_until_ready(found.group(1))
+        yield found.group(1)
+    finally:
+        server.terminate()
+        server.communicate(timeout=20)
+
+
+def test_a_softmax_becomes_one_kernel_on_the_page(page: Page, real_server_url: str) -> None:  # noqa: F811
+    page.goto(real_server_url)
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(SNIPPET)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
+    expect(page.locator("[data-action=explore]")).to_contain_text("Explore", timeout=WARM_UP_MS)
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("1 kernel")
+    page.locator("tr[data-ref='kernel:0']").hover()
+    # Every line of the function's body ends in that kernel.
+    expect(page.locator(".lit-line")).to_have_count(3)
+    page.locator("#bottom-tab-timing").click()
+    expect(page.locator(".contestant-compiled circle").first).to_be_visible()
