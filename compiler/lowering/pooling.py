@@ -43,6 +43,21 @@ class Window:
         parts = zip(position[-2:], window, self.stride, self.padding, self.dilation, strict=True)
         return tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
 
+    def windows_over(self, position: Position, back: Position, pooled: Sequence[int]) -> tuple[Position, Any]:
+        """Of the windows that may hold an element of the image, the one `back` steps before the last that starts at or
+        before it; and whether there is such a window (None where there always is)."""
+        starts = zip(position[-2:], back, self.stride, self.padding, strict=True)
+        window = tuple((index + before) // stride - step for index, step, stride, before in starts)
+        conditions = [at_least(index, 0) for index in window if index.bounds[0] < 0]
+        conditions += [below(i, size) for i, size in zip(window, pooled, strict=True) if i.bounds[1] >= size]
+        return window, all_of(conditions)
+
+    @property
+    def overlap(self) -> tuple[int, ...]:
+        """How many windows hold one element at most, by dimension."""
+        sizes = zip(self.kernel, self.dilation, self.stride, strict=True)
+        return tuple(-(-((kernel - 1) * step + 1) // stride) for kernel, step, stride in sizes)
+
     def inside(self, place: Position) -> Any:
         """Whether a place lies in the image, or None where every one does."""
         conditions = [at_least(index, 0) for index in place if index.bounds[0] < 0]
@@ -121,3 +136,65 @@ def max_pool2d_with_indices(
         window.shape, x.dtype, window.kernel, lambda position, reduced: ops.reduce("max", value(position, reduced))
     )
     return largest, build.reduction(window.shape, torch.int64, window.kernel, index, label="indices")
+
+
+# --- backward: an element of the image asks the windows that it is in
+
+
+@lowers(aten.max_pool2d_with_indices_backward)
+def max_pool2d_backward(
+    build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool, indices: TensorValue,
+) -> TensorValue:  # fmt: skip
+    window = Window(build, x, kernel_size, stride, padding, dilation)
+    compute = compute_dtype(x.dtype)
+
+    def element(position: Position, back: Position) -> Any:
+        pooled, exists = window.windows_over(position, back, gradient.shape[-2:])
+        place = (*position[:-2], *pooled)
+        is_largest = ops.eq(indices.load(place, exists), ops.index_value(flatten(position[-2:], x.shape[-2:])))
+        chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
+        share = ops.where(chosen, gradient.load(place, exists), ops.constant(0, compute))
+        return ops.reduce("sum", share)
+
+    return build.reduction(x.shape, x.dtype, window.overlap, element)
+
+
+@lowers(aten.avg_pool2d_backward)
+def avg_pool2d_backward(
+    build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
+    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
+) -> TensorValue:  # fmt: skip
+    window = Window(build, x, kernel_size, stride, padding)
+    compute = compute_dtype(x.dtype)
+
+    def element(position: Position, back: Position) -> Any:
+        pooled, exists = window.windows_over(position, back, gradient.shape[-2:])
+        starts = [w * step - before for w, step, before in zip(pooled, window.stride, window.padding, strict=True)]
+        distances = [index - start for index, start in zip(position[-2:], starts, strict=True)]
+        conditions = [below(d, size) for d, size in zip(distances, window.kernel, strict=True) if d.bounds[1] >= size]
+        exists = all_of([*([] if exists is None else [exists]), *conditions])
+        value = gradient.load((*position[:-2], *pooled), exists)
+        # `pooled` may lie beside the image where no window exists, but the division there is of a zero.
+        size = ops.to_dtype(_window_size(window, pooled, count_include_pad), compute)
+        share = ops.truediv(value, size if divisor_override is None else ops.constant(divisor_override, compute))
+        if exists is not None:
+            share = ops.where(exists, share, ops.constant(0, compute))
+        return ops.reduce("sum", share)
+
+    return build.reduction(x.shape, x.dtype, window.overlap, element)
+
+
+@lowers(aten._adaptive_avg_pool2d_backward)
+def adaptive_avg_pool2d_backward(build: Builder, gradient: TensorValue, x: TensorValue) -> TensorValue:
+    (rows, columns), (height, width) = gradient.shape[-2:], x.shape[-2:]
+    if height % rows or width % columns:
+        raise CannotLower("its windows have unlike sizes")
+    kernel = (height // rows, width // columns)
+
+    def element(position: Position) -> Any:
+        pooled = tuple(index // size for index, size in zip(position[-2:], kernel, strict=True))
+        count = ops.constant(kernel[0] * kernel[1], compute_dtype(x.dtype))
+        return ops.truediv(gradient.load((*position[:-2], *pooled)), count)
+
+    return build.pointwise(x.shape, x.dtype, element)

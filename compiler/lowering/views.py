@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from compiler.ir.index import Index, flatten, unflatten
-from compiler.lowering.builder import Builder
+from compiler.ir.nodes import Layout
+from compiler.lowering.builder import Builder, is_dense
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, of_buffer
 
@@ -221,20 +222,39 @@ def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int)
     )
 
 
+def place_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[int, ...], int]:
+    """The strides of eager's tensor and its offset, where its elements fill its storage without gaps."""
+    fake = build.fakes.get(id(x))
+    if fake is None or not is_dense(x.shape, fake.stride()):
+        raise CannotLower("it views the storage of a tensor that has gaps")
+    return tuple(int(step) for step in fake.stride()), int(fake.storage_offset())
+
+
+def digits(place: Index, shape: Sequence[int], stride: Sequence[int]) -> Position:
+    """The position of the element that lies at `place` in a dense tensor."""
+    return tuple(ZERO if size == 1 else (place // step) % size for size, step in zip(shape, stride, strict=True))
+
+
 @lowers(aten.as_strided, aten.as_strided_copy)
 def as_strided(
     build: Builder, x: TensorValue, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> TensorValue:
-    """Strides speak of eager's storage, so this is index arithmetic only where ours has the same layout."""
+    """Strides speak of eager's storage: a place in it is turned into a position of `x`, wherever `x` lies here."""
     fake, layout = build.fakes.get(id(x)), x.layout()
-    if fake is None or layout is None or x.buffer is None:
-        raise CannotLower("it views the storage of a tensor that we do not store as eager does")
-    for length, own, eager in zip(x.shape, layout.stride, fake.stride(), strict=True):
-        if length != 1 and own != eager:
-            raise CannotLower("it views the storage of a tensor that we do not store as eager does")
-    start = layout.offset if storage_offset is None else layout.offset + storage_offset - int(fake.storage_offset())
-    whole = build.graph.buffers[x.buffer]
-    viewed = type(whole)(tuple(flat_sizes(size)), tuple(flat_sizes(stride)), x.dtype, start)
-    if start < 0 or viewed.storage_numel > whole.storage_numel:
-        raise CannotLower("it views memory outside of its buffer")
-    return of_buffer(x.buffer, viewed)
+    if fake is not None and layout is not None and x.buffer is not None and _strides_agree(layout, fake):
+        shift = 0 if storage_offset is None else storage_offset - int(fake.storage_offset())
+        whole = build.graph.buffers[x.buffer]
+        viewed = Layout(tuple(flat_sizes(size)), tuple(flat_sizes(stride)), x.dtype, layout.offset + shift)
+        if viewed.offset >= 0 and viewed.storage_numel <= whole.storage_numel:
+            return of_buffer(x.buffer, viewed)
+    strides, first = place_in_eager(build, x)
+    start = 0 if storage_offset is None else storage_offset - first
+    viewed = Layout(tuple(flat_sizes(size)), tuple(flat_sizes(stride)), x.dtype, start)
+    if start < 0 or viewed.storage_numel > x.numel:
+        raise CannotLower("it views memory outside of its tensor")
+    return x.view(viewed.shape, lambda position: digits(viewed.index(position), x.shape, strides))
+
+
+def _strides_agree(layout: Layout, fake: torch.Tensor) -> bool:
+    pairs = zip(layout.shape, layout.stride, fake.stride(), strict=True)
+    return all(size == 1 or own == eager for size, own, eager in pairs)

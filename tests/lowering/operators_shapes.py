@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -59,6 +60,10 @@ VIEWS = [
     *_view("repeat.front", lambda x: x.repeat(2, 1, 2, 1)),
     *_view("diagonal", lambda x: x.diagonal(1, 1, 2)),
     *_view("unfold", lambda x: x.unfold(1, 3, 2)),
+    Operator("as_strided.flipped", lambda x: x.flip(0).as_strided((2, 3), (1, 2), 1) + 1, cube, (torch.float32,)),
+    Operator(
+        "as_strided_scatter", lambda x: torch.as_strided_scatter(x, x[0], (6, 4), (4, 1), 24), lambda d: cube(d)[:1]
+    ),
     *_view("as_strided", lambda x: x.as_strided((2, 3), (1, 2), 1)),
     *_view("roll", lambda x: x.roll(2, 1)),
     *_view("repeat_interleave", lambda x: x.repeat_interleave(2, 1)),
@@ -143,6 +148,14 @@ def _norm_inputs(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [(x, values(dtype, 4, seed=1), values(dtype, 4, seed=2)) for (x,) in images(dtype)]
 
 
+def gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Of a sum of the results, each weighted by its own value."""
+    pulled: Any = torch.func.vjp(function, x)
+    result, pull_back = pulled
+    weighted: Tensor = pull_back(result)[0]
+    return weighted
+
+
 NORMS = [
     Operator("softmax", lambda x: x.softmax(-1), _rows_of, FLOATS),
     Operator("softmax.0", lambda x: x.softmax(0), _rows_of, FLOATS),
@@ -167,6 +180,16 @@ NORMS = [
     Operator("avg_pool", lambda x: F.avg_pool2d(x, 2, padding=1), images, FLOATS),
     Operator("avg_pool.odd", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), images, FLOATS),
     Operator("adaptive_pool", lambda x: F.adaptive_avg_pool2d(x, (3, 4)), images, FLOATS),
+    *(
+        Operator(f"{name}.backward", partial(gradient, function), images, (torch.float32,))
+        for name, function in {
+            "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
+            "max_pool.plain": lambda x: F.max_pool2d(x, 2),
+            "avg_pool": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+            "avg_pool.ceil": lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+            "adaptive_pool": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
+        }.items()
+    ),
     Operator("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), images, FLOATS),
 ]
 
