@@ -30,6 +30,8 @@ class PassPrinter(StatementPrinter):
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                 self._chunk(section, accumulators, is_split)
             if is_split and accumulators:
+                if plan.shape == "rows":
+                    self._simd(accumulators, "")
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                     self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
         for accumulator in accumulators:
