@@ -92,7 +92,7 @@ class Accumulator:
         if self.is_positional:
             return self.take([other[1], other[0]], suffix, place)
         if self.notes_nan:
-            return self.take([other[0]], suffix, place)[:1] + [f"{self.name}_is_nan{suffix}{place} |= {other[1]};"]
+            return [self.take([other[0]], suffix, place)[0], f"{self.name}_is_nan{suffix}{place} |= {other[1]};"]
         return self.take([other[0]], suffix, place)
 
     def finish(self) -> list[str]:
