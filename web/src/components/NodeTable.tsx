@@ -11,13 +11,13 @@ function Row({ node, item }: { node: FxNode; item: string }) {
   return (
     <tr data-ref={item} class={node.dead ? "dead" : ""} tabIndex={0} title={node.text}>
       <th scope="row">{node.name}</th>
+      <td>{node.dead ? "dead" : kernels.map((place) => <KernelTag key={place} place={place} />)}</td>
       <td>{shortTarget(node)}</td>
-      <td>{node.args.join(", ")}</td>
+      <td>{node.lines.join(", ")}</td>
       <td class="nowrap">{format.shape(node.shape)}</td>
       <td>{format.dtype(node.dtype)}</td>
       <td class="number">{format.bytes(node.bytes)}</td>
-      <td class="number">{node.lines.join(", ")}</td>
-      <td>{node.dead ? "dead" : kernels.map((place) => <KernelTag key={place} place={place} />)}</td>
+      <td>{node.args.join(", ")}</td>
     </tr>
   );
 }
@@ -30,7 +30,7 @@ export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx"
       <table>
         <thead>
           <tr>
-            {["node", "target", "from", "shape", "dtype", "bytes", "line", "kernel"].map((name) => (
+            {["node", "kernel", "target", "line", "shape", "dtype", "bytes", "from"].map((name) => (
               <th scope="col" key={name}>
                 {name}
               </th>

@@ -57,8 +57,11 @@ function inputsProblem(fields: OptionFields): string | null {
   }
 }
 
+/** Behind "More", which counts those that are set: nothing that matters is out of sight. */
+const FOLDED: readonly (keyof OptionFields)[] = ["entry", "device", "mode", "dynamic", "training", "seed", "refresh"];
+
 export function OptionsRow() {
-  const changed = (Object.keys(NO_OPTIONS) as (keyof OptionFields)[]).filter((name) => options.value[name] !== NO_OPTIONS[name]).length;
+  const changed = FOLDED.filter((name) => options.value[name] !== NO_OPTIONS[name]).length;
   return (
     <form class="options" aria-label="Options" onSubmit={(event) => event.preventDefault()}>
       <Text name="inputs" label="Inputs of a lone function" placeholder="inputs, e.g. 64x64 f32" problem={inputsProblem(options.value)} />
