@@ -1,31 +1,36 @@
 # make serve   set everything up and start the service on http://127.0.0.1:8000
 # make test    the same set-up, then every check that CI runs
 
-PYTHON ?= python3
+# Named by hand: make PYTHON=python3.13 ...  By default tools/install.sh looks for one that is new enough.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 HOST ?= 127.0.0.1
 PORT ?= 8000
+TEST_WORKERS ?= 2
 
 # Two test workers share the cores of a small machine; threads of their own would only wait for each other.
 TEST_ENVIRONMENT := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-TEST_WORKERS ?= 2
 
-.PHONY: serve test setup page lint typecheck page-check page-test pytest clean
+.PHONY: serve test setup page chromium lint typecheck page-check page-test pytest clean
+# Steps of a check are told apart by their order, also under make -j.
+.NOTPARALLEL:
 
 serve: setup page
 	$(BIN)/fusionscope serve --host $(HOST) --port $(PORT)
 
-test: setup page lint typecheck page-check page-test pytest
+# The quick checks first, pytest last: its closing line ends the output.
+test: setup page chromium lint typecheck page-check page-test pytest
 
-setup: $(VENV)/.installed
-
-$(VENV)/.installed: requirements.lock pyproject.toml tools/install.sh
-	@sh tools/install.sh "$(PYTHON)" "$(VENV)"
-	@touch $@
+# Each of these three does nothing where its work is done already; they compare contents, not times.
+setup:
+	@sh tools/install.sh $(VENV) $(PYTHON)
 
 page: setup
 	@$(BIN)/python tools/page.py build
+
+chromium: setup
+	@$(BIN)/python tools/chromium.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -39,7 +44,7 @@ page-check: setup
 page-test: setup
 	$(BIN)/python tools/page.py test
 
-pytest: setup page
+pytest: setup page chromium
 	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 clean:
