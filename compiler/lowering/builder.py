@@ -60,6 +60,8 @@ class Builder:
         self.seeds = 0
         #: What eager's tensor of a value looks like, by the value's id.
         self.fakes: dict[int, torch.Tensor] = {}
+        #: Values that lie on the graph's device although eager's tensor does not, by id.
+        self.moved: set[int] = set()
         self._nodes: list[Node] = []
         self._names: set[str] = {SEEDS}
         self._inputs: set[str] = set()
@@ -215,6 +217,19 @@ class Builder:
         ))  # fmt: skip
         values = tuple(None if output is None else of_buffer(*output) for output in outputs)
         return values if returns_sequence else values[0]
+
+    def move(self, value: TensorValue, fake: torch.Tensor) -> TensorValue:
+        """A copy of an input on the graph's device."""
+        name = self.fresh_name(f"{self.origin}_moved")
+        layout = Layout(value.shape, tuple(fake.stride()), value.dtype)
+        moved = of_buffer(name, layout)
+        self.graph.buffers[name] = layout
+        self._nodes.append(ExternNode(
+            name, torch.ops.aten._to_copy.default, (self.argument(value),), {"device": self.device}, ((name, layout),),
+            reason="A scalar is copied to the device that computes with it.", **self._provenance,
+        ))  # fmt: skip
+        self.moved.add(id(moved))
+        return moved
 
     def _extern_outputs(self, results: Sequence[Any], is_sequence: bool) -> tuple[tuple[str, Layout] | None, ...]:
         outputs: list[tuple[str, Layout] | None] = []

@@ -75,7 +75,7 @@ def scalar_tensor(build: Builder, value: Any, **_: Any) -> TensorValue:
 
 def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.dtype) -> TensorValue:
     def element(position: Position) -> Any:
-        if not dtype.is_floating_point:
+        if float(start).is_integer() and float(step).is_integer():
             return ops.index_value(position[0] * int(step) + int(start))
         # Computed in float64 as eager does, so that a long progression does not drift.
         place = ops.index_value(position[0], torch.float64)

@@ -82,7 +82,23 @@ class _Walk:
             self.build.graph.inputs.append(None)
             return fake
         self.build.graph.inputs.append(node.name)
-        return self.build.add_input(node.name, Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype))
+        value = self.build.add_input(node.name, Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype))
+        if fake.dim() == 0 and self._is_elsewhere(fake) and all(_is_arithmetic(user) for user in node.users):
+            # Eager takes a CPU scalar beside GPU tensors; a kernel cannot read it there.
+            return self.build.move(value, fake)
+        return value
+
+    def _is_elsewhere(self, fake: torch.Tensor) -> bool:
+        return fake.device.type != self.build.device.type
+
+    def _reads_elsewhere(self, value: Any) -> bool:
+        """Whether a kernel on the graph's device would have to read another device's memory."""
+        if isinstance(value, list | tuple):
+            return any(self._reads_elsewhere(item) for item in value)
+        if not isinstance(value, TensorValue) or value.buffer is None or id(value) in self.build.moved:
+            return False
+        fake = self.build.fakes.get(id(value))
+        return fake is not None and self._is_elsewhere(fake)
 
     def _attribute(self, node: torch.fx.Node) -> Any:
         value: Any = self.gm
@@ -111,6 +127,8 @@ class _Walk:
         if lowering is None:
             reason = f"There is no lowering of ours for {operator_name(node.target)}."
             return self._fall_back(node, args, kwargs, reason)
+        if self._reads_elsewhere([*args, *kwargs.values()]):
+            return self._fall_back(node, args, kwargs, "It reads a tensor that is on another device.")
         checkpoint = self.build.checkpoint()
         try:
             return self._checked(lowering(self.build, *args, **kwargs), node.meta.get("val"))
@@ -182,6 +200,11 @@ def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
     if isinstance(value, torch.SymInt):
         return int(value)
     return value
+
+
+def _is_arithmetic(user: torch.fx.Node) -> bool:
+    """Whether a scalar's reader wants its value, wherever it is, rather than to hand it on or move it."""
+    return user.op == "call_function" and user.target is not torch.ops.aten._to_copy.default
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -6,6 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
@@ -114,6 +116,16 @@ def test_lines_and_origins_reach_the_nodes() -> None:
         node.meta["lines"] = (7,)
     for loop in loops(lower(graph)):
         assert loop.lines == (7,) and loop.origins == ("var",)
+
+
+def test_scalar_of_another_device_is_moved_and_a_tensor_falls_back() -> None:
+    with FakeTensorMode():
+        x, scalar, index = torch.empty(4, 5, device="cuda"), torch.tensor(2.0), torch.zeros(3, dtype=torch.int64)
+        pick = torch.ops.aten.index.Tensor
+        gm = make_fx(lambda x, scalar, index: (x * scalar, pick(x, [index]) + 1))(x, scalar, index)
+    graph = lower(gm)
+    assert names(graph) == ["scalar_1_moved", "mul", "index", "add"]
+    assert [node.is_fallback for node in graph.nodes if isinstance(node, ExternNode)] == [False, True]
 
 
 # --- random numbers
