@@ -71,9 +71,18 @@ export class Links {
   }
 }
 
+const namesOfLoops = new WeakMap<Graph, ReadonlySet<string>>();
+
+/** Kept for each graph: it is asked for once a decision, and a large graph has thousands. */
+function loopNames(graph: Graph): ReadonlySet<string> {
+  let names = namesOfLoops.get(graph);
+  if (!names) namesOfLoops.set(graph, (names = new Set(graph.loops.map((loop) => loop.name))));
+  return names;
+}
+
 /** Names of the loop nodes behind a name in a decision: a loop node, a kernel, or a group such as `buf1+buf2`. */
 export function loopsBehind(name: string, graph: Graph): string[] {
-  const known = new Set(graph.loops.map((loop) => loop.name));
+  const known = loopNames(graph);
   if (known.has(name)) return [name];
   const kernel = graph.kernels.find((candidate) => candidate.name === name);
   if (kernel) return kernel.nodes.filter((node) => known.has(node));

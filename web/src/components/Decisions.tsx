@@ -37,16 +37,18 @@ function matches(decision: Decision, wanted: string): boolean {
   return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
+function rankOf(decision: Decision, graph: Graph): number {
+  if (decision.verdict === "fused") return 2;
+  return togetherIn(decision, graph).length > 0 ? 1 : 0;
+}
+
 /** Refusals that lasted come first, and of them those with most at stake; equal stakes keep the scheduler's order. */
 function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
   const all = withoutRepeats(graph.decisions);
   if (!refusalsFirst) return all;
-  const stake = ({ decision }: Numbered): number => stakeOf(decision, graph);
-  const rank = ({ decision }: Numbered): number => {
-    if (decision.verdict === "fused") return 2;
-    return togetherIn(decision, graph).length > 0 ? 1 : 0;
-  };
-  return all.sort((one, other) => rank(one) - rank(other) || stake(other) - stake(one) || one.index - other.index);
+  const ranked = all.map((row) => ({ row, rank: rankOf(row.decision, graph), stake: stakeOf(row.decision, graph) }));
+  ranked.sort((one, other) => one.rank - other.rank || other.stake - one.stake || one.row.index - other.row.index);
+  return ranked.map(({ row }) => row);
 }
 
 function Row({ decision, index, rounds, graph }: Numbered & { graph: Graph }) {

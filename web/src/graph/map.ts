@@ -154,9 +154,10 @@ function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, 
 /** The refusals that lasted, those with most bytes at stake, each drawn from the last node of `a` to the first of `b`. */
 function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
   const order = new Map(graph.aten.map((node, index) => [node.name, index]));
+  const originsOfLoop = new Map(graph.loops.map((loop) => [loop.name, loop.origins]));
   const originsOf = (name: string): string[] =>
     loopsBehind(name, graph)
-      .flatMap((loop) => graph.loops.find((candidate) => candidate.name === loop)?.origins ?? [])
+      .flatMap((loop) => originsOfLoop.get(loop) ?? [])
       .filter((origin) => order.has(origin))
       .sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
   const refused = graph.decisions

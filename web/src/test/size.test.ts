@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+import { mapOf } from "../graph/map";
+import { linksOf } from "../links";
+import type { Graph } from "../report";
+import { exampleGraph } from "./example";
+
+const OPERATIONS = 1500;
+const PER_KERNEL = 8;
+const DECISIONS = 4000;
+/** An idle machine takes a tenth of this: the limit is there to catch work that grows with the square. */
+const PATIENCE_MS = 3000;
+
+function largeGraph(): Graph {
+  const [decision] = exampleGraph.decisions;
+  const node = exampleGraph.aten.find((one) => one.name === "mul")!;
+  const loop = exampleGraph.loops.find((one) => one.name === "buf1")!;
+  const kernel = exampleGraph.kernels[1]!;
+  const numbers = Array.from({ length: OPERATIONS }, (_unused, index) => index);
+  return {
+    ...exampleGraph,
+    aten: numbers.map((index) => ({ ...node, name: `op${index}`, args: index ? [`op${index - 1}`] : [], lines: [index % 300] })),
+    loops: numbers.map((index) => ({ ...loop, name: `buf${index}`, origins: [`op${index}`], lines: [index % 300], reads: [] })),
+    buffers: numbers.map((index) => ({ ...exampleGraph.buffers[3]!, name: `buf${index}` })),
+    kernels: numbers
+      .filter((index) => index % PER_KERNEL === 0)
+      .map((index) => ({ ...kernel, name: `kernel${index}`, nodes: numbers.slice(index, index + PER_KERNEL).map((one) => `buf${one}`), origins: [], lines: [], also: [] })),
+    decisions: Array.from({ length: DECISIONS }, (_unused, index) => ({
+      ...decision!,
+      a: `buf${index % OPERATIONS}`,
+      b: `buf${(index * 7 + 1) % OPERATIONS}`,
+      verdict: "refused" as const,
+      score: null,
+      numbers: { shared: `buf${index % OPERATIONS}` },
+    })),
+  };
+}
+
+it("relates and maps a graph of 1,500 operations without a pause that a person minds", () => {
+  const graph = largeGraph();
+  const start = performance.now();
+  const map = mapOf(graph, "aten", linksOf(graph));
+  expect(performance.now() - start).toBeLessThan(PATIENCE_MS);
+  expect(map.nodes.length).toBe(Math.ceil(OPERATIONS / PER_KERNEL));
+});
