@@ -12,6 +12,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.lines import lines_of_text
+from compiler.capture.naming import input_names, name_inputs
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
@@ -29,8 +30,10 @@ def compile_through_aot(
     from compiler.lowering.decompositions import decompositions
 
     specialise_sizes(example_inputs)
+    names = input_names(graph)
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
+        name_inputs(part, names)
         make_static(part)
         attach_lines(part)
         return compile_graph(part, phase)
