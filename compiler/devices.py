@@ -46,7 +46,7 @@ class Device:
     flops: float
     #: What one more kernel costs on a stream that is kept full (a CPU: one call and the start of its threads).
     launch_us: float
-    #: What a kernel takes besides its launch before its bandwidth counts: first addresses, a cold cache, the last block.
+    #: What a kernel takes besides launch and bytes: its first addresses, a cold cache, its last block.
     latency_us: float
     registers_per_multiprocessor: int = 0
     registers_per_thread: int = 0

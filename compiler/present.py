@@ -122,4 +122,3 @@ def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> re
         writes=list(node.write_buffers),
         bytes=extern_bytes(node, compilation.schedule.graph.buffers),
     )
-

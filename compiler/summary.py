@@ -9,9 +9,7 @@ from compiler.report import Contestant, Report, Summary
 from compiler.runtime.measure import is_measurable_difference
 
 
-def summarise(
-    report: Report, errors: list[tuple[float | None, float | None]], captured: Capture | None
-) -> Summary:
+def summarise(report: Report, errors: list[tuple[float | None, float | None]], captured: Capture | None) -> Summary:
     """Sums over graphs; a sum is left out where one of its terms is not known."""
     graphs = report.graphs
     has_kernels = any(graph.kernels for graph in graphs)
@@ -64,7 +62,9 @@ def _verdict(report: Report, summary: Summary, eager: Contestant | None, compile
             parts.append("no measurable difference in time")
         else:
             ratio = eager.median_ms / compiled.median_ms
-            parts.append(f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager")
+            parts.append(
+                f"{ratio:.2f} times as fast as eager" if ratio >= 1 else f"{1 / ratio:.2f} times slower than eager"
+            )
     if report.error is not None:
         parts.append(f"then the snippet failed: {report.error.message.splitlines()[0]}")
     return ", ".join(parts) + "." if parts else "Nothing was captured: the snippet ran without a graph."

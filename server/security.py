@@ -74,7 +74,8 @@ class SecurityMiddleware:
         if "*" not in self._host_names and name.lower() not in self._host_names:
             return Problem(
                 421,
-                f"This server is not known as {name!r}. Start it with FUSIONSCOPE_ALLOWED_HOSTS={name} if it should be.",
+                f"This server is not known as {name!r}. Start it with FUSIONSCOPE_ALLOWED_HOSTS={name} "
+                "if it should be.",
             )
         size = headers.get("content-length", "0")
         if size.isdigit() and int(size) > self._max_body_bytes:

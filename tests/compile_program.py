@@ -32,7 +32,9 @@ def capture_graph(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphM
     return graph
 
 
-def compile_program(function: Callable[..., Any], *inputs: Any, target: str = "sm_90", **knobs: Any) -> GraphCompilation:
+def compile_program(
+    function: Callable[..., Any], *inputs: Any, target: str = "sm_90", **knobs: Any
+) -> GraphCompilation:
     """Everything up to kernels' text, for the CPU and for `target`."""
     compilation = GraphCompilation(torch.device("cpu"), device_for(target), Options(knobs=knobs))
     compilation.lower(capture_graph(function, *inputs))

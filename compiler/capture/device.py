@@ -139,10 +139,10 @@ def makes_tensors_in_functions(tree: ast.Module) -> bool:
     """
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.Lambda) and getattr(function, "name", "") not in _SET_UP:
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call) and _name_of(node.func) in _FACTORIES:
-                    if all(keyword.arg != "device" for keyword in node.keywords):
-                        return True
+            calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+            makers = (call for call in calls if _name_of(call.func) in _FACTORIES)
+            if any(all(keyword.arg != "device" for keyword in call.keywords) for call in makers):
+                return True
     return False
 
 

@@ -22,7 +22,7 @@ class OutputRecorder:
     """
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile()
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the object)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:

@@ -136,8 +136,18 @@ class _Inliner:
             return number
         number = self.known[key] = len(self.statements)
         self.statements.append(
-            Statement(number, "", instruction.op, instruction.operands, instruction.dtype, self.level(instruction),
-                      (node,), instruction.buffer, instruction.index, instruction.value)
+            Statement(
+                number,
+                "",
+                instruction.op,
+                instruction.operands,
+                instruction.dtype,
+                self.level(instruction),
+                (node,),
+                instruction.buffer,
+                instruction.index,
+                instruction.value,
+            )
         )
         return number
 
@@ -211,14 +221,22 @@ def _sections(statements: list[Statement], earliest: dict[int, int], is_persiste
     sections: list[Section] = []
     emitted: set[int] = set()
     for turn in range(last + 1):
-        at_x = [s for s in statements if s.number in wanted and s.level == "x" and s.op != "reduce"
-                and earliest[s.number] == turn]
+        at_x = [
+            s
+            for s in statements
+            if s.number in wanted and s.level == "x" and s.op != "reduce" and earliest[s.number] == turn
+        ]
         sections.append(Section("x", tuple(at_x)))
-        roots = {s.number for s in statements if s.number in wanted and (
-            (s.op == "reduce" and earliest[s.number] == turn + 1)
-            or (s.op == "store" and s.level == "r" and earliest[s.number] == turn))}
-        needed = {number for number in _closure(roots, by_number)
-                  if number in roots or by_number[number].level == "r"}
+        roots = {
+            s.number
+            for s in statements
+            if s.number in wanted
+            and (
+                (s.op == "reduce" and earliest[s.number] == turn + 1)
+                or (s.op == "store" and s.level == "r" and earliest[s.number] == turn)
+            )
+        }
+        needed = {number for number in _closure(roots, by_number) if number in roots or by_number[number].level == "r"}
         if is_persistent:
             needed -= emitted
             emitted |= needed
@@ -254,8 +272,13 @@ def _name(statements: list[Statement], group: Group) -> list[Statement]:
     taken = set(RESERVED) | {dim.name for dim in (*group.space.x, *group.space.r)}
     named: list[Statement] = []
     for statement in statements:
-        base = "" if statement.op == "store" else statement.buffer or buffer_of_value.get(statement.number) or (
-            f"{statement.value}" if statement.op == "reduce" else statement.op)
+        base = (
+            ""
+            if statement.op == "store"
+            else statement.buffer
+            or buffer_of_value.get(statement.number)
+            or (f"{statement.value}" if statement.op == "reduce" else statement.op)
+        )
         named.append(replace(statement, target=_unique(identifier(base), taken) if base else ""))
     return named
 

@@ -85,7 +85,7 @@ class _Writer:
             return f"[{items}]"
         if isinstance(value, torch.device):
             return f"torch.device({str(value)!r})"
-        if isinstance(value, float) and value in (float("inf"), float("-inf")) or value != value:
+        if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
             return f"float({str(value)!r})"
         return repr(value)
 

@@ -63,8 +63,11 @@ class Body:
     @cached_property
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
-        found = [Access(i.buffer or "", i.index or Index.number(0), bool(i.operands))
-                 for i in self.instructions if i.op == "load"]
+        found = [
+            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands))
+            for i in self.instructions
+            if i.op == "load"
+        ]
         return tuple(dict.fromkeys(found))
 
     @cached_property
@@ -79,8 +82,11 @@ class Body:
     @cached_property
     def operations(self) -> int:
         """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
-        weights = (POINTWISE[i.op].cost if i.op in POINTWISE else 12 if i.op.startswith("rand") else 1
-                   for i in self.instructions if i.op not in ("load", "store", "constant", "index_value", "indirect"))
+        weights = (
+            POINTWISE[i.op].cost if i.op in POINTWISE else 12 if i.op.startswith("rand") else 1
+            for i in self.instructions
+            if i.op not in ("load", "store", "constant", "index_value", "indirect")
+        )
         return sum(weights)
 
     @cached_property
@@ -95,8 +101,11 @@ class Body:
         return Body(tuple(i if i.index is None else replace(i, index=change(i.index)) for i in self.instructions))
 
     def rename_buffers(self, names: Mapping[str, str]) -> Body:
-        return Body(tuple(i if i.buffer is None else replace(i, buffer=names.get(i.buffer, i.buffer))
-                          for i in self.instructions))
+        return Body(
+            tuple(
+                i if i.buffer is None else replace(i, buffer=names.get(i.buffer, i.buffer)) for i in self.instructions
+            )
+        )
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

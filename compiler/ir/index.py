@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
-from typing import Union
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,7 +55,7 @@ class Mod:
     divisor: int
 
 
-Atom = Union[Dim, Indirect, FloorDiv, Mod]
+Atom = Dim | Indirect | FloorDiv | Mod
 
 
 @dataclass(frozen=True)

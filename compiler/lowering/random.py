@@ -70,5 +70,3 @@ def bernoulli(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
         build, x.shape, x.dtype, "rand",
         lambda value, position: ops.lt(value, ops.to_dtype(x.load(position), torch.float32)),
     )  # fmt: skip
-
-

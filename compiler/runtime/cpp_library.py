@@ -27,10 +27,20 @@ INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
 
 #: No -ffast-math: infinities and NaN mean what they mean in PyTorch, and sums are not reordered behind our back.
 #: Neither errno nor floating point traps are looked at, and without them loops become vectors. Integers wrap.
-FLAGS = ("-O3", "-march=native", "-std=c++17", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-         "-fPIC", "-shared", "-w",
-         # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
-         *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()))
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-std=c++17",
+    "-fopenmp",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fPIC",
+    "-shared",
+    "-w",
+    # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
+    *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()),
+)
 
 #: Reading the headers costs as much as compiling so many kernels, so fewer are not worth a compiler of their own.
 KERNELS_OF_ONE_UNIT = 8
@@ -54,8 +64,11 @@ def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
     batches = _batches(list(kernels))
     with ThreadPoolExecutor(max(len(batches), 1)) as pool:
         libraries = pool.map(load_library, ["\n".join(kernel.source for kernel in batch) for batch in batches])
-        return {kernel.name: _bind(library, kernel)
-                for batch, library in zip(batches, libraries, strict=True) for kernel in batch}
+        return {
+            kernel.name: _bind(library, kernel)
+            for batch, library in zip(batches, libraries, strict=True)
+            for kernel in batch
+        }
 
 
 def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:
@@ -152,8 +165,10 @@ def compiler() -> str:
         if path:
             return path
     raise CompilerMissing(
-        f"There is no C++ compiler {wanted!r} on the PATH." if wanted else
-        "There is no C++ compiler on the PATH: install g++ (Debian, Ubuntu: apt install g++) or name one in $CXX.")
+        f"There is no C++ compiler {wanted!r} on the PATH."
+        if wanted
+        else "There is no C++ compiler on the PATH: install g++ (Debian, Ubuntu: apt install g++) or name one in $CXX."
+    )
 
 
 @functools.cache

@@ -33,7 +33,8 @@ def build_executable(
     scope = _scope(schedule.graph, device) | dict(kernels)
     scope["library"] = {
         getattr(unit.target, "__name__", str(unit.target)): unit.target
-        for unit in schedule.units if isinstance(unit, ExternNode)
+        for unit in schedule.units
+        if isinstance(unit, ExternNode)
     }
     file_name = f"<fusionscope wrapper {next(_serial)}>"
     linecache.cache[file_name] = (len(wrapper), None, wrapper.splitlines(keepends=True), file_name)
@@ -47,9 +48,20 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
     def empty(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         return allocate(shape, stride, dtype=dtype, device=device)
 
-    constants = {identifier(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()}
-    return {"torch": torch, "device": torch.device, "inf": float("inf"), "nan": float("nan"), "empty": empty,
-            "view": torch.as_strided, "reuse": reuse, "as_planned": as_planned, **constants}
+    constants = {
+        identifier(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()
+    }
+    return {
+        "torch": torch,
+        "device": torch.device,
+        "inf": float("inf"),
+        "nan": float("nan"),
+        "empty": empty,
+        "view": torch.as_strided,
+        "reuse": reuse,
+        "as_planned": as_planned,
+        **constants,
+    }
 
 
 def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

@@ -26,7 +26,10 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str)
     for group in compilation.groups:
         rendered = compilation.triton[group.name]
         artifact = rep.KernelArtifact(
-            language="triton", target=target, source=rendered.source, lines=kernel_lines(rendered, group),
+            language="triton",
+            target=target,
+            source=rendered.source,
+            lines=kernel_lines(rendered, group),
             config={key: list(v) if isinstance(v, tuple) else v for key, v in rendered.config.items()},
         )
         kernels[group.name].also.append(artifact)
@@ -43,7 +46,7 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str)
 def check_by_emulation(
     compilation: GraphCompilation, report: rep.Graph, arguments: dict[str, tuple[torch.Tensor, ...]]
 ) -> None:
-    """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got, and compare what they wrote."""
+    """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got; compare what they wrote."""
     kernels = {kernel.name: kernel for kernel in report.kernels}
     for name, tensors in arguments.items():
         rendered = compilation.triton.get(name)
@@ -55,14 +58,19 @@ def check_by_emulation(
             artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
             continue
         written = set(kernels[name].writes)
-        results = [torch.full_like(t, 1) if parameter in written else t
-                   for parameter, t in zip(rendered.parameters, tensors, strict=True)]
+        results = [
+            torch.full_like(t, 1) if parameter in written else t
+            for parameter, t in zip(rendered.parameters, tensors, strict=True)
+        ]
         try:
             interpret(rendered, results)
         except Exception as error:
             artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
             continue
-        pairs = [(mine, theirs) for parameter, mine, theirs in zip(rendered.parameters, results, tensors, strict=True)
-                 if parameter in written]
+        pairs = [
+            (mine, theirs)
+            for parameter, mine, theirs in zip(rendered.parameters, results, tensors, strict=True)
+            if parameter in written
+        ]
         artifact.max_error = max(relative_error(mine, theirs) for mine, theirs in pairs)
         artifact.check = "run in Triton's interpreter on the same tensors; max_error is against the C++ kernel"

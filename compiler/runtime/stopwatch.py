@@ -63,7 +63,7 @@ class HostStopwatch:
             "Freed memory stays in the process (mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD), so that page "
             "faults of fresh outputs are not timed."
             if self._keeps_memory
-            else "The allocator could not be told to keep freed memory: page faults of large fresh outputs are timed too."
+            else "The allocator could not be told to keep freed memory: page faults of fresh outputs are timed too."
         )
         return (
             "Time of the process's clock around the call; calls shorter than 50 µs are repeated within a sample. "

@@ -26,23 +26,24 @@ def verify_graph(
     A graph that draws random numbers is run but not compared: the compiled kernels draw other numbers than eager.
     """
     if graph.inputs is None:
-        notes.append(rep.Note(message=f"{graph.name} was compiled but never called, so it was not checked on real data."))
+        notes.append(rep.Note(message=f"{graph.name} was compiled but never called, so it was not checked."))
         return None, None
     with torch.no_grad():
         compiled = executable.call(copy_values(graph.inputs))
         if is_random(graph):
-            notes.append(rep.Note(
-                message=f"{graph.name} draws random numbers; compiled and eager draw different ones, so their results "
-                "were not compared element by element."))
+            notes.append(
+                rep.Note(
+                    message=f"{graph.name} draws random numbers; compiled and eager draw different ones, so their "
+                    "results were not compared element by element."
+                )
+            )
             return None, None
         reference = reference_run(graph, copy_values(graph.inputs), torch.float64)
         eager = reference_run(graph, copy_values(graph.inputs), None)
     return relative_error(eager, reference), relative_error(compiled, reference)
 
 
-def measure_entries(
-    entries: Sequence[EntryCall], device: torch.device, timing: Timing
-) -> rep.TimingResult | None:
+def measure_entries(entries: Sequence[EntryCall], device: torch.device, timing: Timing) -> rep.TimingResult | None:
     """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
     only where a call changes them."""
     if not entries:
@@ -72,9 +73,7 @@ class _Recorder:
         self.launch(*tensors)
 
 
-def record_arguments(
-    compilation: GraphCompilation, inputs: list[Any]
-) -> dict[str, tuple[torch.Tensor, ...]]:
+def record_arguments(compilation: GraphCompilation, inputs: list[Any]) -> dict[str, tuple[torch.Tensor, ...]]:
     """The tensors that each kernel is launched with in one call of the graph."""
     executable, schedule = compilation.executable, compilation.schedule
     assert executable is not None and schedule is not None

@@ -24,7 +24,8 @@ def describe_loops(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[report.
     """Every node before fusion, dead ones marked."""
     gone = frozenset(dead)
     return [
-        _describe_loop(node, graph, node.name in gone) if isinstance(node, LoopNode)
+        _describe_loop(node, graph, node.name in gone)
+        if isinstance(node, LoopNode)
         else _describe_extern(node, graph, node.name in gone)
         for node in graph.nodes
     ]
@@ -34,7 +35,9 @@ def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.Lo
     space = Space(node.x_dims, node.r_dims)
 
     def access(a: Access) -> report.Access:
-        return report.Access(buffer=a.buffer, index=str(a.index), bytes=touched_bytes(a, space, graph.buffers[a.buffer]))
+        return report.Access(
+            buffer=a.buffer, index=str(a.index), bytes=touched_bytes(a, space, graph.buffers[a.buffer])
+        )
 
     return report.LoopNode(
         name=node.name,
@@ -55,8 +58,9 @@ def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.Lo
 def _describe_extern(node: ExternNode, graph: LoopGraph, is_dead: bool) -> report.LoopNode:
     first = next((layout for output in node.outputs if output for layout in [output[1]]), None)
     reads = [report.Access(buffer=t.buffer, index="all of it", bytes=t.layout.bytes) for t in node.tensor_arguments]
-    writes = [report.Access(buffer=output[0], index="all of it", bytes=output[1].bytes)
-              for output in node.outputs if output]
+    writes = [
+        report.Access(buffer=output[0], index="all of it", bytes=output[1].bytes) for output in node.outputs if output
+    ]
     name = operator_name(node.target)
     return report.LoopNode(
         name=node.name,
@@ -78,10 +82,18 @@ def describe_decision(decision: Decision) -> report.Decision:
     score = None
     if isinstance(verdict, Fuse):
         s = verdict.score
-        score = report.Score(category=s.category, bytes_saved=s.bytes_saved, distance=s.distance,
-                             fused_us=round(s.fused_us, 3), unfused_us=round(s.unfused_us, 3))
-    numbers = {key: round(value, 3) if isinstance(value, float) else value
-               for key, value in decision.names.items() if key not in ("a", "b")}
+        score = report.Score(
+            category=s.category,
+            bytes_saved=s.bytes_saved,
+            distance=s.distance,
+            fused_us=round(s.fused_us, 3),
+            unfused_us=round(s.unfused_us, 3),
+        )
+    numbers = {
+        key: round(value, 3) if isinstance(value, float) else value
+        for key, value in decision.names.items()
+        if key not in ("a", "b")
+    }
     return report.Decision(
         a=decision.a,
         b=decision.b,
@@ -99,8 +111,14 @@ def describe_decision(decision: Decision) -> report.Decision:
 def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
     return [
         report.Buffer(
-            name=b.name, shape=list(b.layout.shape), stride=list(b.layout.stride), dtype=dtype_name(b.layout.dtype),
-            bytes=b.layout.bytes, first=b.first, last=b.last, fate=b.fate,
+            name=b.name,
+            shape=list(b.layout.shape),
+            stride=list(b.layout.stride),
+            dtype=dtype_name(b.layout.dtype),
+            bytes=b.layout.bytes,
+            first=b.first,
+            last=b.last,
+            fate=b.fate,
             note=f"takes over the storage of {b.takes_over}" if b.takes_over else None,
         )
         for b in plan.buffers.values()

@@ -112,7 +112,9 @@ def move(guest: Group, values: Mapping[Dim, Index]) -> tuple[Member, ...]:
     dims = (*guest.space.x, *guest.space.r)
     complete = {dim: values.get(dim, Index.number(0)) for dim in dims}
     return tuple(
-        replace(m, body=m.body.substitute(complete), transform=m.transform.then(complete, (*m.node.x_dims, *m.node.r_dims)))
+        replace(
+            m, body=m.body.substitute(complete), transform=m.transform.then(complete, (*m.node.x_dims, *m.node.r_dims))
+        )
         for m in guest.members
     )
 
@@ -127,8 +129,11 @@ def reads_match_writes(members: tuple[Member, ...]) -> Refuse | None:
             index, maker = written[access.buffer]
             if access.index != index:
                 numbers: dict[str, Any] = {
-                    "shared": access.buffer, "written": str(index), "read": str(access.index),
-                    "writer": maker, "reader": member.name,
+                    "shared": access.buffer,
+                    "written": str(index),
+                    "read": str(access.index),
+                    "writer": maker,
+                    "reader": member.name,
                 }
                 return Refuse("index.different_positions", numbers)
     return None
@@ -154,6 +159,7 @@ def in_order(members: tuple[Member, ...]) -> tuple[Member, ...]:
 
 def hosts(a: Group, b: Group) -> Iterator[tuple[Group, Group]]:
     """Which of the two keeps its loops (the first of each pair): one that reduces, else the finer, else either."""
+
     def fineness(group: Group) -> tuple[bool, int]:
         return bool(group.space.r), len(group.space.x) + len(group.space.r)
 

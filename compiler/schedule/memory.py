@@ -52,9 +52,11 @@ def plan_memory(schedule: Schedule) -> MemoryPlan:
     for position, unit in enumerate(schedule.units):
         for name in sorted(produced_by(unit)):
             planned[name] = _plan_one(name, unit, position, schedule, last_use, outputs, pool)
-        dying = [n for n in sorted(read_by(unit) | _stored(unit))
-                 if last_use.get(n, position) == position and n in planned
-                 and planned[n].fate in ("allocated", "reused")]
+        dying = [
+            n
+            for n in sorted(read_by(unit) | _stored(unit))
+            if last_use.get(n, position) == position and n in planned and planned[n].fate in ("allocated", "reused")
+        ]
         for name in dying:
             # Storage of library results is not ours to shape, so only what we allocated is handed on.
             if not isinstance(schedule.units[planned[name].first or 0], ExternNode):
@@ -85,8 +87,13 @@ def _last_uses(schedule: Schedule) -> dict[str, int]:
 
 
 def _plan_one(
-    name: str, unit: Unit, position: int, schedule: Schedule, last_use: dict[str, int],
-    outputs: frozenset[str], pool: defaultdict[int, list[str]],
+    name: str,
+    unit: Unit,
+    position: int,
+    schedule: Schedule,
+    last_use: dict[str, int],
+    outputs: frozenset[str],
+    pool: defaultdict[int, list[str]],
 ) -> PlannedBuffer:
     layout = schedule.graph.buffers[name]
     if name not in _stored(unit):

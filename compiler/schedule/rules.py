@@ -176,8 +176,11 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
         if not rule.applies(one, two, shared) or (rule.id != "fused.horizontal") != is_vertical:
             continue
         kind = rule.id.removeprefix("fused.")
-        outcome = Refuse("policy.disabled", {"knob": kind}) if kind in context.disabled else rule.fuse(
-            one, two, shared, context)
+        outcome = (
+            Refuse("policy.disabled", {"knob": kind})
+            if kind in context.disabled
+            else rule.fuse(one, two, shared, context)
+        )
         if isinstance(outcome, Group):
             return _weigh(rule.id, a, b, outcome, shared, context)
         refusal = refusal or outcome
@@ -202,9 +205,13 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         unfused_us=sum(cost.microseconds for cost in apart),
     )
     numbers = {
-        "bytes_apart": sum(cost.bytes for cost in apart), "bytes_fused": fused.bytes,
-        "operations_apart": sum(cost.operations for cost in apart), "operations_fused": fused.operations,
-        "fused_us": fused.microseconds, "unfused_us": score.unfused_us, "space": str(group.space),
+        "bytes_apart": sum(cost.bytes for cost in apart),
+        "bytes_fused": fused.bytes,
+        "operations_apart": sum(cost.operations for cost in apart),
+        "operations_fused": fused.operations,
+        "fused_us": fused.microseconds,
+        "unfused_us": score.unfused_us,
+        "space": str(group.space),
     }
     if score.benefit_us <= 0:
         return Refuse("profit.slower", numbers)

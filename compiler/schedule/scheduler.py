@@ -87,7 +87,7 @@ def _round(context: Context, fresh: set[int], turn: int, decisions: list[Decisio
             decisions.append(_decision(context.graph, a, b, turn, verdict))
     candidates.sort(key=lambda item: item[0].score.rank, reverse=True)
     made: set[int] = set()
-    for verdict, a, b in candidates:
+    for _, a, b in candidates:
         units = context.graph.units
         # An earlier fusion of this round may have put a third unit between the two: they are asked again.
         if a in units and b in units and context.graph.between(a, b) is None:
@@ -120,10 +120,12 @@ def _decision(graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refus
     names: dict[str, Any] = {"a": name_a, "b": name_b, "shared": shared[0] if shared else "nothing"}
     if isinstance(one, Group) and isinstance(two, Group):
         names |= {
-            "space_a": str(one.space), "space_b": str(two.space),
+            "space_a": str(one.space),
+            "space_b": str(two.space),
             "iterations_a": one.space.numel * one.space.reduction_numel,
             "iterations_b": two.space.numel * two.space.reduction_numel,
-            "group_a": [m.name for m in one.members], "group_b": [m.name for m in two.members],
+            "group_a": [m.name for m in one.members],
+            "group_b": [m.name for m in two.members],
         }
     return Decision(name_a, name_b, turn, is_vertical, verdict, names | verdict.numbers, _lines_of(one, two))
 
@@ -141,7 +143,9 @@ def _node_at(unit: Unit, shared: list[str], is_maker: bool) -> str:
         return unit.name if isinstance(unit, ExternNode) else unit.members[-1].name
     if is_maker:
         return next((m.name for m in unit.members if m.name == shared[0]), unit.members[-1].name)
-    return next((m.name for m in unit.members if any(a.buffer == shared[0] for a in m.body.reads)), unit.members[-1].name)
+    return next(
+        (m.name for m in unit.members if any(a.buffer == shared[0] for a in m.body.reads)), unit.members[-1].name
+    )
 
 
 def _in_order(graph: UnitGraph) -> list[Unit]:

@@ -82,7 +82,7 @@ async def follow(
     service: Service,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events: `queued` {position}, `stage` {stage, report}, `log` {text}, and `done` {status} at the end."""
+    """Server-sent events: `queued` {position}, `stage` {stage, report}, `log` {text}, and `done` {status} last."""
     after = (
         int(last_event_id) if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit() else 0
     )

@@ -49,7 +49,7 @@ def confine(folder: Path, limits: Limits) -> list[str]:
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     layers.append("no new privileges")
-    # Changing the user cleared both: the signal at the parent's death, and /proc/self being our own (CUDA writes there).
+    # Changing the user cleared both: the signal at the parent's death, and /proc/self being ours (CUDA writes there).
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     _attempt(lambda: layers.extend(landlock.restrict(_writable_paths(folder))))

@@ -131,6 +131,6 @@ def _internal_error(failure: Exception) -> Error:
 
 
 def leave(code: int) -> None:
-    """Ends the process at once: exit handlers of torch and Triton have nothing to do in a process that is thrown away."""
+    """Ends the process at once: exit handlers have nothing to do in a process that is thrown away."""
     ctypes.CDLL(None).fflush(None)
     os._exit(code)

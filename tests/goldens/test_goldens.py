@@ -51,8 +51,9 @@ def render(compilation: GraphCompilation) -> str:
         parts += [f"{node.name}: {node.kind} {node.sizes} | {node.reduction_sizes}", *(f"    {x}" for x in node.body)]
     parts += ["", "# decisions"]
     for decision in map(describe_decision, compilation.schedule.decisions):
-        parts.append(f"{decision.round} {decision.a} + {decision.b}: {decision.verdict}, {decision.reason}: "
-                     f"{decision.message}")
+        parts.append(
+            f"{decision.round} {decision.a} + {decision.b}: {decision.verdict}, {decision.reason}: {decision.message}"
+        )
     parts += ["", "# wrapper", render_wrapper(compilation.schedule, compilation.memory, compilation.primary)]
     for group in compilation.groups:
         for kernel in (compilation.triton[group.name], compilation.cpp[group.name]):

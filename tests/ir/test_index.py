@@ -39,7 +39,9 @@ points = st.fixed_dictionaries({dim: st.integers(0, dim.size - 1) for dim in DIM
 
 @settings(max_examples=400, deadline=None)
 @given(expressions, points)
-def test_simplification_keeps_the_value_and_the_bounds(expression: tuple[Index, Meaning], point: dict[Dim, int]) -> None:
+def test_simplification_keeps_the_value_and_the_bounds(
+    expression: tuple[Index, Meaning], point: dict[Dim, int]
+) -> None:
     index, meaning = expression
     low, high = index.bounds
     assert index.evaluate(point) == meaning(point)

@@ -69,32 +69,85 @@ class Program:
 
 
 PROGRAMS = [
-    Program("pointwise chain moves three tensors", wavy_gate, (rnd(ROWS, COLUMNS), rnd(ROWS, COLUMNS)), 1, 0, 3 * MATRIX),
+    Program(
+        "pointwise chain moves three tensors", wavy_gate, (rnd(ROWS, COLUMNS), rnd(ROWS, COLUMNS)), 1, 0, 3 * MATRIX
+    ),
     Program("softmax by hand moves two tensors", softmax, (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
     Program("library softmax", lambda x: torch.softmax(x, -1), (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
     Program("softmax over columns", lambda x: torch.softmax(x, 0), (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
-    Program("layer norm", layer_norm, (rnd(ROWS, COLUMNS), rnd(COLUMNS), rnd(COLUMNS)), 1, 0,
-            2 * MATRIX + 2 * COLUMNS * 4),
-    Program("bias is broadcast", lambda x, b: torch.relu(x + b), (rnd(ROWS, COLUMNS), rnd(COLUMNS)), 1, 0,
-            2 * MATRIX + COLUMNS * 4),
-    Program("multilayer perceptron", gelu_mlp, (rnd(512, 64), rnd(128, 64), rnd(128), rnd(64, 128), rnd(64)), 1, 2, None),
-    Program("dead matrix product", dead_matmul, (rnd(8, 16), rnd(16, 32), rnd(16, 32), rnd(32, 16)), 1, 2,
-            4 * (8 * 16 + 16 * 32 + 8 * 32 + 2 * 8 * 32 + 8 * 32 + 32 * 16 + 8 * 16)),
+    Program(
+        "layer norm", layer_norm, (rnd(ROWS, COLUMNS), rnd(COLUMNS), rnd(COLUMNS)), 1, 0, 2 * MATRIX + 2 * COLUMNS * 4
+    ),
+    Program(
+        "bias is broadcast",
+        lambda x, b: torch.relu(x + b),
+        (rnd(ROWS, COLUMNS), rnd(COLUMNS)),
+        1,
+        0,
+        2 * MATRIX + COLUMNS * 4,
+    ),
+    Program(
+        "multilayer perceptron", gelu_mlp, (rnd(512, 64), rnd(128, 64), rnd(128), rnd(64, 128), rnd(64)), 1, 2, None
+    ),
+    Program(
+        "dead matrix product",
+        dead_matmul,
+        (rnd(8, 16), rnd(16, 32), rnd(16, 32), rnd(32, 16)),
+        1,
+        2,
+        4 * (8 * 16 + 16 * 32 + 8 * 32 + 2 * 8 * 32 + 8 * 32 + 32 * 16 + 8 * 16),
+    ),
     Program("read in reverse", reverse_read, (rnd(ROWS, COLUMNS),), 2, 0, MATRIX + 3 * ROWS * 4),
-    Program("four readers of one input", lambda x: (x.sin(), x.cos(), x.sum(-1), x.amax(-1)), (rnd(ROWS, COLUMNS),),
-            1, 0, 3 * MATRIX + 2 * ROWS * 4),
-    Program("reductions over different axes", lambda x: (x.sum(0), x.sum(1)), (rnd(ROWS, COLUMNS),), 2, 0,
-            2 * MATRIX + (ROWS + COLUMNS) * 4),
-    Program("transposed read", lambda x, y: x.t() + y, (rnd(COLUMNS, COLUMNS), rnd(COLUMNS, COLUMNS)), 1, 0,
-            3 * COLUMNS * COLUMNS * 4),
-    Program("rotary embedding", rope, (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32)), 1, 0,
-            4 * (2 * 2 * 4 * 64 * 32 + 2 * 64 * 32)),
-    Program("concatenation of two", lambda x, y: torch.cat((x.sin(), y.cos()), 1) * 2, (rnd(64, 32), rnd(64, 96)), 1, 0,
-            4 * 2 * 64 * 128),
+    Program(
+        "four readers of one input",
+        lambda x: (x.sin(), x.cos(), x.sum(-1), x.amax(-1)),
+        (rnd(ROWS, COLUMNS),),
+        1,
+        0,
+        3 * MATRIX + 2 * ROWS * 4,
+    ),
+    Program(
+        "reductions over different axes",
+        lambda x: (x.sum(0), x.sum(1)),
+        (rnd(ROWS, COLUMNS),),
+        2,
+        0,
+        2 * MATRIX + (ROWS + COLUMNS) * 4,
+    ),
+    Program(
+        "transposed read",
+        lambda x, y: x.t() + y,
+        (rnd(COLUMNS, COLUMNS), rnd(COLUMNS, COLUMNS)),
+        1,
+        0,
+        3 * COLUMNS * COLUMNS * 4,
+    ),
+    Program(
+        "rotary embedding",
+        rope,
+        (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32)),
+        1,
+        0,
+        4 * (2 * 2 * 4 * 64 * 32 + 2 * 64 * 32),
+    ),
+    Program(
+        "concatenation of two",
+        lambda x, y: torch.cat((x.sin(), y.cos()), 1) * 2,
+        (rnd(64, 32), rnd(64, 96)),
+        1,
+        0,
+        4 * 2 * 64 * 128,
+    ),
     Program("sum of everything", lambda x: x.sum(), (rnd(ROWS, COLUMNS),), 1, 0, MATRIX + 4),
     Program("variance and mean", lambda x: torch.var_mean(x, -1), (rnd(ROWS, COLUMNS),), 1, 0, MATRIX + 2 * ROWS * 4),
-    Program("views cost nothing", lambda x: x.view(32, 32, 512).permute(1, 0, 2).reshape(1024, 512) + 1,
-            (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+    Program(
+        "views cost nothing",
+        lambda x: x.view(32, 32, 512).permute(1, 0, 2).reshape(1024, 512) + 1,
+        (rnd(ROWS, COLUMNS),),
+        1,
+        0,
+        2 * MATRIX,
+    ),
 ]
 
 

@@ -22,7 +22,10 @@ async def torch_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 
 
 async def test_a_child_runs_parallel_operations_on_every_thread(torch_service: Service) -> None:
-    source = "import torch\nx = torch.randn(1500, 1500)\nverdict = torch.get_num_threads(), bool((x @ x).sin().isfinite().all())"
+    source = (
+        "import torch\nx = torch.randn(1500, 1500)\n"
+        "verdict = torch.get_num_threads(), bool((x @ x).sin().isfinite().all())"
+    )
     report = await torch_service.explore(source, wait=60)
     assert report["summary"]["verdict"] == "(2, True)", report["error"]
     assert report["environment"]["torch"]

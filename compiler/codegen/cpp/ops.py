@@ -33,8 +33,19 @@ VALUE_TYPES: Mapping[torch.dtype, str] = {
 STORAGE_TYPES: Mapping[torch.dtype, str] = {**VALUE_TYPES, torch.float16: "fs::half", torch.bfloat16: "fs::bfloat16"}
 
 _OPERATORS: Mapping[str, str] = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
 }
 
 #: Functions that the header has for both float and double (or for every type), under the op's own name.

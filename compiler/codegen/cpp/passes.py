@@ -14,7 +14,8 @@ class PassPrinter(StatementPrinter):
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
         accumulators = [
-            Accumulator(s, self.statements[s.operands[0]].dtype, plan.shape == "rows") for s in section.reductions]
+            Accumulator(s, self.statements[s.operands[0]].dtype, plan.shape == "rows") for s in section.reductions
+        ]
         self._pass_comment(section, accumulators)
         self.declare_kept(section)
         is_split = plan.parallel == "chunks" and bool(plan.chunk)
@@ -64,8 +65,9 @@ class PassPrinter(StatementPrinter):
         with self._each_column():
             for a in accumulators:
                 for field in a.fields:
-                    writer.line(f"{a.name}{field.suffix}_of_chunk[chunk]{self.lane} = "
-                                f"{a.name}{field.suffix}_here{self.lane};")
+                    writer.line(
+                        f"{a.name}{field.suffix}_of_chunk[chunk]{self.lane} = {a.name}{field.suffix}_here{self.lane};"
+                    )
 
     @contextmanager
     def _each_column(self) -> Iterator[None]:
@@ -82,8 +84,11 @@ class PassPrinter(StatementPrinter):
         for a in accumulators:
             for field in a.fields:
                 name = f"{a.name}{field.suffix}{suffix}"
-                text = f"{field.ctype} {name}[{self.plan.block}];" if is_array else (
-                    f"{field.ctype} {name} = {field.start};")
+                text = (
+                    f"{field.ctype} {name}[{self.plan.block}];"
+                    if is_array
+                    else (f"{field.ctype} {name} = {field.start};")
+                )
                 writer.line(text, a.statement.nodes)
         if is_array and accumulators:
             with self._each_column():
@@ -95,8 +100,9 @@ class PassPrinter(StatementPrinter):
         columns = f"[{self.plan.block}]" if self.plan.shape == "columns" else ""
         for a in accumulators:
             for field in a.fields:
-                self.writer.line(f"{field.ctype} {a.name}{field.suffix}_of_chunk[{self.plan.chunks}]{columns};",
-                                 a.statement.nodes)
+                self.writer.line(
+                    f"{field.ctype} {a.name}{field.suffix}_of_chunk[{self.plan.chunks}]{columns};", a.statement.nodes
+                )
 
     def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_place: str) -> None:
         with self._each_column():

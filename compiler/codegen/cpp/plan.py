@@ -80,7 +80,8 @@ def make_plan(program: Program) -> Plan:
     if inner_r is not None:
         r_loops = _innermost(r_loops, inner_r)
     columns_win = inner_x is not None and _contiguity(inner_x, program, "r") > (
-        _contiguity(inner_r, program, "r") if inner_r is not None else 0)
+        _contiguity(inner_r, program, "r") if inner_r is not None else 0
+    )
     if columns_win and inner_x is not None and r_loops:
         outer = tuple(dim for dim in x_loops if dim != inner_x)
         plan = Plan(program, "columns", outer, inner_x, r_loops, block=min(COLUMN_BLOCK, max(inner_x.size, 1)))
@@ -140,7 +141,7 @@ def _kept_values(program: Program) -> frozenset[int]:
     numel = program.space.reduction_numel
     kept: set[int] = set()
     for place, statements in enumerate(passes):
-        later = {number for other in passes[place + 1:] for number in other}
+        later = {number for other in passes[place + 1 :] for number in other}
         for number, statement in statements.items():
             if number in later and number not in kept and _cost(statement) >= KEPT_COST:
                 kept.add(number)

@@ -1,8 +1,8 @@
 """Accumulators: the variables that one reduction needs, and how values and partial results go into them.
 
-    sum            total                    total += x
-    max of floats  largest, largest_is_nan  the vector loop takes the larger number and notes NaN beside it
-    argmax         position, position_best  the position, and the value that stands there
+sum            total                    total += x
+max of floats  largest, largest_is_nan  the vector loop takes the larger number and notes NaN beside it
+argmax         position, position_best  the position, and the value that stands there
 """
 
 from __future__ import annotations
@@ -55,8 +55,14 @@ class Accumulator:
         if self.is_positional:
             worst = _lowest(self.dtype) if self.kind == "argmax" else _highest(self.dtype)
             return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
-        starts = {"sum": literal(0, self.dtype), "prod": literal(1, self.dtype), "any": "false", "all": "true",
-                  "min": _highest(self.dtype), "max": _lowest(self.dtype)}
+        starts = {
+            "sum": literal(0, self.dtype),
+            "prod": literal(1, self.dtype),
+            "any": "false",
+            "all": "true",
+            "min": _highest(self.dtype),
+            "max": _lowest(self.dtype),
+        }
         value = Field("", "bool" if self.kind in ("any", "all") else ctype, starts[self.kind])
         return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
 
@@ -82,8 +88,7 @@ class Accumulator:
             return [f"{into[0]} {'|' if kind in ('any', 'max') else '&'}= {value};"]
         if self.notes_nan:
             sign = ">" if kind == "max" else "<"
-            return [f"{into[0]} = {value} {sign} {into[0]} ? {value} : {into[0]};",
-                    f"{into[1]} |= {value} != {value};"]
+            return [f"{into[0]} = {value} {sign} {into[0]} ? {value} : {into[0]};", f"{into[1]} |= {value} != {value};"]
         return [f"{into[0]} = fs::{kind}imum({into[0]}, {value});"]
 
     def combine(self, suffix: str, place: str, other_suffix: str, other_place: str) -> list[str]:

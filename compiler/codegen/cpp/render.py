@@ -44,7 +44,9 @@ class _KernelPrinter(PassPrinter):
         written = set(program.writes)
         parameters = [
             f"{'' if name in written else 'const '}{storage_type(program.storage[name])}* __restrict__ "
-            f"{self.pointers[name]}" for name in dict.fromkeys((*program.reads, *program.writes))]
+            f"{self.pointers[name]}"
+            for name in dict.fromkeys((*program.reads, *program.writes))
+        ]
         writer.signature(f'extern "C" void {identifier(program.name)}', parameters)
         with writer.indented():
             {"pointwise": self._pointwise, "rows": self._rows, "columns": self._columns}[self.plan.shape]()
@@ -103,8 +105,11 @@ class _KernelPrinter(PassPrinter):
         assert plan.inner is not None
         blocks = -(-plan.inner.size // plan.block) if plan.block else 1
         with ExitStack() as loops:
-            self._nest(loops, [*map(over, plan.outer), over_blocks(plan.inner, max(plan.block, 1))],
-                       [*(dim.size for dim in plan.outer), blocks])
+            self._nest(
+                loops,
+                [*map(over, plan.outer), over_blocks(plan.inner, max(plan.block, 1))],
+                [*(dim.size for dim in plan.outer), blocks],
+            )
             self._block_end(plan.inner)
             for section in self.program.sections:
                 if section.level == "r":

@@ -62,8 +62,16 @@ class StatementPrinter:
         if statement.op == "store":
             assert statement.buffer is not None
             value = statement.operands[0]
-            writer.line(store_text(self.pointers[statement.buffer], self._offset(statement), self.names[value],
-                                   self.statements[value].dtype, self.program.storage[statement.buffer]), nodes)
+            writer.line(
+                store_text(
+                    self.pointers[statement.buffer],
+                    self._offset(statement),
+                    self.names[value],
+                    self.statements[value].dtype,
+                    self.program.storage[statement.buffer],
+                ),
+                nodes,
+            )
             return
         ctype = value_type(statement.dtype)
         if statement.number in self.kept_so_far:
@@ -83,8 +91,9 @@ class StatementPrinter:
         operands = [self.names[number] for number in statement.operands]
         if statement.op == "load":
             assert statement.buffer is not None
-            text = load_text(self.pointers[statement.buffer], self._offset(statement),
-                             self.program.storage[statement.buffer])
+            text = load_text(
+                self.pointers[statement.buffer], self._offset(statement), self.program.storage[statement.buffer]
+            )
             zero = literal(0, statement.dtype)
             return f"{operands[0]} ? {text} : {zero}" if operands else text
         if statement.op == "index_value":

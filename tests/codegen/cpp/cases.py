@@ -31,8 +31,28 @@ def floats(*shape: int, dtype: torch.dtype = torch.float32, scale: float = 2.0) 
 
 def special(dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Every kind of float beside ordinary ones; enough of them for whole vectors and a rest."""
-    odd = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, -1e-40, 3e38, -3e38, 1e10, -70000.0, float("inf"), -float("inf"),
-           float("nan"), 88.8, -104.0, 2.5, -2.5, 1.5, 1e-8]
+    odd = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        1e-40,
+        -1e-40,
+        3e38,
+        -3e38,
+        1e10,
+        -70000.0,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+        88.8,
+        -104.0,
+        2.5,
+        -2.5,
+        1.5,
+        1e-8,
+    ]
     return torch.tensor([*odd, *floats(59).tolist()], dtype=torch.float64).to(dtype)
 
 
@@ -108,11 +128,17 @@ def _elementwise() -> list[Case]:
             cases.append(Case(f"{name}_{dtype}", getattr(torch, name), partial(_pairs, dtype)))
     for source in (*INTEGERS, *FLOATS, torch.bool):
         for target in (*INTEGERS, *FLOATS, torch.bool):
-            cases.append(Case(f"convert_{source}_{target}", partial(torch.Tensor.to, dtype=target),
-                              partial(_positives, source)))
+            cases.append(
+                Case(f"convert_{source}_{target}", partial(torch.Tensor.to, dtype=target), partial(_positives, source))
+            )
     for dtype in FLOATS:
-        cases.append(Case(f"activation_{dtype}", lambda x, y: torch.relu((x.sin() * y.cos() + x) * y),
-                          partial(_matrix_and_row, dtype)))
+        cases.append(
+            Case(
+                f"activation_{dtype}",
+                lambda x, y: torch.relu((x.sin() * y.cos() + x) * y),
+                partial(_matrix_and_row, dtype),
+            )
+        )
     return cases
 
 
@@ -145,33 +171,60 @@ def _loops() -> list[Case]:
 
 def _reductions() -> list[Case]:
     cases = []
-    shapes = {"rows": ((13, 77), 1), "columns": ((77, 13), 0), "wide_columns": ((50, 700), 0), "all": ((9, 11), (0, 1)),
-              "middle": ((5, 30, 7), 1), "outer_and_inner": ((6, 7, 33), (0, 2)), "long": ((40000,), 0),
-              "long_columns": ((9000, 33), 0), "long_rows": ((2, 50001), 1), "many_rows": ((3000, 20), 1)}
+    shapes = {
+        "rows": ((13, 77), 1),
+        "columns": ((77, 13), 0),
+        "wide_columns": ((50, 700), 0),
+        "all": ((9, 11), (0, 1)),
+        "middle": ((5, 30, 7), 1),
+        "outer_and_inner": ((6, 7, 33), (0, 2)),
+        "long": ((40000,), 0),
+        "long_columns": ((9000, 33), 0),
+        "long_rows": ((2, 50001), 1),
+        "many_rows": ((3000, 20), 1),
+    }
     for place, (shape, dims) in shapes.items():
         for name in ("sum", "amax", "amin", "mean"):
             for dtype in FLOATS if place in ("rows", "columns", "long") else (torch.float32,):
-                cases.append(Case(f"{name}_{place}_{dtype}", partial(getattr(torch, name), dim=dims),
-                                  partial(_floats, shape, dtype), sums=True))
+                cases.append(
+                    Case(
+                        f"{name}_{place}_{dtype}",
+                        partial(getattr(torch, name), dim=dims),
+                        partial(_floats, shape, dtype),
+                        sums=True,
+                    )
+                )
         if isinstance(dims, int):
-            cases += [Case(f"{name}_{place}", partial(getattr(torch, name), dim=dims),
-                           partial(_rounded, shape)) for name in ("argmax", "argmin")]
+            cases += [
+                Case(f"{name}_{place}", partial(getattr(torch, name), dim=dims), partial(_rounded, shape))
+                for name in ("argmax", "argmin")
+            ]
             cases.append(Case(f"prod_{place}", partial(torch.prod, dim=dims), partial(_near_one, shape)))
-            cases += [Case(f"{name}_{place}", partial(getattr(torch, name), dim=dims),
-                           partial(_truths, shape)) for name in ("any", "all")]
-            cases.append(Case(f"int_sum_{place}", partial(torch.sum, dim=dims),
-                              partial(_integers, shape, torch.int32)))
-            cases.append(Case(f"int_max_{place}", partial(torch.amax, dim=dims),
-                              partial(_integers, shape, torch.int8)))
-    nan = [Case(f"{name}_of_nan_{dim}", partial(getattr(torch, name), dim=dim), lambda: (
-        torch.where(integers(20, 30) == 3, float("nan"), floats(20, 30)),))
-        for name in ("amax", "amin", "argmax", "argmin", "sum") for dim in (0, 1)]
+            cases += [
+                Case(f"{name}_{place}", partial(getattr(torch, name), dim=dims), partial(_truths, shape))
+                for name in ("any", "all")
+            ]
+            cases.append(Case(f"int_sum_{place}", partial(torch.sum, dim=dims), partial(_integers, shape, torch.int32)))
+            cases.append(Case(f"int_max_{place}", partial(torch.amax, dim=dims), partial(_integers, shape, torch.int8)))
+    nan = [
+        Case(
+            f"{name}_of_nan_{dim}",
+            partial(getattr(torch, name), dim=dim),
+            lambda: (torch.where(integers(20, 30) == 3, float("nan"), floats(20, 30)),),
+        )
+        for name in ("amax", "amin", "argmax", "argmin", "sum")
+        for dim in (0, 1)
+    ]
     composed = [
         Case("softmax", lambda x: x.softmax(-1), lambda: (floats(17, 100),)),
         Case("softmax_0", lambda x: x.softmax(0), lambda: (floats(17, 100),)),
         Case("log_softmax", lambda x: x.log_softmax(-1), lambda: (floats(17, 100, dtype=torch.bfloat16),)),
-        Case("layer_norm", lambda x, w, b: F.layer_norm(x, (100,), w, b), lambda: (
-            floats(17, 100), floats(100), floats(100)), sums=True),
+        Case(
+            "layer_norm",
+            lambda x, w, b: F.layer_norm(x, (100,), w, b),
+            lambda: (floats(17, 100), floats(100), floats(100)),
+            sums=True,
+        ),
         Case("var", lambda x: x.var(1), lambda: (floats(17, 100),)),
         Case("norm", lambda x: x.norm(dim=0), lambda: (floats(17, 100),)),
         Case("argmax_all", lambda x: x.argmax(), lambda: (floats(17, 100).round(),)),

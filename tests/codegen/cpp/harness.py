@@ -20,8 +20,14 @@ from compiler.schedule.group import Group, Member, Space
 from tests.lowering.checks import aten_graph
 
 
-def node(name: str, shape: tuple[int, ...], dtype: torch.dtype, x: tuple[Dim, ...], r: tuple[Dim, ...],
-         body: Callable[[], Any]) -> LoopNode:
+def node(
+    name: str,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    x: tuple[Dim, ...],
+    r: tuple[Dim, ...],
+    body: Callable[[], Any],
+) -> LoopNode:
     """A node whose buffer is contiguous."""
     return LoopNode(name, Layout.contiguous(shape, dtype), x, r, trace(body))
 
@@ -63,8 +69,12 @@ def render_nodes(graph: LoopGraph, prefix: str) -> Lowered:
     kernels = {}
     for item in graph.nodes:
         if isinstance(item, LoopNode):
-            made = Group(f"{prefix}_{item.name}", Space(item.x_dims, item.r_dims), (Member(item, item.body),),
-                         frozenset({item.name}))
+            made = Group(
+                f"{prefix}_{item.name}",
+                Space(item.x_dims, item.r_dims),
+                (Member(item, item.body),),
+                frozenset({item.name}),
+            )
             kernels[item.name] = render_cpp(made, storage)
     return Lowered(graph, kernels)
 
@@ -87,8 +97,12 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
         kernel = compiled.kernels[item.name]
         launchers[kernel.name](*[buffers[name] for name in kernel.parameters])
         assert not whole[size:].any(), f"{kernel.name} writes behind its buffer"
-    return [output.value if output.buffer is None or output.layout is None
-            else interpret.view(buffers[output.buffer], output.layout) for output in graph.outputs]
+    return [
+        output.value
+        if output.buffer is None or output.layout is None
+        else interpret.view(buffers[output.buffer], output.layout)
+        for output in graph.outputs
+    ]
 
 
 def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:
@@ -112,5 +126,7 @@ def close(result: torch.Tensor, wanted: torch.Tensor, exact: torch.Tensor, sums:
     if not wrong.any():
         return ""
     place = int(wrong.flatten().nonzero()[0])
-    return (f"{int(wrong.sum())} of {wrong.numel()} elements; first {place}: {got.flatten()[place].item()!r}, "
-            f"eager {eager.flatten()[place].item()!r}, exact {true.flatten()[place].item()!r}")
+    return (
+        f"{int(wrong.sum())} of {wrong.numel()} elements; first {place}: {got.flatten()[place].item()!r}, "
+        f"eager {eager.flatten()[place].item()!r}, exact {true.flatten()[place].item()!r}"
+    )

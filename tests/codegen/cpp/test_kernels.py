@@ -26,14 +26,34 @@ def softmax(rows: Dim, columns: Dim, at: Index) -> Group:
         return ops.load("x", at, F32)
 
     return group(
-        "fused_softmax", (rows,), (columns,),
+        "fused_softmax",
+        (rows,),
+        (columns,),
         node("amax", (rows.size,), F32, (rows,), (columns,), lambda: ops.store("amax", row, ops.reduce("max", x()))),
-        node("exp", shape, F32, (rows, columns), (), lambda: ops.store(
-            "exp", at, ops.exp(ops.sub(x(), ops.load("amax", row, F32))))),
-        node("total", (rows.size,), F32, (rows,), (columns,), lambda: ops.store(
-            "total", row, ops.reduce("sum", ops.load("exp", at, F32)))),
-        node("softmax", shape, F32, (rows, columns), (), lambda: ops.store(
-            "softmax", at, ops.truediv(ops.load("exp", at, F32), ops.load("total", row, F32)))),
+        node(
+            "exp",
+            shape,
+            F32,
+            (rows, columns),
+            (),
+            lambda: ops.store("exp", at, ops.exp(ops.sub(x(), ops.load("amax", row, F32)))),
+        ),
+        node(
+            "total",
+            (rows.size,),
+            F32,
+            (rows,),
+            (columns,),
+            lambda: ops.store("total", row, ops.reduce("sum", ops.load("exp", at, F32))),
+        ),
+        node(
+            "softmax",
+            shape,
+            F32,
+            (rows, columns),
+            (),
+            lambda: ops.store("softmax", at, ops.truediv(ops.load("exp", at, F32), ops.load("total", row, F32))),
+        ),
     )
 
 
@@ -69,8 +89,19 @@ def test_nan_reaches_the_whole_row() -> None:
 
 def test_result_does_not_depend_on_the_number_of_threads() -> None:
     long = Dim("r0", 1_000_003)
-    made = group("total", (), (long,), node("sum_1", (), F32, (), (long,), lambda: ops.store(
-        "sum_1", Index.number(0), ops.reduce("sum", ops.load("x", Index.of(long), F32)))))
+    made = group(
+        "total",
+        (),
+        (long,),
+        node(
+            "sum_1",
+            (),
+            F32,
+            (),
+            (long,),
+            lambda: ops.store("sum_1", Index.number(0), ops.reduce("sum", ops.load("x", Index.of(long), F32))),
+        ),
+    )
     x, before = torch.randn(1_000_003), torch.get_num_threads()
     results = set()
     for threads in (1, 2, 3):
@@ -102,10 +133,21 @@ def test_masked_load_of_a_value_of_the_group() -> None:
         inside = ops.lt(ops.index_value(at), ops.constant(10, torch.int64))
         ops.store("out", at, ops.load("double", at, F32, mask=inside))
 
-    made = group("masked_value", (dim,), (),
-                 node("double", (50,), F32, (dim,), (), lambda: ops.store(
-                     "double", at, ops.mul(ops.load("x", at, F32), ops.constant(2.0, F32)))),
-                 node("out", (50,), F32, (dim,), (), keep_first), stored=("double", "out"))
+    made = group(
+        "masked_value",
+        (dim,),
+        (),
+        node(
+            "double",
+            (50,),
+            F32,
+            (dim,),
+            (),
+            lambda: ops.store("double", at, ops.mul(ops.load("x", at, F32), ops.constant(2.0, F32))),
+        ),
+        node("out", (50,), F32, (dim,), (), keep_first),
+        stored=("double", "out"),
+    )
     x = torch.randn(50)
     result = run(made, {"x": x})
     assert torch.equal(result["double"], x * 2) and torch.equal(result["out"][:10], x[:10] * 2)
@@ -119,9 +161,13 @@ def test_random_numbers_are_those_of_the_interpreter() -> None:
     def body(name: str) -> None:
         ops.store(name, at, getattr(ops, name)(ops.load("seed", Index.number(0), torch.int64), at + 5))
 
-    made = group("kernel_random", (dim,), (), *(
-        node(name, (1003,), F32, (dim,), (), partial(body, name)) for name in ("rand", "randn")),
-        stored=("rand", "randn"))
+    made = group(
+        "kernel_random",
+        (dim,),
+        (),
+        *(node(name, (1003,), F32, (dim,), (), partial(body, name)) for name in ("rand", "randn")),
+        stored=("rand", "randn"),
+    )
     seed = torch.tensor([(123 << 33) + 77])
     result, counter = run(made, {"seed": seed}), torch.arange(1003) + 5
     assert torch.equal(result["rand"], interpret.uniform(seed, counter))
@@ -136,8 +182,12 @@ def test_argmax_finds_the_first_in_every_shape() -> None:
         ops.store("out", Index.of(rows), ops.reduce("argmax", value, position))
 
     for rows, columns, dim in ((ROWS, COLUMNS, 1), (COLUMNS, ROWS, 0)):
-        made = group("position", (rows,), (columns,), node(
-            "out", (rows.size,), torch.int64, (rows,), (columns,), partial(body, rows, columns)))
+        made = group(
+            "position",
+            (rows,),
+            (columns,),
+            node("out", (rows.size,), torch.int64, (rows,), (columns,), partial(body, rows, columns)),
+        )
         assert torch.equal(run(made, {"x": x})["out"], x.argmax(dim))
 
 
@@ -147,10 +197,16 @@ def test_reduction_of_nothing_gives_the_identity() -> None:
     def body(name: str, kind: str) -> None:
         ops.store(name, ROW, ops.reduce(kind, ops.load("x", ROW + Index.of(none), F32)))
 
-    made = group("nothing", (ROWS,), (none,), *(
-        node(name, (70,), F32, (ROWS,), (none,), partial(body, name, kind))
-        for name, kind in (("total", "sum"), ("product", "prod"), ("largest", "max"))
-    ), stored=("total", "product", "largest"))
+    made = group(
+        "nothing",
+        (ROWS,),
+        (none,),
+        *(
+            node(name, (70,), F32, (ROWS,), (none,), partial(body, name, kind))
+            for name, kind in (("total", "sum"), ("product", "prod"), ("largest", "max"))
+        ),
+        stored=("total", "product", "largest"),
+    )
     result = run(made, {"x": torch.randn(70)})
     assert not result["total"].any() and (result["product"] == 1).all() and (result["largest"] == float("-inf")).all()
 
@@ -158,10 +214,23 @@ def test_reduction_of_nothing_gives_the_identity() -> None:
 def test_loops_over_contiguous_memory_become_one() -> None:
     a, b = Dim("x0", 300), Dim("x1", 500)
     at = 500 * Index.of(a) + Index.of(b)
-    made = group("fused_sin_mul", (a, b), (), node("mul", (300, 500), F32, (a, b), (), lambda: ops.store(
-        "mul", at, ops.mul(ops.sin(ops.load("u", at, F32)), ops.load("v", at, F32)))))
+    made = group(
+        "fused_sin_mul",
+        (a, b),
+        (),
+        node(
+            "mul",
+            (300, 500),
+            F32,
+            (a, b),
+            (),
+            lambda: ops.store("mul", at, ops.mul(ops.sin(ops.load("u", at, F32)), ops.load("v", at, F32))),
+        ),
+    )
     kernel = render(made, {"u": torch.empty(300, 500), "v": torch.empty(300, 500)})
-    assert kernel.source == """\
+    assert (
+        kernel.source
+        == """\
 #include "fusionscope.h"
 
 // fused_sin_mul over [x0 < 150000]: vectors along x0, threads over x.
@@ -179,6 +248,7 @@ extern "C" void fused_sin_mul(
     }
 }
 """
+    )
     assert kernel.parameters == ("u", "v", "mul")
     assert [line for line, _ in kernel.lines] == [10, 11, 12, 13, 14]
     assert {nodes for _, nodes in kernel.lines} == {("mul",)}
@@ -186,13 +256,31 @@ extern "C" void fused_sin_mul(
 
 def test_transposed_read_is_tiled() -> None:
     a, b = Dim("x0", 100), Dim("x1", 77)
-    made = group("transposed", (a, b), (), node("out", (100, 77), F32, (a, b), (), lambda: ops.store(
-        "out", 77 * Index.of(a) + Index.of(b), ops.load("x", 100 * Index.of(b) + Index.of(a), F32))))
+    made = group(
+        "transposed",
+        (a, b),
+        (),
+        node(
+            "out",
+            (100, 77),
+            F32,
+            (a, b),
+            (),
+            lambda: ops.store(
+                "out", 77 * Index.of(a) + Index.of(b), ops.load("x", 100 * Index.of(b) + Index.of(a), F32)
+            ),
+        ),
+    )
     x = torch.randn(77, 100)
     assert torch.equal(run(made, {"x": x})["out"], x.t())
     assert "x0_start += 32" in render(made, {"x": x}).source
 
 
 def test_small_kernels_start_no_threads() -> None:
-    assert "parallel" not in render(softmax(Dim("x0", 2), Dim("r0", 8), 8 * Index.of(Dim("x0", 2)) + Index.of(
-        Dim("r0", 8))), {"x": torch.empty(2, 8)}).source
+    assert (
+        "parallel"
+        not in render(
+            softmax(Dim("x0", 2), Dim("r0", 8), 8 * Index.of(Dim("x0", 2)) + Index.of(Dim("r0", 8))),
+            {"x": torch.empty(2, 8)},
+        ).source
+    )

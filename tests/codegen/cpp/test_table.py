@@ -24,15 +24,19 @@ _PER_LIBRARY = 30
 def _samples(operator: Operator) -> list[Sequence[torch.Tensor]]:
     """Few of each dtype: the loops of other layouts differ little, and lowering's own tests run all of them. The two
     half types differ by a load and a store only, which `test_operators` covers."""
-    return [inputs for dtype in operator.dtypes if dtype != torch.float16
-            for inputs in operator.samples(dtype)[:2 if dtype == torch.float32 else 1]]
+    return [
+        inputs
+        for dtype in operator.dtypes
+        if dtype != torch.float16
+        for inputs in operator.samples(dtype)[: 2 if dtype == torch.float32 else 1]
+    ]
 
 
 @pytest.mark.parametrize("first", range(0, len(EVERY), _PER_LIBRARY))
 def test_table_of_operators(first: int) -> None:
     kernels: dict[str, RenderedKernel] = {}
     runs: list[tuple[Operator, Lowered, Sequence[torch.Tensor], list[Any]]] = []
-    for operator in EVERY[first:first + _PER_LIBRARY]:
+    for operator in EVERY[first : first + _PER_LIBRARY]:
         for inputs in _samples(operator):
             expected = eager(operator.function, inputs)
             if expected is None:
