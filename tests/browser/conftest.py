@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import chromium
+import page as page_tools
+import pytest
 
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    """A Chromium that starts; without one the test fails, with the remedy."""
-    return chromium.find_chromium()
+    """A Chromium that starts. Without one the test fails and says what to do: it is never skipped."""
+    try:
+        return chromium.find_chromium()
+    except page_tools.SetupProblem as problem:
+        pytest.fail(str(problem), pytrace=False)
