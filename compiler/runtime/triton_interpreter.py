@@ -1,8 +1,8 @@
 """Running a Triton kernel on CPU tensors, in Triton's own interpreter, to check what it computes.
 
 It emulates one program instance at a time with NumPy: about half a millisecond each, so it is for small problems;
-`programs` tells how many instances a launch has. It checks values, not speed, and an access out of bounds is a real one:
-call it in a process that may die.
+`programs` tells how many instances a launch has. It checks values, not speed, and an access out of bounds is a real
+one: call it in a process that may die.
 
 The interpreter is meant to be switched on by an environment variable before Triton is imported, which would keep this
 process from compiling kernels. Here it is switched on for the length of one call instead. What it gets wrong for our
@@ -121,7 +121,7 @@ def _splat(_builder: Any, kind: Any, scalar: Any) -> Any:
 
 
 def _all_ones(_builder: Any, kind: Any) -> Any:
-    return TensorHandle(~np.zeros(1, dtype=stock._get_np_dtype(kind.scalar)), kind.scalar)
+    return TensorHandle(np.invert(np.zeros(1, dtype=stock._get_np_dtype(kind.scalar))), kind.scalar)
 
 
 # Reductions -------------------------------------------------------------------------------------------------------
@@ -141,12 +141,16 @@ def _reduce_in_steps(reduction: Any, operands: Any) -> list[Any]:
 
 
 def _combine(reduction: Any, left: list[Array], right: list[Array], dtypes: list[Any]) -> list[Array]:
-    values = [reduction.to_tensor(np.ascontiguousarray(a), dtype)
-              for a, dtype in zip([*left, *right], [*dtypes, *dtypes], strict=True)]
+    values = [
+        reduction.to_tensor(np.ascontiguousarray(a), dtype)
+        for a, dtype in zip([*left, *right], [*dtypes, *dtypes], strict=True)
+    ]
     result = reduction.combine_fn.fn(*values)
     results = result if isinstance(result, tuple | tl.tuple) else (result,)
-    return [np.asarray(value.handle.data).reshape(array.shape).astype(array.dtype)
-            for value, array in zip(results, left, strict=True)]
+    return [
+        np.asarray(value.handle.data).reshape(array.shape).astype(array.dtype)
+        for value, array in zip(results, left, strict=True)
+    ]
 
 
 # libdevice --------------------------------------------------------------------------------------------------------
@@ -160,14 +164,22 @@ def _by_torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Arr
     return call
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(np, name)
-    for name in """exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt floor ceil trunc rint hypot copysign
-    fmod""".split()
-} | {
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "atan2": np.arctan2, "pow": np.power, "rsqrt": lambda values: 1 / np.sqrt(values),
-    "erf": _by_torch(torch.erf), "erfc": _by_torch(torch.erfc), "lgamma": _by_torch(torch.lgamma),
+_SAME_IN_NUMPY = """exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh sqrt floor ceil trunc rint hypot
+copysign fmod"""
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in _SAME_IN_NUMPY.split()} | {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "pow": np.power,
+    "rsqrt": lambda values: 1 / np.sqrt(values),
+    "erf": _by_torch(torch.erf),
+    "erfc": _by_torch(torch.erfc),
+    "lgamma": _by_torch(torch.lgamma),
 }
 
 

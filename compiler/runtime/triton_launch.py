@@ -75,8 +75,19 @@ class TritonLauncher:
             self._dispatch(device, tensors)
             return
         compiled = self._compiled.get(device) or self._compile(device, tensors)
-        compiled.run(self._grid, 1, 1, stream, compiled.function, compiled.metadata, None, None, None,
-                     *pointers, *self._constants)
+        compiled.run(
+            self._grid,
+            1,
+            1,
+            stream,
+            compiled.function,
+            compiled.metadata,
+            None,
+            None,
+            None,
+            *pointers,
+            *self._constants,
+        )
 
     def prepare(self, *tensors: torch.Tensor) -> None:
         """Compile and load for the device of these tensors, without a launch."""
@@ -90,8 +101,14 @@ class TritonLauncher:
         with torch.cuda.device(device):
             kernel = self._function.warmup(*tensors, grid=(self._grid,), **self._blocks, **self._options)
             run = kernel.run  # loads the binary, after which the other attributes are there
-            compiled = _Compiled(run, kernel.function, kernel.packed_metadata, int(kernel.n_regs),
-                                 int(kernel.n_spills), int(kernel.metadata.shared))
+            compiled = _Compiled(
+                run,
+                kernel.function,
+                kernel.packed_metadata,
+                int(kernel.n_regs),
+                int(kernel.n_spills),
+                int(kernel.metadata.shared),
+            )
         self._compiled[device] = compiled
         self.registers, self.spills = compiled.registers, compiled.spills
         self.shared_bytes = compiled.shared_bytes

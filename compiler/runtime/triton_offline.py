@@ -49,7 +49,7 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
     started = time.perf_counter()
     try:
         compiled = _compile(kernel, storage, target)
-    except Exception as error:  # noqa: BLE001  # whatever stops the compiler is a result
+    except Exception as error:  # whatever stops the compiler is a result
         return OfflineResult(target, seconds=time.perf_counter() - started, error=_sentence(error))
     ptx = compiled.asm["ptx"]
     registers, spills = assemble(ptx)
@@ -111,7 +111,10 @@ def assemble(ptx: str) -> tuple[int | None, int | None]:
         path.write_text(ptx)
         report = subprocess.run(
             [assembler, "-v", f"--gpu-name={found[1]}", str(path), "-o", str(path.with_suffix(".cubin"))],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         ).stderr
     registers = re.search(r"Used (\d+) registers", report)
     spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", report)

@@ -1,7 +1,7 @@
 """Loops in the form that a tile wants: split where indices divide, merged where they run on, the unit stride last.
 
-    x0 < 64, x1 < 512    load a[512*x0 + x1], store b[512*x0 + x1]      ->  x0 < 32768, a[x0], b[x0]
-    x0 < 32768           load a[64*(x0 % 512) + x0 // 512]              ->  x0 < 64, x1 < 512, a[64*x1 + x0]
+x0 < 64, x1 < 512    load a[512*x0 + x1], store b[512*x0 + x1]      ->  x0 < 32768, a[x0], b[x0]
+x0 < 32768           load a[64*(x0 % 512) + x0 // 512]              ->  x0 < 64, x1 < 512, a[64*x1 + x0]
 """
 
 from __future__ import annotations
@@ -98,8 +98,12 @@ def _merge_one(group: Group) -> Group | None:
             position = Index.of(whole)
             values = {outer: position // inner.size, inner: position % inner.size}
             if all(_is_no_harder(index, index.substitute(values)) for index in indices):
-                space = Space(*(tuple(whole if d == outer else d for d in side if d != inner)
-                                for side in (group.space.x, group.space.r)))
+                space = Space(
+                    *(
+                        tuple(whole if d == outer else d for d in side if d != inner)
+                        for side in (group.space.x, group.space.r)
+                    )
+                )
                 return _with_space(group, space, values)
     return None
 

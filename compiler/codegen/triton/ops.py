@@ -45,10 +45,10 @@ def minimum_of_two(a, b):
     """The smaller one; NaN wins."""
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 ''',
-    "product_of_two": '''@triton.jit
+    "product_of_two": """@triton.jit
 def product_of_two(a, b):
     return a * b
-''',
+""",
     "larger_at": '''@triton.jit
 def larger_at(a, a_at, b, b_at):
     """The larger value and its position; NaN wins, and among equals the lower position."""
@@ -113,16 +113,28 @@ def power_of_integers(base, exponent):
 }
 
 _INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-    "left_shift": "<<", "right_shift": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
 }
 
-#: Functions of libdevice under our names where they differ.
-_LIBDEVICE = {
-    name: name
-    for name in """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc
-    lgamma sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod""".split()
-} | {"round": "rint"}
+_SAME_IN_LIBDEVICE = """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+erf erfc lgamma sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod"""
+
+#: Our ops that are functions of libdevice, under its names.
+_LIBDEVICE = {name: name for name in _SAME_IN_LIBDEVICE.split()} | {"round": "rint"}
 
 _ROUNDING = ("floor", "ceil", "trunc", "round")
 
@@ -214,8 +226,17 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
 
 
 #: On truth values arithmetic is logic: a sum is "or", a product is "and".
-_OF_BOOL = {"add": "bitwise_or", "mul": "bitwise_and", "maximum": "bitwise_or", "minimum": "bitwise_and",
-            "abs": "identity", "relu": "identity", "square": "identity", "sign": "identity", "sub": "bitwise_xor"}
+_OF_BOOL = {
+    "add": "bitwise_or",
+    "mul": "bitwise_and",
+    "maximum": "bitwise_or",
+    "minimum": "bitwise_and",
+    "abs": "identity",
+    "relu": "identity",
+    "square": "identity",
+    "sign": "identity",
+    "sub": "bitwise_xor",
+}
 
 
 def _infix(sign: str, operands: list[Operand]) -> str:
@@ -258,8 +279,9 @@ def _unary(op: str, value: Operand) -> str:
         "neg": f"-{text}",
         "abs": f"tl.abs({text})" if is_signed else text,
         "square": f"{text} * {text}",
-        "sign": f"({text} > 0).to({DTYPES[dtype]}) - ({text} < 0).to({DTYPES[dtype]})" if is_signed
-                else f"({text} > 0).to({DTYPES[dtype]})",
+        "sign": f"({text} > 0).to({DTYPES[dtype]}) - ({text} < 0).to({DTYPES[dtype]})"
+        if is_signed
+        else f"({text} > 0).to({DTYPES[dtype]})",
         "bitwise_not": f"{text} == 0" if dtype == torch.bool else f"~{text}",
         # Not a maximum: where the comparison fails for NaN, NaN stays, and the literal takes the type of the value.
         "relu": f"tl.where({text} < 0, {'0.0' if is_float else '0'}, {text})" if is_signed else text,

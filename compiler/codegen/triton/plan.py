@@ -166,8 +166,9 @@ def _transposed_dim(accesses: list[_Access], dims: tuple[Dim, ...]) -> Dim | Non
     return best if best is not None and unit[best] and best.size >= 4 else None
 
 
-def _plan_transposed(program: Program, dims: tuple[Dim, ...], other: Dim, accesses: list[_Access],
-                     device: Device) -> Plan:
+def _plan_transposed(
+    program: Program, dims: tuple[Dim, ...], other: Dim, accesses: list[_Access], device: Device
+) -> Plan:
     """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions."""
     y_dims = _with_last(dims[:-1], other)
     x_size, y_size = dims[-1].size, prod(dim.size for dim in y_dims)
@@ -233,8 +234,9 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     r_dims = _with_last(group.space.r, _fastest(group.space.r, r_unit))
     space = Space(x_dims, r_dims)
     persistent, looped = replace(persistent, space=space), replace(looped, space=space)
-    walk = _Walk(r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0,
-                 min((a.itemsize for a in accesses), default=4))
+    walk = _Walk(
+        r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4)
+    )
     passes = sum(section.level == "r" for section in looped.sections)
     if _fits_registers(persistent, walk, passes, device):
         return _plan_persistent(persistent, walk, device)
@@ -319,10 +321,11 @@ def _split(plan: Plan, device: Device) -> Plan:
     if any(s.op == "store" and s.level == "r" for s in program.statements):
         return plan
     x_axis, r_axis = plan.axes
-    wanted = 4 * device.multiprocessors
-    programs = x_axis.blocks
-    if programs == 0 or programs * 2 > device.multiprocessors or r_axis.blocks < 4:
+    programs, warps = x_axis.blocks, device.multiprocessors * max(device.threads_per_multiprocessor // 32, 1)
+    # With fewer than a third of the warps that the device can hold, memory is not kept busy.
+    if programs == 0 or programs * plan.num_warps * 3 > warps or r_axis.blocks < 4:
         return plan
+    wanted = warps // plan.num_warps
     splits = min(-(-wanted // programs), r_axis.blocks // 2, 1024)
     chunk = -(-r_axis.blocks // splits) * r_axis.block
     splits = -(-r_axis.numel // chunk)

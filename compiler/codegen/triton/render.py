@@ -11,21 +11,12 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.program import Program, RenderedKernel, Section, Statement, identifier
-from compiler.codegen.triton.ops import (
-    DTYPES,
-    HELPERS,
-    Operand,
-    Reduction,
-    constant_operand,
-    convert,
-    pointwise,
-    reduction_of,
-)
+from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction, reduction_of
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two, plan_tile
-from compiler.codegen.triton.writer import Writer, wrapped_docstring
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
-from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.ops import compute_dtype
+from compiler.ir.index import Dim
 from compiler.schedule.group import Group
 
 _IMPORTS = """import triton
@@ -45,20 +36,15 @@ def render_plan(plan: Plan) -> RenderedKernel:
 
 
 class _Renderer:
-    """Prints one plan. `axes_of` holds, for each statement, the tile axes along which its value varies: a value lacks
-    the other axes (their size is 1) until an operation broadcasts it."""
+    """Prints one plan: the frame of the kernel, its loops and its reductions."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.program: Program = plan.program
         self.vectors = plan.vectors
-        self.axis_of_dim = {dim: axis for axis in plan.axes for dim in axis.dims}
-        self.by_number = {s.number: s for s in self.program.statements}
-        self.helpers: set[str] = set()
+        self.printer = StatementPrinter(plan)
         self.writer = Writer(indent=1)
-        self.axes_of: dict[int, frozenset[str]] = {}
         self.is_wide = plan.needs_wide_offsets
-        self.last_loads = self._last_loads()
 
     # The whole -----------------------------------------------------------------------------------------------
 
@@ -71,27 +57,37 @@ class _Renderer:
         else:
             self._sections(program.sections)
         blocks = {axis.block_name: axis.block for axis in self.vectors}
-        arguments = [self._pointer(name) for name in parameters]
+        arguments = [self.printer.pointer(name) for name in parameters]
         arguments += ["workspace_ptr", "counters_ptr"] if plan.kind == "split" else []
         arguments += [f"{name}: tl.constexpr" for name in blocks]
-        head = [_IMPORTS, *(f"\n{HELPERS[name]}" for name in HELPERS if name in self.helpers)]
-        head += [f"\n@triton.jit\ndef {identifier(program.name)}({', '.join(arguments)}):\n", self._docstring()]
+        head = [_IMPORTS, *(f"\n{HELPERS[name]}" for name in HELPERS if name in self.printer.helpers)]
+        define = wrapped_call(f"def {identifier(program.name)}({', '.join(arguments)}):")
+        head += [f"\n@triton.jit\n{define}\n", self._docstring()]
         text = "\n".join(head[:-2]) + "\n" + "".join(head[-2:])
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
-            **blocks, "num_warps": plan.num_warps, "num_stages": 1, "grid": (plan.grid,), "plan": plan.kind}
+            **blocks,
+            "num_warps": plan.num_warps,
+            "num_stages": 1,
+            "grid": (plan.grid,),
+            "plan": plan.kind,
+        }
         if plan.kind == "split":
             config |= {"workspace_bytes": self._workspace()[1], "counters": plan.axes[0].blocks, "splits": plan.splits}
         return RenderedKernel(identifier(program.name), "triton", text + self.writer.text(), parameters, lines, config)
 
     def _docstring(self) -> str:
+        space = self.program.space
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
-        how = {"pointwise": "", "persistent": ", all of r in registers", "looped": ", r in blocks",
-               "split": f", r shared among {self.plan.splits} programs"}[self.plan.kind]
-        return wrapped_docstring(f"{self.program.space}{how}.", f"Computes {', '.join(names)}.")
-
-    def _pointer(self, buffer: str) -> str:
-        return f"{identifier(buffer)}_ptr"
+        how = {
+            "pointwise": "",
+            "persistent": ", all of it in registers",
+            "looped": ", a block at a time",
+            "split": f", shared among {self.plan.splits} programs",
+        }[self.plan.kind]
+        loops = f"For {_loops(space.x)}" if space.x else "For one point"
+        loops += f", reduces over {_loops(space.r)}{how}" if space.r else ""
+        return wrapped_docstring(f"{loops}.", f"Computes {', '.join(names)}.")
 
     # Index variables -----------------------------------------------------------------------------------------
 
@@ -146,32 +142,20 @@ class _Renderer:
             return ""
         return f"[{', '.join(':' if other == axis else 'None' for other in self.vectors)}]"
 
-    def _shape(self, axes: Iterable[str]) -> str:
-        wanted = set(axes)
-        return f"[{', '.join(axis.block_name if axis.name in wanted else '1' for axis in self.vectors)}]"
-
-    @property
-    def all_axes(self) -> frozenset[str]:
-        return frozenset(axis.name for axis in self.vectors)
-
-    def _masks(self, axes: frozenset[str]) -> list[str]:
-        return [f"{axis.name}_mask" for axis in self.vectors if axis.name in axes and not axis.is_exact]
-
     # Sections ------------------------------------------------------------------------------------------------
 
     def _sections(self, sections: Iterable[Section]) -> None:
         number = 0
         for section in sections:
-            if section.level == "x":
-                self._statements(section)
+            if section.level == "r":
+                number += 1
+                self._comment_pass(section, number)
+            if section.level == "x" or self.plan.kind == "persistent":
+                self._statements(section, 0)
                 continue
-            number += 1
-            if self.plan.kind == "persistent":
-                self._comment_pass(section, number)
-                self._statements(section)
-            else:
-                self._comment_pass(section, number)
-                self._looped_pass(section, number)
+            self._loop(section, number, "0", str(self.plan.axes[-1].numel))
+            for statement in section.reductions:
+                self._collapse(statement)
 
     def _comment_pass(self, section: Section, number: int) -> None:
         made = [s.target for s in section.reductions]
@@ -179,40 +163,34 @@ class _Renderer:
         self.writer.blank()
         self.writer.line(f"# Pass {number} over r: {', '.join(made)}")
 
-    def _statements(self, section: Section) -> None:
+    def _statements(self, section: Section, pass_number: int) -> None:
+        """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
         for statement in section.statements:
-            self._note_axes(statement)
-            if statement.op == "reduce":
+            self.printer.note_axes(statement)
+            if statement.op == "reduce" and pass_number:
+                self._accumulate(statement)
+            elif statement.op == "reduce":
                 self._reduce_at_once(statement)
             else:
-                self._statement(statement, 0)
+                line = self.printer.line(statement, pass_number)
+                if line is not None:
+                    self.writer.line(line, statement.nodes)
 
-    def _looped_pass(self, section: Section, number: int) -> None:
+    def _loop(self, section: Section, pass_number: int, first: str, last: str) -> None:
         for statement in section.reductions:
             self._accumulators(statement)
         r_axis = self.plan.axes[-1]
-        first, last = "0", str(r_axis.numel)
-        if self.plan.kind == "split":
-            self.writer.line(f"first = part * {self.plan.chunk}")
-            first, last = "first", f"tl.minimum(first + {self.plan.chunk}, {r_axis.numel})"
         self.writer.line(f"for r_start in range({first}, {last}, {r_axis.block_name}):")
         with self.writer.indented():
             self._axis(r_axis, "r_start")
-            for statement in section.statements:
-                self._note_axes(statement)
-                if statement.op == "reduce":
-                    self._accumulate(statement)
-                else:
-                    self._statement(statement, number)
-        for statement in section.reductions:
-            self._collapse(statement, statement.target)
+            self._statements(section, pass_number)
 
     # Reductions ----------------------------------------------------------------------------------------------
 
     def _reduction(self, statement: Statement) -> Reduction:
-        reduction = reduction_of(str(statement.value), self.by_number[statement.operands[0]].dtype)
+        reduction = reduction_of(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
         if reduction.helper:
-            self.helpers.add(reduction.helper)
+            self.printer.helpers.add(reduction.helper)
         return reduction
 
     def _lanes(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
@@ -221,14 +199,14 @@ class _Renderer:
         fills = [reduction.identity, str(torch.iinfo(torch.int64).max)]
         texts: list[str] = []
         for number, fill in zip(statement.operands, fills, strict=False):
-            operand = self._operand(number)
+            operand = self.printer.operand(number)
             text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.typed
-            axes = self.axes_of[number]
-            if self._masks(frozenset("r")):
+            axes = self.printer.axes_of[number]
+            if self.printer.masks(frozenset("r")):
                 text = f"tl.where(r_mask, {text}, {fill})"
                 axes = axes | {"r"}
-            if is_whole and axes != self.all_axes:
-                text = f"tl.broadcast_to({text}, {self._shape(self.all_axes)})"
+            if is_whole and axes != self.printer.all_axes:
+                text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
             texts.append(text)
         return texts
 
@@ -236,11 +214,11 @@ class _Renderer:
         reduction = self._reduction(statement)
         lanes = self._lanes(statement, reduction, is_whole=True)
         value = f"({', '.join(lanes)})" if reduction.is_position else lanes[0]
-        self._emit_collapsed(statement, statement.target, reduction, value)
+        self._emit_collapsed(statement, reduction, value)
 
     def _accumulators(self, statement: Statement) -> None:
         reduction = self._reduction(statement)
-        shape, name = self._shape(self.all_axes), f"{statement.target}_acc"
+        shape, name = self.printer.shape(self.printer.all_axes), f"{statement.target}_acc"
         self.writer.line(f"{name} = tl.full({shape}, {reduction.identity}, {DTYPES[reduction.dtype]})", statement.nodes)
         if reduction.is_position:
             last = torch.iinfo(torch.int64).max
@@ -257,21 +235,21 @@ class _Renderer:
         else:
             self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
 
-    def _collapse(self, statement: Statement, target: str) -> None:
+    def _collapse(self, statement: Statement) -> None:
         reduction, name = self._reduction(statement), f"{statement.target}_acc"
-        self._emit_collapsed(statement, target, reduction, f"({name}, {name}_at)" if reduction.is_position else name)
+        self._emit_collapsed(statement, reduction, f"({name}, {name}_at)" if reduction.is_position else name)
 
-    def _emit_collapsed(self, statement: Statement, target: str, reduction: Reduction, value: str,
-                        is_final: bool = True) -> None:
+    def _emit_collapsed(self, statement: Statement, reduction: Reduction, value: str) -> None:
+        """The line that makes the reduction's result of a tile."""
         axis = len(self.vectors) - 1
         text = reduction.collapse(value, axis)
         spread = "[:, None]" if axis else ""
         if reduction.is_position:
             text = f"{text}[1]"
         text += spread
-        if is_final and statement.dtype == torch.bool:
+        if statement.dtype == torch.bool:
             text = f"{text} != 0"
-        self.writer.line(f"{target} = {text}", statement.nodes)
+        self.writer.line(f"{statement.target} = {text}", statement.nodes)
 
     # Split reductions ----------------------------------------------------------------------------------------
 
@@ -291,7 +269,7 @@ class _Renderer:
         """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
         sections = self.program.sections
         place = next(number for number, section in enumerate(sections) if section.level == "r")
-        before, reducing, after = sections[:place], sections[place], sections[place + 1:]
+        before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
         self._sections(before)
         self._comment_pass(reducing, 1)
         self._part(reducing)
@@ -309,8 +287,10 @@ class _Renderer:
     def _part(self, section: Section) -> None:
         places, _ = self._workspace()
         rows = self.plan.axes[0].numel
-        masks = self._masks(frozenset("x"))
-        self._looped_body(section)
+        masks = self.printer.masks(frozenset("x"))
+        self.writer.line(f"first = part * {self.plan.chunk}")
+        self.writer.line(f"last = tl.minimum(first + {self.plan.chunk}, {self.plan.axes[-1].numel})")
+        self._loop(section, 1, "first", "last")
         for statement in section.reductions:
             reduction = self._reduction(statement)
             name = f"{statement.target}_acc"
@@ -323,162 +303,38 @@ class _Renderer:
             for which, suffix in enumerate(["", "_at"][: 1 + reduction.is_position]):
                 start, dtype = places[statement.number, which]
                 self.writer.line(f"{name}{suffix}_ptr = {_typed_pointer(start, dtype)}", statement.nodes)
-                where = f"{name}{suffix}_ptr + (part * {rows} + x_index)"
+                where = f"{name}{suffix}_ptr + {_part_place('part', rows)}"
                 mask = f", {masks[0]}" if masks else ""
                 self.writer.line(f"tl.store({where}, {name}{suffix}{spread}{mask})", statement.nodes)
-
-    def _looped_body(self, section: Section) -> None:
-        """The loop of a part, without the collapse at its end."""
-        for statement in section.reductions:
-            self._accumulators(statement)
-        r_axis = self.plan.axes[-1]
-        self.writer.line(f"first = part * {self.plan.chunk}")
-        self.writer.line(f"last = tl.minimum(first + {self.plan.chunk}, {r_axis.numel})")
-        self.writer.line(f"for r_start in range(first, last, {r_axis.block_name}):")
-        with self.writer.indented():
-            self._axis(r_axis, "r_start")
-            for statement in section.statements:
-                self._note_axes(statement)
-                if statement.op == "reduce":
-                    self._accumulate(statement)
-                else:
-                    self._statement(statement, 1)
 
     def _combine(self, section: Section) -> None:
         rows, splits = self.plan.axes[0].numel, self.plan.splits
         spread = "[None, :]" if len(self.vectors) > 1 else ""
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){spread}")
-        masks = [f"(parts < {splits})", *self._masks(frozenset("x"))]
+        masks = [f"(parts < {splits})" if rows > 1 else f"parts < {splits}", *self.printer.masks(frozenset("x"))]
         for statement in section.reductions:
             reduction, name = self._reduction(statement), f"{statement.target}_acc"
             fills = [reduction.identity, str(torch.iinfo(torch.int64).max)]
-            loads = [f"tl.load({name}{suffix}_ptr + (parts * {rows} + x_index), {' & '.join(masks)}, other={fill}, "
-                     'cache_modifier=".cg")'
-                     for suffix, fill in zip(["", "_at"][: 1 + reduction.is_position], fills, strict=False)]
+            loads = [
+                f"tl.load({name}{suffix}_ptr + {_part_place('parts', rows)}, {' & '.join(masks)}, other={fill}, "
+                'cache_modifier=".cg")'
+                for suffix, fill in zip(["", "_at"][: 1 + reduction.is_position], fills, strict=False)
+            ]
             for suffix, load in zip(["", "_at"], loads, strict=False):
                 self.writer.line(f"{statement.target}_parts{suffix} = {load}", statement.nodes)
             name = f"{statement.target}_parts"
             value = f"({name}, {name}_at)" if reduction.is_position else name
-            self._emit_collapsed(statement, statement.target, reduction, value)
-
-    # Statements ----------------------------------------------------------------------------------------------
-
-    def _note_axes(self, statement: Statement) -> None:
-        axes: set[str] = set()
-        for number in statement.needs:
-            axes |= self.axes_of[number]
-        if statement.index is not None:
-            axes |= {self.axis_of_dim[dim].name for dim in statement.index.dims}
-        if statement.op == "reduce":
-            axes = {"x"}
-        self.axes_of[statement.number] = frozenset(axes) & self.all_axes
-
-    def _statement(self, statement: Statement, pass_number: int) -> None:
-        if statement.op == "constant":
-            return
-        if statement.op == "store":
-            self.writer.line(self._store(statement), statement.nodes)
-        else:
-            self.writer.line(f"{statement.target} = {self._value(statement, pass_number)}", statement.nodes)
-
-    def _operand(self, number: int) -> Operand:
-        statement = self.by_number[number]
-        if statement.op == "constant":
-            assert isinstance(statement.value, bool | int | float)
-            return constant_operand(statement.value, statement.dtype)
-        return Operand.variable(statement.target, statement.dtype)
-
-    def _value(self, statement: Statement, pass_number: int) -> str:
-        operands = [self._operand(number) for number in statement.operands]
-        if statement.op == "load":
-            return self._load(statement, pass_number)
-        if statement.op == "index_value":
-            return self._index_value(statement)
-        if statement.op == "to_dtype":
-            return convert(operands[0], statement.dtype)
-        if statement.op == "where":
-            yes, no = operands[1], operands[2]
-            if yes.is_constant and no.is_constant:
-                return f"tl.where({operands[0].typed}, {yes.typed}, {no.typed})"
-            return f"tl.where({operands[0].typed}, {yes.infix}, {no.infix})"
-        if statement.op in ("rand", "randn"):
-            assert statement.index is not None
-            offset = self._offset(statement.index)
-            offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
-            return f"tl.{statement.op}({operands[0].tensor}, {offset})"
-        return pointwise(statement.op, operands, self.helpers)
-
-    def _index_value(self, statement: Statement) -> str:
-        assert statement.index is not None
-        if not statement.index.terms:
-            return constant_operand(statement.index.offset, statement.dtype).typed
-        text = self._offset(statement.index)
-        return f"({text}).to({DTYPES[statement.dtype]})" if " " in text else f"{text}.to({DTYPES[statement.dtype]})"
-
-    def _name(self, atom: Dim | Indirect) -> str:
-        if isinstance(atom, Dim):
-            return atom.name
-        operand = self._operand(atom.value)
-        # Loaded positions of a small type would overflow when they are multiplied by a stride.
-        return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
-
-    def _offset(self, index: Index) -> str:
-        return index.render(self._name)
-
-    def _address(self, statement: Statement, axes: frozenset[str]) -> str:
-        """The pointers of a load or store; they must have all of `axes`, which the index alone may not bring."""
-        assert statement.index is not None
-        assert statement.buffer is not None
-        index = statement.index
-        brought: set[str] = {self.axis_of_dim[dim].name for dim in index.dims}
-        for indirect in index.indirections:
-            brought |= self.axes_of[indirect.value]
-        pointer, offset = self._pointer(statement.buffer), self._offset(index)
-        offset = f"({offset})" if " " in offset else offset
-        if axes - brought:
-            return f"{pointer} + ({offset} + tl.zeros({self._shape(axes)}, tl.int32))"
-        return pointer if offset == "0" else f"{pointer} + {offset}"
-
-    def _load(self, statement: Statement, pass_number: int) -> str:
-        assert statement.buffer is not None
-        stored = self.program.storage[statement.buffer]
-        axes = self.axes_of[statement.number]
-        masks = [self._operand(number).typed for number in statement.operands] + self._masks(axes)
-        arguments = [self._address(statement, axes)]
-        if masks:
-            arguments.append(" & ".join(masks))
-            # What a lane outside reads matters only where a mask of the model put it there, or as an address.
-            arguments.append("other=0")
-        if self.last_loads.get((statement.buffer, statement.index), 0) > 1:
-            is_last = pass_number == self.last_loads[statement.buffer, statement.index]
-            arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
-        text = f"tl.load({', '.join(arguments)})"
-        computed = compute_dtype(stored)
-        return text if computed == stored else f"{text}.to({DTYPES[computed]})"
-
-    def _store(self, statement: Statement) -> str:
-        assert statement.buffer is not None
-        assert statement.index is not None
-        value = self._operand(statement.operands[0])
-        axes = self.axes_of[statement.number]
-        stored = compute_dtype(self.program.storage[statement.buffer])
-        masks = self._masks(axes)
-        arguments = [self._address(statement, axes), convert(value, stored), *([" & ".join(masks)] if masks else [])]
-        return f"tl.store({', '.join(arguments)})"
-
-    def _last_loads(self) -> dict[tuple[str, Index | None], int]:
-        """The last pass that loads a place, where a looped program loads it in more than one."""
-        if self.plan.kind != "looped":
-            return {}
-        passes: dict[tuple[str, Index | None], list[int]] = {}
-        loops = [section for section in self.program.sections if section.level == "r"]
-        for number, section in enumerate(loops, start=1):
-            for s in section.statements:
-                if s.op == "load" and s.buffer is not None:
-                    passes.setdefault((s.buffer, s.index), []).append(number)
-        return {place: numbers[-1] for place, numbers in passes.items() if len(numbers) > 1}
+            self._emit_collapsed(statement, reduction, value)
 
 
 def _typed_pointer(start: int, dtype: torch.dtype) -> str:
     base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
     return f"{base}.to(tl.pointer_type({DTYPES[dtype]}))"
+
+
+def _part_place(part: str, rows: int) -> str:
+    return part if rows == 1 else f"({part} * {rows} + x_index)"
+
+
+def _loops(dims: tuple[Dim, ...]) -> str:
+    return ", ".join(f"{dim.name} < {dim.size}" for dim in dims)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
-_WIDTH = 100
+_WIDTH = 110
 
 
 class Writer:
@@ -18,9 +19,11 @@ class Writer:
         self._nodes: list[tuple[int, tuple[str, ...]]] = []
 
     def line(self, text: str, nodes: tuple[str, ...] = ()) -> None:
-        self._lines.append("    " * self._indent + text)
-        if nodes:
-            self._nodes.append((len(self._lines), nodes))
+        indent = "    " * self._indent
+        for part in wrapped_call(text, _WIDTH - len(indent)).split("\n"):
+            self._lines.append(indent + part)
+            if nodes:
+                self._nodes.append((len(self._lines), nodes))
 
     def blank(self) -> None:
         """An empty line, unless nothing stands before it."""
@@ -46,3 +49,29 @@ def wrapped_docstring(*paragraphs: str) -> str:
     lines = [line for text in paragraphs for line in textwrap.wrap(text, _WIDTH, break_long_words=False)]
     body = "\n    ".join(lines)
     return f'    """{body}"""\n'
+
+
+def wrapped_call(text: str, width: int = _WIDTH) -> str:
+    """The text, or where it is too long the arguments of its outermost call (the first with several) on own lines."""
+    if len(text) <= width:
+        return text
+    for start in (place for place, character in enumerate(text) if character == "("):
+        cuts, end = _arguments(text, start)
+        if cuts:
+            places = [start, *cuts, end]
+            parts = [text[a + 1 : b].strip() for a, b in pairwise(places)]
+            lines = [text[: start + 1], *(f"    {part}," for part in parts), text[end:]]
+            return "\n".join(lines)
+    return text
+
+
+def _arguments(text: str, start: int) -> tuple[list[int], int]:
+    """The commas directly inside of the bracket at `start`, and the place of the bracket that closes it."""
+    depth, cuts = 0, []
+    for place in range(start, len(text)):
+        depth += (text[place] in "([{") - (text[place] in ")]}")
+        if depth == 1 and text[place] == ",":
+            cuts.append(place)
+        if depth == 0:
+            return cuts, place
+    return [], len(text)

@@ -13,8 +13,18 @@ _TIES = torch.tensor([[1.0, 5.0, 5.0, 0.0] * 10, [float("nan"), 7.0, float("nan"
 def all_cases() -> list[Case]:
     torch.manual_seed(0)
     return [
-        *(groups.pointwise(dtype, 37, 129) for dtype in (
-            torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)),
+        *(
+            groups.pointwise(dtype, 37, 129)
+            for dtype in (
+                torch.float32,
+                torch.float64,
+                torch.float16,
+                torch.bfloat16,
+                torch.int64,
+                torch.int32,
+                torch.uint8,
+            )
+        ),
         groups.pointwise(torch.float32, 64, 128),
         groups.pointwise(torch.float32, 0, 3),
         groups.pointwise(torch.float32, 1, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
@@ -60,7 +61,13 @@ class Case:
     reference: Callable[..., Any]
 
 
+#: A case with more elements is only compiled, so its inputs have no memory.
+_MOST_ELEMENTS = 1 << 20
+
+
 def make_input(shape: tuple[int, ...], dtype: torch.dtype, high: int = 100) -> torch.Tensor:
+    if prod(shape) > _MOST_ELEMENTS:
+        return torch.empty(shape, dtype=dtype, device="meta")
     if dtype == torch.bool:
         return torch.rand(shape) < 0.5
     if not dtype.is_floating_point:
@@ -68,8 +75,13 @@ def make_input(shape: tuple[int, ...], dtype: torch.dtype, high: int = 100) -> t
     return torch.randn(shape).to(dtype)
 
 
-def case(name: str, builder: Builder, reference: Callable[..., Any], *stored: str,
-         inputs: dict[str, torch.Tensor] | None = None) -> Case:
+def case(
+    name: str,
+    builder: Builder,
+    reference: Callable[..., Any],
+    *stored: str,
+    inputs: dict[str, torch.Tensor] | None = None,
+) -> Case:
     group = builder.group(name, *stored)
     values = {b: make_input(builder.shapes[b], builder.storage[b]) for b in group.read_buffers} | (inputs or {})
     return Case(name, group, builder.storage, values, {b: builder.shapes[b] for b in stored}, reference)
@@ -166,8 +178,9 @@ def layer_norm(rows: int, columns: int) -> Case:
     return case(f"layer_norm_{rows}x{columns}", b, reference, "norm", "rstd")
 
 
-def reduction(kind: str, rows: int, columns: int, dim: int, dtype: torch.dtype = torch.float32,
-              data: torch.Tensor | None = None) -> Case:
+def reduction(
+    kind: str, rows: int, columns: int, dim: int, dtype: torch.dtype = torch.float32, data: torch.Tensor | None = None
+) -> Case:
     """One reduction of a rows x columns matrix along `dim` (1 reduces each row), or over all of it (-1)."""
     sizes = (rows, columns)
     all_dims, (i, j) = dims("x", rows, columns)
@@ -224,9 +237,9 @@ def embedding(words: int, width: int, tokens: int, dtype: torch.dtype = torch.in
 
     b.node("embedding", (tokens, width), torch.float32, body)
     inputs = {"tokens": torch.randint(0, words, (tokens,)).to(dtype)}
-    return case(f"embedding_{str(dtype)[6:]}", b, lambda tokens, table: (table[tokens.long()] ** 2,), "embedding",
-                inputs=inputs)
-
+    return case(
+        f"embedding_{str(dtype)[6:]}", b, lambda tokens, table: (table[tokens.long()] ** 2,), "embedding", inputs=inputs
+    )
 
 
 def random(count: int, kind: str) -> Case:

@@ -28,23 +28,27 @@ def check(case: Case, result: dict[str, torch.Tensor]) -> None:
         # The inputs are exact in float64, so what is left are roundings of the kernel and of the store.
         epsilon = torch.finfo(got.dtype).eps
         scale = max(float(wanted.abs().nan_to_num(0, 0, 0).max()), 1e-30) if count else 1.0
-        torch.testing.assert_close(got.double(), wanted.double(), rtol=8 * epsilon, atol=16 * epsilon * scale,
-                                   equal_nan=True)
+        torch.testing.assert_close(
+            got.double(), wanted.double(), rtol=8 * epsilon, atol=16 * epsilon * scale, equal_nan=True
+        )
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_kernel_gives_what_eager_gives(case: Case) -> None:
     kernel = render_triton(case.group, case.storage, H200)
-    outputs = {name: torch.zeros(torch.Size(shape).numel() + _GUARD, dtype=case.storage[name])
-               for name, shape in case.outputs.items()}
+    outputs = {
+        name: torch.zeros(torch.Size(shape).numel() + _GUARD, dtype=case.storage[name])
+        for name, shape in case.outputs.items()
+    }
     tensors = {**case.inputs, **outputs}
     interpret(kernel, [tensors[name].contiguous() for name in kernel.parameters])
     check(case, outputs)
 
 
 def test_every_plan_occurs_in_the_table() -> None:
-    plans = {str(render_triton(case.group, case.storage, device).config["plan"])
-             for case in CASES for device in (H200, T4)}
+    plans = {
+        str(render_triton(case.group, case.storage, device).config["plan"]) for case in CASES for device in (H200, T4)
+    }
     assert plans == {"pointwise", "persistent", "looped", "split"}
 
 

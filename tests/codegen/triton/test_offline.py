@@ -16,21 +16,36 @@ from tests.codegen.triton import groups
 from tests.codegen.triton.groups import Case
 
 F, H, B, D = torch.float32, torch.float16, torch.bfloat16, torch.float64
-I, T = torch.int64, torch.bool
+LONG, BOOL = torch.int64, torch.bool
 
 CASES = [
-    groups.pointwise(F, 4096, 4096), groups.pointwise(H, 4096, 4096), groups.pointwise(D, 512, 512),
-    groups.pointwise(I, 777, 33), groups.pointwise(torch.uint8, 512, 512),
-    groups.transposed(4096, 4096), groups.transposed(1000, 1000, B),
-    groups.softmax(4096, 4096), groups.softmax(4096, 16384), groups.softmax(4096, 40000, B), groups.softmax(4096, 50),
+    groups.pointwise(F, 4096, 4096),
+    groups.pointwise(H, 4096, 4096),
+    groups.pointwise(D, 512, 512),
+    groups.pointwise(LONG, 777, 33),
+    groups.pointwise(torch.uint8, 512, 512),
+    groups.transposed(4096, 4096),
+    groups.transposed(1000, 1000, B),
+    groups.softmax(4096, 4096),
+    groups.softmax(4096, 16384),
+    groups.softmax(4096, 40000, B),
+    groups.softmax(4096, 50),
     groups.softmax(64, 1000, D),
-    groups.layer_norm(4096, 768), groups.layer_norm(4096, 8192), groups.layer_norm(16, 100000),
-    groups.reduction("sum", 4096, 4096, 0), groups.reduction("sum", 8192, 8192, -1),
-    groups.reduction("argmax", 4096, 32000, 1), groups.reduction("argmin", 4096, 4096, -1),
-    groups.reduction("max", 512, 512, 1, B), groups.reduction("prod", 512, 512, 1, D),
-    groups.reduction("any", 4096, 4096, -1, T), groups.reduction("all", 512, 512, 1, T),
-    groups.reduction("sum", 4096, 4096, 0, I),
-    groups.concatenated(100000, 57), groups.embedding(50000, 768, 4096), groups.random(1 << 20, "randn"),
+    groups.layer_norm(4096, 768),
+    groups.layer_norm(4096, 8192),
+    groups.layer_norm(16, 100000),
+    groups.reduction("sum", 4096, 4096, 0),
+    groups.reduction("sum", 8192, 8192, -1),
+    groups.reduction("argmax", 4096, 32000, 1),
+    groups.reduction("argmin", 4096, 4096, -1),
+    groups.reduction("max", 512, 512, 1, B),
+    groups.reduction("prod", 512, 512, 1, D),
+    groups.reduction("any", 4096, 4096, -1, BOOL),
+    groups.reduction("all", 512, 512, 1, BOOL),
+    groups.reduction("sum", 4096, 4096, 0, LONG),
+    groups.concatenated(100000, 57),
+    groups.embedding(50000, 768, 4096),
+    groups.random(1 << 20, "randn"),
 ]
 
 
@@ -59,8 +74,12 @@ def test_kernels_compile_for_other_gpus(target: str) -> None:
 
 
 def test_loads_and_stores_are_16_bytes_wide() -> None:
-    for case in (groups.pointwise(F, 4096, 4096), groups.pointwise(B, 4096, 4096), groups.softmax(4096, 4096),
-                 groups.layer_norm(4096, 8192)):
+    for case in (
+        groups.pointwise(F, 4096, 4096),
+        groups.pointwise(B, 4096, 4096),
+        groups.softmax(4096, 4096),
+        groups.layer_norm(4096, 8192),
+    ):
         _, result = compiled(case, "sm_90")
         widths = re.findall(r"(?:ld|st)\.global[\w.:]*?\.v(\d)\.b32", result.ptx)
         assert widths, case.name
@@ -82,3 +101,25 @@ def test_an_error_is_a_sentence() -> None:
     result = compile_offline(broken, case.storage)
     assert result.error is not None
     assert "no_such_thing" in result.error
+
+
+def test_offsets_beyond_31_bits_are_64_bits_wide() -> None:
+    for case in (
+        groups.pointwise(B, 65536, 65536),
+        groups.transposed(65536, 65536, B),
+        groups.softmax(65536, 40000),
+        groups.reduction("sum", 65536, 65536, 0),
+        groups.reduction("argmax", 65536, 65536, -1),
+    ):
+        kernel, _ = compiled(case, "sm_90")
+        assert ".to(tl.int64)" in kernel.source, case.name
+
+
+def test_lines_name_the_nodes_that_they_compute() -> None:
+    case = groups.layer_norm(64, 768)
+    kernel = render_triton(case.group, case.storage, device_for("sm_90"))
+    text = kernel.source.splitlines()
+    nodes_of = {text[line - 1].strip(): nodes for line, nodes in kernel.lines}
+    assert nodes_of["tl.store(norm_ptr + (768 * x0 + r0), norm, r_mask)"] == ("norm",)
+    assert {node for nodes in nodes_of.values() for node in nodes} == {"mean", "rstd", "norm"}
+    assert not any(text.startswith(("#", "def ")) for text in nodes_of)

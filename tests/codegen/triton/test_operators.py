@@ -28,8 +28,11 @@ _MOST_PROGRAMS = 200
 
 def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of the graph, its loop nodes run by Triton's interpreter."""
-    storages: dict[str, Tensor] = {name: flat_storage(value, graph.buffers[name])
-                                   for name, value in zip(graph.inputs, inputs, strict=True) if name is not None}
+    storages: dict[str, Tensor] = {
+        name: flat_storage(value, graph.buffers[name])
+        for name, value in zip(graph.inputs, inputs, strict=True)
+        if name is not None
+    }
     storages |= {name: flat_storage(tensor, graph.buffers[name]) for name, tensor in graph.constants.items()}
     dtypes = {name: layout.dtype for name, layout in graph.buffers.items()}
     for node in graph.nodes:
@@ -37,13 +40,16 @@ def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
             run_as_kernel(node, storages, dtypes)
         else:
             run_extern(node, storages)
-    return [output.value if output.buffer is None or output.layout is None
-            else view(storages[output.buffer], output.layout) for output in graph.outputs]
+    return [
+        output.value if output.buffer is None or output.layout is None else view(storages[output.buffer], output.layout)
+        for output in graph.outputs
+    ]
 
 
 def run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str, torch.dtype]) -> None:
-    group = Group(f"fused_{node.name}", Space(node.x_dims, node.r_dims), (Member(node, node.body),),
-                  frozenset({node.name}))
+    group = Group(
+        f"fused_{node.name}", Space(node.x_dims, node.r_dims), (Member(node, node.body),), frozenset({node.name})
+    )
     kernel = render_triton(group, dtypes, H200)
     if programs(kernel) > _MOST_PROGRAMS:
         pytest.skip(f"{programs(kernel)} program instances are too many for the interpreter")

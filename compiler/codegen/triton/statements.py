@@ -1,0 +1,161 @@
+"""Statements of a kernel program as lines of Triton: loads and stores with addresses and masks, values with shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from compiler.codegen.program import Statement, identifier
+from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, pointwise
+from compiler.codegen.triton.plan import Plan
+from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.ops import compute_dtype
+
+
+class StatementPrinter:
+    """Prints the statements of one plan, in order.
+
+    `axes_of` holds, for each statement seen by `note_axes`, the tile axes along which its value varies: the value lacks
+    the other axes (their size is 1) until an operation broadcasts it. `helpers` collects the names of the functions
+    that the lines call."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.program = plan.program
+        self.vectors = plan.vectors
+        self.axis_of_dim = {dim: axis for axis in plan.axes for dim in axis.dims}
+        self.by_number = {s.number: s for s in self.program.statements}
+        self.helpers: set[str] = set()
+        self.axes_of: dict[int, frozenset[str]] = {}
+        self.last_loads = self._last_loads()
+
+    @property
+    def all_axes(self) -> frozenset[str]:
+        return frozenset(axis.name for axis in self.vectors)
+
+    def shape(self, axes: Iterable[str]) -> str:
+        wanted = set(axes)
+        return f"[{', '.join(axis.block_name if axis.name in wanted else '1' for axis in self.vectors)}]"
+
+    def masks(self, axes: frozenset[str]) -> list[str]:
+        return [f"{axis.name}_mask" for axis in self.vectors if axis.name in axes and not axis.is_exact]
+
+    def pointer(self, buffer: str) -> str:
+        return f"{identifier(buffer)}_ptr"
+
+    def note_axes(self, statement: Statement) -> None:
+        axes: set[str] = set()
+        for number in statement.needs:
+            axes |= self.axes_of[number]
+        if statement.index is not None:
+            axes |= {self.axis_of_dim[dim].name for dim in statement.index.dims}
+        if statement.op == "reduce":
+            axes = {"x"}
+        self.axes_of[statement.number] = frozenset(axes) & self.all_axes
+
+    def line(self, statement: Statement, pass_number: int) -> str | None:
+        """The line of a statement that is no reduction, in the loop number `pass_number`; None for a constant, which
+        stands where it is used."""
+        if statement.op == "constant":
+            return None
+        if statement.op == "store":
+            return self._store(statement)
+        return f"{statement.target} = {self._value(statement, pass_number)}"
+
+    def operand(self, number: int) -> Operand:
+        statement = self.by_number[number]
+        if statement.op == "constant":
+            assert isinstance(statement.value, bool | int | float)
+            return constant_operand(statement.value, statement.dtype)
+        return Operand.variable(statement.target, statement.dtype)
+
+    def _value(self, statement: Statement, pass_number: int) -> str:
+        operands = [self.operand(number) for number in statement.operands]
+        if statement.op == "load":
+            return self._load(statement, pass_number)
+        if statement.op == "index_value":
+            return self._index_value(statement)
+        if statement.op == "to_dtype":
+            return convert(operands[0], statement.dtype)
+        if statement.op == "where":
+            yes, no = operands[1], operands[2]
+            if yes.is_constant and no.is_constant:
+                return f"tl.where({operands[0].typed}, {yes.typed}, {no.typed})"
+            return f"tl.where({operands[0].typed}, {yes.infix}, {no.infix})"
+        if statement.op in ("rand", "randn"):
+            assert statement.index is not None
+            offset = self._offset(statement.index)
+            offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
+            return f"tl.{statement.op}({operands[0].tensor}, {offset})"
+        return pointwise(statement.op, operands, self.helpers)
+
+    def _index_value(self, statement: Statement) -> str:
+        assert statement.index is not None
+        if not statement.index.terms:
+            return constant_operand(statement.index.offset, statement.dtype).typed
+        text = self._offset(statement.index)
+        return f"({text}).to({DTYPES[statement.dtype]})" if " " in text else f"{text}.to({DTYPES[statement.dtype]})"
+
+    def _name(self, atom: Dim | Indirect) -> str:
+        if isinstance(atom, Dim):
+            return atom.name
+        operand = self.operand(atom.value)
+        # Loaded positions of a small type would overflow when they are multiplied by a stride.
+        return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
+
+    def _offset(self, index: Index) -> str:
+        return index.render(self._name)
+
+    def _address(self, statement: Statement, axes: frozenset[str]) -> str:
+        """The pointers of a load or store; they must have all of `axes`, which the index alone may not bring."""
+        assert statement.index is not None
+        assert statement.buffer is not None
+        index = statement.index
+        brought: set[str] = {self.axis_of_dim[dim].name for dim in index.dims}
+        for indirect in index.indirections:
+            brought |= self.axes_of[indirect.value]
+        pointer, offset = self.pointer(statement.buffer), self._offset(index)
+        offset = f"({offset})" if " " in offset else offset
+        if axes - brought:
+            return f"{pointer} + ({offset} + tl.zeros({self.shape(axes)}, tl.int32))"
+        return pointer if offset == "0" else f"{pointer} + {offset}"
+
+    def _load(self, statement: Statement, pass_number: int) -> str:
+        assert statement.buffer is not None
+        stored = self.program.storage[statement.buffer]
+        axes = self.axes_of[statement.number]
+        masks = [self.operand(number).typed for number in statement.operands] + self.masks(axes)
+        arguments = [self._address(statement, axes)]
+        if masks:
+            arguments.append(" & ".join(masks))
+            # What a lane outside reads matters only where a mask of the model put it there, or as an address.
+            arguments.append("other=0")
+        if self.last_loads.get((statement.buffer, statement.index), 0) > 1:
+            is_last = pass_number == self.last_loads[statement.buffer, statement.index]
+            arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
+        text = f"tl.load({', '.join(arguments)})"
+        computed = compute_dtype(stored)
+        return text if computed == stored else f"{text}.to({DTYPES[computed]})"
+
+    def _store(self, statement: Statement) -> str:
+        assert statement.buffer is not None
+        assert statement.index is not None
+        value = self.operand(statement.operands[0])
+        axes = self.axes_of[statement.number]
+        stored = compute_dtype(self.program.storage[statement.buffer])
+        masks = self.masks(axes)
+        arguments = [self._address(statement, axes), convert(value, stored), *([" & ".join(masks)] if masks else [])]
+        return f"tl.store({', '.join(arguments)})"
+
+    def _last_loads(self) -> dict[tuple[str, Index | None], int]:
+        """The last pass that loads a place, where a looped program loads it in more than one."""
+        if self.plan.kind != "looped":
+            return {}
+        passes: dict[tuple[str, Index | None], list[int]] = {}
+        loops = [section for section in self.program.sections if section.level == "r"]
+        for number, section in enumerate(loops, start=1):
+            for s in section.statements:
+                if s.op == "load" and s.buffer is not None:
+                    passes.setdefault((s.buffer, s.index), []).append(number)
+        return {place: numbers[-1] for place, numbers in passes.items() if len(numbers) > 1}
