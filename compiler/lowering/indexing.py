@@ -20,10 +20,16 @@ aten = torch.ops.aten
 
 
 def wrapped_index(value: Any, size: int) -> Index:
-    """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative."""
+    """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative.
+
+    Eager raises for an index outside of the dimension; a kernel cannot, so it takes the nearest place instead and
+    never touches memory outside of the buffer."""
     value = ops.to_dtype(value, torch.int64)
+    zero = ops.constant(0, torch.int64)
     from_end = ops.add(value, ops.constant(size, torch.int64))
-    index: Index = ops.indirect(ops.where(ops.lt(value, ops.constant(0, torch.int64)), from_end, value), size)
+    place = ops.where(ops.lt(value, zero), from_end, value)
+    inside = ops.minimum(ops.maximum(place, zero), ops.constant(size - 1, torch.int64))
+    index: Index = ops.indirect(inside, size)
     return index
 
 

@@ -203,3 +203,11 @@ def test_training_step_matches_eager() -> None:
     assert [reason.split(":")[0] for graph in graphs for reason in fallbacks(graph)] == [
         "aten.embedding_dense_backward.default"
     ]
+
+
+def test_an_index_outside_of_the_table_stays_inside_of_its_memory() -> None:
+    table = torch.arange(12.0).reshape(4, 3)
+    outside = torch.tensor([0, 3, 4, 1 << 40, -4, -5, -(1 << 40)])
+    graph = lowered(lambda t, i: torch.nn.functional.embedding(i, t), table, outside)
+    (rows,) = interpret.run(graph, [table, outside])
+    assert torch.equal(rows, table[[0, 3, 3, 3, 0, 0, 0]])
