@@ -57,9 +57,7 @@ def test_a_browser_that_does_not_start_is_told_apart_from_none(empty_path: Path)
     assert "broken" in found.found and "does not start" in found.remedy
 
 
-def test_a_node_without_npm_or_too_old_does_not_count(
-    empty_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_without_npm_or_too_old_does_not_count(empty_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
     make_program(empty_path / "node", "v18.19.0")
     make_program(empty_path / "npm", "9.2.0")
