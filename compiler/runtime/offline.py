@@ -33,10 +33,9 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str)
             config={key: list(v) if isinstance(v, tuple) else v for key, v in rendered.config.items()},
         )
         kernels[group.name].also.append(artifact)
-        try:
-            result = compile_offline(rendered, storage, target)
-        except Exception as error:  # the assembler's word is part of the result
-            artifact.check = f"not assembled for {target}: {type(error).__name__}: {str(error)[:500]}"
+        result = compile_offline(rendered, storage, target)
+        if result.error is not None:  # the assembler's word is part of the result
+            artifact.check = f"not assembled for {target}: {result.error[:500]}"
             continue
         artifact.registers, artifact.spills = result.registers, result.spills
         artifact.shared_bytes = result.shared_bytes

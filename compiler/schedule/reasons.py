@@ -44,6 +44,12 @@ REASONS: dict[str, Reason] = _list(
         "{a} and {b} read {shared} in the same loops: it is read once for both",
     ),
     Reason(
+        "fused.recompute",
+        "fused",
+        "The value is cheap to compute again from what is in memory anyway, so it is not written for its readers.",
+        "{b} computes {shared} again instead of reading it: it never reaches memory",
+    ),
+    Reason(
         "dependency.intermediate",
         "dependency",
         "A third node must run after the one and before the other; a single kernel cannot wait for it in the middle.",

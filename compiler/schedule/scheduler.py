@@ -16,6 +16,7 @@ from compiler.options import Options
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
 from compiler.schedule.reasons import Refuse
+from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, shared_buffers
 from compiler.schedule.units import Unit, UnitGraph
 
@@ -53,8 +54,10 @@ def schedule(graph: LoopGraph, device: Device, options: Options) -> Schedule:
     fresh = set(units.units)
     turn = 0
     while fresh:
-        turn += 1
-        fresh = _round(context, fresh, turn, decisions)
+        while fresh:
+            turn += 1
+            fresh = _round(context, fresh, turn, decisions)
+        fresh = _recompute(context, turn, decisions)
     ordered = _in_order(units)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(replace(u, name=names[u.members[0].name]) if isinstance(u, Group) else u for u in ordered)
@@ -98,6 +101,27 @@ def _round(context: Context, fresh: set[int], turn: int, decisions: list[Decisio
     return made & set(context.graph.units)
 
 
+def _recompute(context: Context, turn: int, decisions: list[Decision]) -> set[int]:
+    """Drop the buffers that are cheaper to compute again; gives the units that changed, which may fuse now."""
+    graph = context.graph
+    if "recompute" in context.disabled:
+        return set()
+    changed: set[int] = set()
+    for number, unit in list(graph.units.items()):
+        for buffer in sorted(unit.stored) if isinstance(unit, Group) else ():
+            found = recompute_in_readers(number, buffer, context)
+            if found is None:
+                continue
+            smaller, readers = found
+            for reader, (_, verdict) in readers.items():
+                decisions.append(_decision(graph, number, reader, turn, verdict, shared_first=buffer))
+            graph.replace(number, smaller)
+            for reader, (group, _) in readers.items():
+                graph.replace(reader, group)
+            changed |= {number, *readers}
+    return changed
+
+
 def _pairs(graph: UnitGraph, fresh: set[int]) -> list[tuple[int, int]]:
     """Distinct pairs that share a buffer, each with the one that must run first in front."""
     found: dict[tuple[int, int], None] = {}
@@ -112,9 +136,13 @@ def _pairs(graph: UnitGraph, fresh: set[int]) -> list[tuple[int, int]]:
     return list(found)
 
 
-def _decision(graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refuse) -> Decision:
+def _decision(
+    graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refuse, shared_first: str | None = None
+) -> Decision:
+    """`shared_first` names the buffer that the verdict is about, where that is not the first one that both touch."""
     one, two = graph.units[a], graph.units[b]
     shared, is_vertical = shared_buffers(graph, a, b)
+    shared = [shared_first, *shared] if shared_first is not None else shared
     name_a = _node_at(one, shared, is_maker=is_vertical)
     name_b = _node_at(two, shared, is_maker=False)
     names: dict[str, Any] = {"a": name_a, "b": name_b, "shared": shared[0] if shared else "nothing"}

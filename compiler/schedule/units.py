@@ -99,6 +99,14 @@ class UnitGraph:
             self.producer[buffer] = number
         return number
 
+    def replace(self, number: int, group: Group) -> None:
+        """Put another group in the place of one that has the same members and needs no unit that it did not need."""
+        for buffer in read_by(self.units[number]):
+            self.readers[buffer].discard(number)
+        self.units[number] = group
+        for buffer in group.read_buffers:
+            self.readers[buffer].add(number)
+
     def neighbours(self, number: int) -> Iterator[tuple[int, str]]:
         """Units that share a buffer with this one (its readers, its makers, other readers of what it reads)."""
         unit = self.units[number]

@@ -1,0 +1,93 @@
+"""Computing a stored value again in its readers, where that is cheaper than to write it and read it back.
+
+    kernel 1   m = max over r of x;  d = x - m;  s = sum of exp(d);  store d, s
+    kernel 2   ... load d[target] ...
+becomes
+    kernel 1   m = max over r of x;  d = x - m;  s = sum of exp(d);  store m, s
+    kernel 2   ... (load x[target] - load m) ...
+
+This is no fusion of two units: both stay, but a buffer between them does not reach memory any more. It is tried after
+fusion, when it is known which buffers are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.ir.body import Body
+from compiler.ir.index import Dim
+from compiler.schedule.cost import group_cost
+from compiler.schedule.group import Group, Member
+from compiler.schedule.inline import inline_body
+from compiler.schedule.rules import LONGEST_INLINED_BODY, Context, Fuse, Score
+
+REASON = "fused.recompute"
+
+
+def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | None:
+    """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
+
+    None where it is not possible (an output, a reduction, a library call among the readers) or does not pay."""
+    graph = context.graph
+    maker = graph.units[a]
+    readers = sorted(graph.readers[buffer] - {a})
+    units = [graph.units[number] for number in readers]
+    groups = [unit for unit in units if isinstance(unit, Group)]
+    if not isinstance(maker, Group) or buffer in graph.outputs or not groups or len(groups) < len(units):
+        return None
+    arithmetic = _arithmetic_of(maker, buffer)
+    if arithmetic is None:
+        return None
+    needed = {access.buffer for access in arithmetic.reads} & maker.produced
+    smaller = replace(maker, stored=(maker.stored - {buffer}) | needed)
+    if not smaller.stored:
+        return None
+    dims = (*maker.space.x, *maker.space.r)
+    changed: list[Group] = []
+    for group in groups:
+        members = _with_arithmetic(group, arithmetic, buffer, dims)
+        if members is None:
+            return None
+        changed.append(replace(group, members=members))
+    before = sum(group_cost(g, graph.layouts, context.device).microseconds for g in (maker, *groups))
+    after = sum(group_cost(g, graph.layouts, context.device).microseconds for g in (smaller, *changed))
+    if after >= before:
+        return None
+    saved = sum(group_cost(g, graph.layouts, context.device).bytes for g in (maker, *groups)) - sum(
+        group_cost(g, graph.layouts, context.device).bytes for g in (smaller, *changed)
+    )
+    score = Score("recompute", saved, 0, after, before)
+    numbers = {"bytes_saved": saved, "fused_us": after, "unfused_us": before}
+    return smaller, {
+        number: (group, Fuse(REASON, group, score, numbers)) for number, group in zip(readers, changed, strict=True)
+    }
+
+
+def _arithmetic_of(maker: Group, buffer: str) -> Body | None:
+    """What is stored in `buffer`, from what the group reads and from its reductions, as one pointwise body."""
+    bodies = {member.name: member.body for member in maker.members if member.body.instructions}
+    result = bodies.get(buffer)
+    if result is None or result.reduction is not None or result.is_random:
+        return None
+    for member in reversed(maker.members):
+        body = bodies.get(member.name)
+        if body is None or body.reduction is not None or body.is_random or member.name == buffer:
+            continue
+        if any(access.buffer == member.name for access in result.reads):
+            composed = inline_body(result, body, member.name, (*maker.space.x, *maker.space.r))
+            if composed is None or len(composed.instructions) > LONGEST_INLINED_BODY:
+                return None
+            result = composed
+    return result
+
+
+def _with_arithmetic(group: Group, arithmetic: Body, buffer: str, dims: tuple[Dim, ...]) -> tuple[Member, ...] | None:
+    members: list[Member] = []
+    for member in group.members:
+        body: Body | None = member.body
+        if any(access.buffer == buffer for access in member.body.reads):
+            body = inline_body(member.body, arithmetic, buffer, dims)
+        if body is None or len(body.instructions) > LONGEST_INLINED_BODY:
+            return None
+        members.append(replace(member, body=body))
+    return tuple(members)
