@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
@@ -36,6 +36,10 @@ class Timing(BaseModel):
     max_seconds: float = Field(default=2.0, gt=0, le=60, description="Stop sampling after this many seconds.")
 
 
+#: Kinds of fusion that the knob `disable` may name.
+FUSION_KINDS = ("vertical", "inline", "horizontal", "recompute")
+
+
 class Options(BaseModel):
     """What one exploration is asked to do."""
 
@@ -57,3 +61,18 @@ class Options(BaseModel):
     produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
     timing: Timing = Timing()
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
+
+    @field_validator("knobs")
+    @classmethod
+    def _known_knobs(cls, knobs: dict[str, Any]) -> dict[str, Any]:
+        """A misspelt knob would otherwise change nothing and say nothing."""
+        unknown = sorted(set(knobs) - {"most_nodes", "disable"})
+        if unknown:
+            raise ValueError(f"there is no knob {unknown[0]!r}; the knobs are most_nodes and disable")
+        most_nodes = knobs.get("most_nodes", 1)
+        if not isinstance(most_nodes, int) or isinstance(most_nodes, bool) or most_nodes < 1:
+            raise ValueError(f"most_nodes must be a whole number of at least 1, not {most_nodes!r}")
+        kinds = knobs.get("disable", ())
+        if not isinstance(kinds, list | tuple) or any(kind not in FUSION_KINDS for kind in kinds):
+            raise ValueError(f"disable must be a list of {', '.join(FUSION_KINDS)}, not {kinds!r}")
+        return knobs

@@ -177,8 +177,7 @@ class Exploration:
             measure_kernels(work.captured, work.compilation, work.report, self.model, self.options.timing)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
-        # The snippet's own functions run again here: what they print was shown once already.
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        with silenced():
             self.report.timing = measure_entries(self.captured.entries, self.device, self.options.timing)
         return None
 
@@ -186,9 +185,11 @@ class Exploration:
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 
-        self.report.peer, self.report.timing = compare_with_peer(
-            self.captured.entries, self.device, self.options, self.report.timing
-        )
+        has_backward = any(work.captured.phase == "backward" for work in self.work)
+        with silenced():
+            self.report.peer, self.report.timing = compare_with_peer(
+                self.captured.entries, self.device, self.options, self.report.timing, has_backward
+            )
         return None
 
     def finish(self) -> rep.Report:
@@ -198,6 +199,13 @@ class Exploration:
         self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"
         self.on_stage(self.report)
         return self.report
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """The snippet's own functions run again inside: what they print was shown once already."""
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        yield
 
 
 def choose_device(options: Options) -> torch.device:

@@ -18,7 +18,7 @@ def summarise(report: Report, errors: list[tuple[float | None, float | None]], c
     summary = Summary(
         eager_kernels=_sum(graph.eager_kernels for graph in graphs),
         kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
-        peer_kernels=len(report.peer.kernels) if report.peer is not None and report.peer.kernels else None,
+        peer_kernels=_peer_kernels(report, captured),
         eager_bytes=_sum(graph.eager_bytes for graph in graphs),
         bytes=sum(kernel.bytes for graph in graphs for kernel in graph.kernels) if has_kernels else None,
         floor_bytes=_sum(graph.floor_bytes for graph in graphs),
@@ -33,6 +33,14 @@ def summarise(report: Report, errors: list[tuple[float | None, float | None]], c
     )
     summary.verdict = _verdict(report, summary, eager, compiled)
     return summary
+
+
+def _peer_kernels(report: Report, captured: Capture | None) -> int | None:
+    """The peer compiles the first call of each function; after a recompilation our count speaks of more calls than
+    that, and the two are not set side by side."""
+    if report.peer is None or not report.peer.kernels or captured is None or captured.recompiles:
+        return None
+    return len(report.peer.kernels)
 
 
 def _contestant(report: Report, name: str) -> Contestant | None:

@@ -6,26 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._dynamo.backends.common import aot_autograd
 
+from compiler.capture.aot import compile_through_aot
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
-from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
 from compiler.schedule.cost import buffer_bytes, extern_bytes
 from compiler.schedule.group import Group
 
 
 def capture_graph(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
-    """The functional ATen graph of `function` on `inputs`."""
+    """The functional ATen graph of `function` on `inputs`, as the backend gets it."""
     found: list[torch.fx.GraphModule] = []
 
     def keep(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
         found.append(graph)
         return graph.forward  # type: ignore[no-any-return]
 
+    def backend(graph: torch.fx.GraphModule, examples: Any) -> Callable[..., Any]:
+        return compile_through_aot(graph, examples, keep)
+
     torch._dynamo.reset()
-    backend = aot_autograd(fw_compiler=keep, decompositions=decompositions())
     with torch.no_grad():
         torch.compile(function, backend=backend, dynamic=False)(*inputs)
     (graph,) = found

@@ -15,20 +15,25 @@ from compiler.runtime.measure import ContestantName, measure
 
 
 def compare_with_peer(
-    entries: Sequence[EntryCall], device: torch.device, options: Options, timing: TimingResult | None
+    entries: Sequence[EntryCall],
+    device: torch.device,
+    options: Options,
+    timing: TimingResult | None,
+    with_backward: bool,
 ) -> tuple[Peer, TimingResult | None]:
     """TorchInductor's kernels for every callable that the snippet compiled, and new times with the peer among them.
 
     `timing` is what was measured without the peer. It is given back where the peer cannot compile the snippet, which is
     then said in the peer's message, and where no times are wanted. Three contestants that were not interleaved with
-    each other would not be comparable, so with the peer all are measured again.
+    each other would not be comparable, so with the peer all are measured again. `with_backward` asks for its backward
+    graphs too, for a snippet that has one.
     """
     kernels, messages, seconds = [], [], 0.0
     compiled: list[Callable[..., Any]] = []
     for entry in entries:
         args, kwargs = entry.copy_arguments()
         try:
-            function, explored = explore_peer(entry.eager, args, kwargs, device, options.mode)
+            function, explored = explore_peer(entry.eager, args, kwargs, device, options.mode, with_backward)
         except Exception as error:  # the peer's failure is a finding, not a failure of ours
             return Peer(message=f"TorchInductor failed on {entry.name}: {type(error).__name__}: {error}"), timing
         compiled.append(function)

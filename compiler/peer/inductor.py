@@ -67,14 +67,17 @@ def explore_peer(
     kwargs: Mapping[str, Any],
     device: torch.device,
     mode: Mode = "default",
+    with_backward: bool = False,
 ) -> tuple[Callable[..., Any], ExploredPeer]:
     """Compile `eager` with TorchInductor by calling it once with these arguments, which that call may change.
+
+    `with_backward` has it generate a backward graph at once, which it otherwise does at the first `backward()`.
 
     Gives the compiled function and the kernels that it launches, library calls included, in order. An error of
     TorchInductor is the caller's to handle.
     """
     compiled = compile_with_inductor(eager, mode)
-    with listening() as recording:
+    with listening(with_backward) as recording:
         started = time.perf_counter()
         compiled(*args, **kwargs)
         if device.type == "cuda":
@@ -106,9 +109,9 @@ def compile_with_inductor(function: Callable[..., Any], mode: Mode = "default") 
 
 
 @contextmanager
-def listening() -> Iterator[Recording]:
+def listening(with_backward: bool) -> Iterator[Recording]:
     """Record what TorchInductor generates. Its graph caches are passed over meanwhile, since a hit generates nothing;
-    a backward graph is generated together with its forward graph, not at the first `backward()`."""
+    `with_backward`, a backward graph is generated together with its forward graph."""
     import torch._functorch.config as functorch_config
     import torch._inductor.config as inductor_config
     from torch._inductor.graph import GraphLowering
@@ -116,7 +119,7 @@ def listening() -> Iterator[Recording]:
     recording = Recording()
     with ExitStack() as stack:
         stack.enter_context(inductor_config.patch(fx_graph_cache=False))
-        for name, value in (("enable_autograd_cache", False), ("force_non_lazy_backward_lowering", True)):
+        for name, value in (("enable_autograd_cache", False), ("force_non_lazy_backward_lowering", with_backward)):
             if hasattr(functorch_config, name):
                 stack.enter_context(functorch_config.patch({name: value}))
         for holder in _holders_of_hook():

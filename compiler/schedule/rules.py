@@ -101,7 +101,7 @@ class FuseLoops:
 
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
         refusal: Refuse | None = None
-        inside = {context.graph.producer[a.members[0].name], context.graph.producer[b.members[0].name]}
+        inside = {context.graph.number_of(a), context.graph.number_of(b)}
         for host, guest in hosts(a, b):
             values = align(host, guest, shared)
             if isinstance(values, Refuse):
@@ -130,7 +130,7 @@ class InlineProducer:
 
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
         graph = context.graph
-        inside = {graph.producer[a.members[0].name], graph.producer[b.members[0].name]}
+        inside = {graph.number_of(a), graph.number_of(b)}
         if graph.escaping(a.produced, inside) or len(a.stored) != 1:
             return Refuse("index.no_common_loops")
         (buffer,) = a.stored

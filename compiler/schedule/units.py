@@ -56,6 +56,9 @@ class UnitGraph:
         for buffer in produced_by(unit):
             self.producer[buffer] = number
 
+    def number_of(self, group: Group) -> int:
+        return self.producer[group.members[0].name]
+
     def first_position(self, number: int) -> int:
         """Where the earliest node of a unit stood before fusion."""
         unit = self.units[number]

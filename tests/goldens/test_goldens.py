@@ -71,4 +71,4 @@ class GoldenFile(SingleFileSnapshotExtension):
 @pytest.mark.parametrize("name", CASES)
 def test_golden(name: str, snapshot: SnapshotAssertion) -> None:
     function, inputs = CASES[name]
-    assert render(compile_program(function, *inputs)) == snapshot(extension_class=GoldenFile, name=name)
+    assert render(compile_program(function, *inputs)) == snapshot(extension_class=GoldenFile)

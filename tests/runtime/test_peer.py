@@ -75,7 +75,7 @@ def test_with_the_peer_all_three_are_timed_against_each_other(monkeypatch: pytes
     kernel = Kernel(name="relu_0", kind="cpp", nodes=[], source="")
     explored = ExploredPeer(kernels=[kernel], message="one kernel", compile_s=1.5)
     monkeypatch.setattr(compare, "explore_peer", lambda function, *_: (function, explored))
-    peer, timing = compare.compare_with_peer([entry(), entry()], CPU, OPTIONS, WITHOUT_PEER)
+    peer, timing = compare.compare_with_peer([entry(), entry()], CPU, OPTIONS, WITHOUT_PEER, False)
     assert len(peer.kernels) == 2
     assert timing is not None
     assert {one.name: one.compile_s for one in timing.contestants} == {"eager": None, "compiled": 0.5, "peer": 3.0}
@@ -87,6 +87,6 @@ def test_a_peer_that_fails_says_so_and_earlier_times_stay(monkeypatch: pytest.Mo
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr(compare, "explore_peer", fail)
-    peer, timing = compare.compare_with_peer([entry()], CPU, OPTIONS, WITHOUT_PEER)
+    peer, timing = compare.compare_with_peer([entry()], CPU, OPTIONS, WITHOUT_PEER, False)
     assert peer.message == "TorchInductor failed on relu: RuntimeError: no C++ compiler"
     assert timing is WITHOUT_PEER

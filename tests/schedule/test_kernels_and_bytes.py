@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from compiler.options import Options
 from compiler.runtime.verify import relative_error
 from tests.compile_program import bytes_moved, compile_program, kernel_count
 
@@ -183,3 +184,27 @@ def test_a_knob_turns_a_kind_of_fusion_off() -> None:
     assert kernel_count(compilation)[0] == 5
     assert compilation.schedule is not None
     assert {d.verdict.reason for d in compilation.schedule.decisions} >= {"policy.disabled"}
+
+
+@pytest.mark.parametrize("knobs", [{"disabel": []}, {"disable": ["vertcal"]}, {"most_nodes": 0}, {"disable": "inline"}])
+def test_a_knob_that_says_nothing_is_refused(knobs: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"knob|disable|most_nodes"):
+        Options(knobs=knobs)
+
+
+def test_a_small_group_limit_is_a_reason() -> None:
+    compilation = compile_program(wavy_gate, rnd(64, 32), rnd(64, 32), most_nodes=2)
+    assert compilation.schedule is not None
+    assert kernel_count(compilation)[0] == 3
+    assert "policy.group_size" in {d.verdict.reason for d in compilation.schedule.decisions}
+
+
+def test_a_value_that_is_cheap_to_compute_again_is_not_written() -> None:
+    def picked(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        logits = x - x.amax(-1, keepdim=True)
+        return logits.gather(1, places).squeeze(1) - logits.exp().sum(-1).log()
+
+    places = torch.randint(0, COLUMNS, (ROWS, 1))
+    compilation = compile_program(picked, rnd(ROWS, COLUMNS), places)
+    assert compilation.memory is not None
+    assert compilation.memory.buffers["sub"].fate == "register"

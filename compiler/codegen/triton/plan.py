@@ -27,6 +27,8 @@ Kind = Literal["pointwise", "persistent", "looped", "split"]
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768
+#: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
+_COALESCED_POINTS = 32
 #: Bytes of one tensor that a thread moves: two 16-byte accesses in flight hide the latency of one.
 _BYTES_PER_THREAD = 32
 #: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
@@ -272,7 +274,9 @@ def _fits_registers(program: Program, walk: _Walk, passes: int, device: Device) 
     if passes == 1 and size > 4096:
         return False
     padded = next_power_of_two(size)
-    held = padded * _live_registers(program)
+    # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
+    points = min(_COALESCED_POINTS, next_power_of_two(max(program.space.numel, 1))) if walk.is_mixed else 1
+    held = padded * _live_registers(program) * points
     budget = device.registers_per_multiprocessor * 3 // 4 if device.registers_per_multiprocessor else 49152
     return padded <= _LONGEST_PERSISTENT and held <= budget
 
@@ -283,7 +287,7 @@ def _plan_persistent(program: Program, walk: _Walk, device: Device) -> Plan:
     elements = 2048 if walk.itemsize <= 2 else 1024
     x_block = max(1, elements // r_block)
     if walk.is_outer or walk.is_mixed:
-        x_block = max(x_block, 32)
+        x_block = max(x_block, _COALESCED_POINTS)
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))

@@ -1,0 +1,140 @@
+"""A snippet goes all the way: what people paste becomes a report that is complete, right, and plain JSON."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+from compiler.report import Report
+
+SNIPPETS = Path(__file__).parents[1] / "snippets"
+STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
+#: Snippets that end in an error, and the author's line that it points to.
+FAILING = {"14_needs_the_network": 3, "15_syntax_error": 4, "16_raises": 6}
+WORKING = sorted(path.stem for path in SNIPPETS.glob("*.py") if path.stem not in FAILING)
+MATRIX = 1024 * 1024 * 4
+
+
+@cache
+def report_of(name: str) -> Report:
+    """Timed as little as possible: what is tested is that it is timed at all."""
+    options = Options(device="cpu", timing=Timing(min_runs=3, max_seconds=0.1))
+    return explore((SNIPPETS / f"{name}.py").read_text(), options)
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_a_snippet_ends_well_and_is_as_good_as_eager(name: str) -> None:
+    report = report_of(name)
+    assert report.error is None and report.status == "ok"
+    assert [stage.name for stage in report.stages] == STAGES
+    assert {stage.status for stage in report.stages[:-1]} == {"done"}
+    summary = report.summary
+    if summary.compiled_error is not None and summary.eager_error is not None:
+        assert summary.compiled_error <= 3 * summary.eager_error + 4 * torch.finfo(torch.float32).eps
+    assert report.timing is not None and {c.name for c in report.timing.contestants} == {"eager", "compiled"}
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_every_triton_twin_is_assembled_and_agrees_with_the_kernel_that_ran(name: str) -> None:
+    for graph in report_of(name).graphs:
+        for kernel in graph.kernels:
+            twins = [also for also in kernel.also if also.language == "triton"]
+            assert len(twins) == (kernel.kind != "extern")
+            for twin in twins:
+                assert twin.registers is not None and twin.spills == 0, twin.check
+                assert twin.check is not None
+                if not twin.check.startswith("not run"):
+                    assert twin.max_error is not None and twin.max_error < 2e-2, twin.check
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_a_report_is_plain_json(name: str) -> None:
+    report = report_of(name)
+    assert Report.model_validate_json(report.model_dump_json()) == report
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_every_kernel_line_leads_back_to_the_snippet(name: str) -> None:
+    report = report_of(name)
+    last_line = len(report.source.splitlines())
+    for graph in report.graphs:
+        nodes = {node.name for node in graph.loops}
+        for kernel in graph.kernels:
+            assert set(kernel.nodes) <= nodes
+            lines = kernel.source.splitlines()
+            for line in kernel.lines:
+                assert 1 <= line.line <= len(lines)
+                assert all(1 <= user_line <= last_line for user_line in line.user_lines)
+            if kernel.kind != "extern":
+                assert any(line.user_lines for line in kernel.lines)
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_an_error_points_to_the_authors_line_and_loses_no_stage(name: str) -> None:
+    report = report_of(name)
+    assert report.status == "user_error" and report.error is not None
+    assert report.error.line == FAILING[name]
+    assert [stage.name for stage in report.stages] == STAGES
+    assert report.stages[0].status == "failed"
+    assert report.summary.verdict
+
+
+def test_a_pointwise_chain_is_one_kernel_that_moves_three_tensors() -> None:
+    summary = report_of("01_activation").summary
+    assert (summary.eager_kernels, summary.kernels, summary.bytes) == (6, 1, 3 * MATRIX)
+    assert summary.bytes == summary.floor_bytes
+
+
+def test_softmax_by_hand_is_one_kernel_that_moves_two_tensors() -> None:
+    summary = report_of("11_lone_function").summary
+    assert (summary.kernels, summary.bytes) == (1, 2 * MATRIX)
+
+
+def test_a_dead_matrix_product_is_not_run() -> None:
+    (graph,) = report_of("02_dead_matmul").graphs
+    assert [kernel.kind for kernel in graph.kernels] == ["extern", "cpp", "extern"]
+    assert [node.target for node in graph.fx if node.dead and node.op == "call_function"] != []
+
+
+def test_a_multilayer_perceptron_is_two_library_calls_and_one_kernel() -> None:
+    (graph,) = report_of("06_gelu_module").graphs
+    assert sorted(kernel.kind for kernel in graph.kernels) == ["cpp", "extern", "extern"]
+
+
+def test_attention_by_hand_is_one_kernel_between_two_products() -> None:
+    (graph,) = report_of("12_attention_by_hand").graphs
+    assert [kernel.kind for kernel in graph.kernels] == ["extern", "cpp", "extern"]
+
+
+def test_a_training_step_has_a_forward_and_a_backward_graph() -> None:
+    assert {graph.phase for graph in report_of("08_training_step").graphs} == {"forward", "backward"}
+
+
+def test_inputs_that_were_chosen_are_stated() -> None:
+    assert any("1024 x 1024" in note.message for note in report_of("11_lone_function").notes)
+
+
+def test_a_reversed_read_is_refused_with_both_formulas() -> None:
+    (graph,) = report_of("18_reverse_read").graphs
+    (decision,) = graph.decisions
+    assert (decision.verdict, decision.reason) == ("refused", "index.different_positions")
+    assert "x0" in decision.message and "-x0 + 4095" in decision.message
+
+
+def test_stages_that_were_not_asked_for_are_skipped() -> None:
+    options = Options(device="cpu", produce=("capture", "lower", "schedule"))
+    report = explore((SNIPPETS / "11_lone_function.py").read_text(), options)
+    assert [s.name for s in report.stages if s.status == "done"] == ["capture", "lower", "schedule"]
+    assert report.graphs[0].decisions and not report.graphs[0].kernels
+
+
+def test_each_stage_is_published_when_it_ends() -> None:
+    seen: list[int] = []
+    options = Options(device="cpu", timing=Timing(enabled=False))
+    explore((SNIPPETS / "03_trig_cuda.py").read_text(), options, lambda report: seen.append(len(report.stages)))
+    assert seen[: len(STAGES)] == list(range(1, len(STAGES) + 1))
