@@ -11,7 +11,7 @@ from compiler.options import Options
 from tests.capture.programs import source_of
 from tests.capture.test_snippets import RUNNING
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("prefix", RUNNING)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -84,10 +85,13 @@ steps = st.lists(
 sizes = st.tuples(st.sampled_from([1, 3, 8, 17, 33]), st.sampled_from([1, 2, 7, 16, 40]))
 
 
-def compile_steps(program: list[Step], inputs: tuple[Tensor, ...]) -> GraphCompilation:
+CPU = torch.device("cpu")
+
+
+def compile_steps(program: list[Step], inputs: tuple[Tensor, ...], device: torch.device = CPU) -> GraphCompilation:
     graph = make_fx(lambda *xs: run(program, xs), decompositions(), tracing_mode="fake")(*inputs)
     graph.graph.eliminate_dead_code()
-    compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options())
+    compilation = GraphCompilation(device, device_for("sm_90"), Options())
     compilation.lower(graph)
     compilation.plan()
     compilation.generate(wants_triton=True)
@@ -132,3 +136,13 @@ def call_interpreted(compilation: GraphCompilation, inputs: tuple[Tensor, ...]) 
         for name, kernel in compilation.triton.items()
     }
     return build_executable(compilation.schedule, wrapper, launchers, torch.device("cpu")).call(list(inputs))
+
+
+@pytest.mark.gpu
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, sizes)
+def test_triton_kernels_on_a_gpu_give_what_eager_gives(program: list[Step], size: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    inputs = tuple(x.cuda() for x in (torch.randn(size), torch.randn(size), torch.randn(1, size[1])))
+    results = compile_steps(program, inputs, torch.device("cuda")).build().call(list(inputs))
+    assert is_right(results, program, inputs)
