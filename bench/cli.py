@@ -23,8 +23,10 @@ from rich.table import Table
 
 from bench import snippets, table
 from bench.contest import CONTESTANTS
+from bench.environment import copy_bandwidth, describe
 from bench.patterns import PATTERNS, SMOKE
 from bench.suite import Progress, Request, run_suite
+from compiler.runtime.stopwatch import stopwatch
 
 METHOD = (
     "Medians in milliseconds, contestants interleaved: {clock}. The floor is inputs read once plus outputs written "
@@ -126,17 +128,23 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
 
 
 def _run_snippets(asked: argparse.Namespace, chosen: Sequence[str], device: str, console: Console) -> int:
-    from bench.environment import commit
-
-    environment = {"device": device, "torch": torch.__version__, "commit": commit(), "seed": asked.seed}
-    document: dict[str, Any] = {"suite": "snippets", "environment": environment, "cases": {}}
+    here = torch.device(device)
+    bandwidth = copy_bandwidth(here, stopwatch(here))
+    document: dict[str, Any] = {
+        "suite": "snippets",
+        "method": snippets.METHOD,
+        "environment": describe(here, bandwidth, asked.seed),
+        "cases": {},
+    }
 
     def on_result(results: dict[str, dict[str, Any]]) -> None:
         document["cases"] = results
         write_json(asked.out, document)
 
-    snippets.run_snippets(asked.folder, tuple(chosen), device, asked.repeat, asked.seed, on_result)
+    snippets.run_snippets(asked.folder, tuple(chosen), device, asked.repeat, asked.seed, bandwidth, on_result)
     console.print(_rich_table(document["cases"], snippets.COLUMNS))
+    if asked.out is not None:
+        asked.out.with_suffix(".md").write_text(table.markdown(document, snippets.COLUMNS))
     return 0 if all(result["status"] != "crashed" for result in document["cases"].values()) else 1
 
 
@@ -155,12 +163,8 @@ def _rich_table(results: dict[str, dict[str, Any]], columns: Sequence[tuple[str,
     for name, result in results.items():
         figures = [(result.get(key), decimals) for _, key, decimals in columns]
         cells = ["-" if figure is None else f"{figure:.{decimals}f}" for figure, decimals in figures]
-        drawn.add_row(name, *cells, table.verdict(result) if "correct" in result else _first_error(result))
+        drawn.add_row(name, *cells, table.verdict(result))
     return drawn
-
-
-def _first_error(result: dict[str, Any]) -> str:
-    return "; ".join(f"{name}: {error}" for name, error in result["errors"].items()) or str(result.get("status", ""))
 
 
 if __name__ == "__main__":

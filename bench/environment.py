@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from compiler.devices import usable_cores
+from compiler.devices import processor_name, usable_cores
 from compiler.environment import triton_version
 from compiler.runtime.clocks import device_state
 from compiler.runtime.measure import device_name
@@ -43,7 +43,7 @@ def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any
     """The environment of a run as plain JSON."""
     state = device_state(device) or {}
     return {
-        "device": device_name(device) if device.type == "cuda" else _processor(),
+        "device": device_name(device) if device.type == "cuda" else processor_name(),
         "kind": device.type,
         "driver": state.pop("driver", None),
         "clocks": state or None,
@@ -71,14 +71,3 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return os.environ.get("FUSIONSCOPE_COMMIT")
     return head.stdout.strip() + ("+changes" if difference.returncode == 1 else "")
-
-
-def _processor() -> str:
-    """The CPU's model name."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

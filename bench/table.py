@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -55,13 +55,13 @@ def verdict(result: Mapping[str, Any]) -> str:
         return "; ".join(f"{name}: {error}" for name, error in result["errors"].items())
     wrong = [
         f"{name} is wrong (error {result['max_error'][name]:.1e})"
-        for name, fine in result["correct"].items()
+        for name, fine in result.get("correct", {}).items()
         if not fine
     ]
     return "; ".join(wrong) or "ok"
 
 
-def markdown(document: Mapping[str, Any]) -> str:
+def markdown(document: Mapping[str, Any], columns: Sequence[tuple[str, str, int]] = COLUMNS) -> str:
     """A document of its own: what was measured, where, when and how, then the table and the means."""
     environment, results = document["environment"], document["cases"]
     lines = [
@@ -70,12 +70,13 @@ def markdown(document: Mapping[str, Any]) -> str:
         f"Measured on {environment.get('date')} with {versions(environment)}. {document['method']}",
         "",
         *(f"**{sentence}**\n" for sentence in warnings(environment)),
-        "| case | " + " | ".join(heading for heading, _, _ in COLUMNS) + " | verdict |",
-        "|---" * (len(COLUMNS) + 2) + "|",
+        "| case | " + " | ".join(heading for heading, _, _ in columns) + " | verdict |",
+        "|---" * (len(columns) + 2) + "|",
     ]
     for name, result in results.items():
-        lines.append(f"| {name} | " + " | ".join(cells(result)) + f" | {verdict(result).replace('|', '/')} |")
-    lines += ["", *(f"- {sentence}" for sentence in summary(document["geometric_means"])), ""]
+        said = verdict(result).replace("|", "/").splitlines()[0]
+        lines.append(f"| {name} | " + " | ".join(cells(result, columns)) + f" | {said} |")
+    lines += ["", *(f"- {sentence}" for sentence in summary(document.get("geometric_means", {}))), ""]
     return "\n".join(lines)
 
 
@@ -118,9 +119,9 @@ def summary(means: Mapping[str, Mapping[str, float] | None]) -> Iterable[str]:
             yield f"{said[name]}: {mean['mean']:.3f} (geometric mean of {mean['cases']:.0f} cases)"
 
 
-def cells(result: Mapping[str, Any]) -> list[str]:
+def cells(result: Mapping[str, Any], columns: Sequence[tuple[str, str, int]] = COLUMNS) -> list[str]:
     """The figures of one case as text; a dash where there is none."""
-    figures = [(result.get(key), decimals) for _, key, decimals in COLUMNS]
+    figures = [(result.get(key), decimals) for _, key, decimals in columns]
     return ["-" if figure is None else f"{figure:.{decimals}f}" for figure, decimals in figures]
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from compiler.devices import Device
+from compiler.devices import Device, processor_name
 from compiler.options import Options
 from compiler.report import Environment
 
@@ -35,7 +35,7 @@ def describe_environment(device: torch.device, model: Device, options: Options) 
         torch=torch.__version__,
         triton=triton_version(),
         device=str(device),
-        device_name=torch.cuda.get_device_name(device) if has_gpu else platform.processor() or platform.machine(),
+        device_name=torch.cuda.get_device_name(device) if has_gpu else processor_name(),
         target=model.target,
         driver=_driver() if has_gpu else None,
         seed=options.seed,

@@ -98,10 +98,15 @@ def compile_steps(program: list[Step], inputs: tuple[Tensor, ...], device: torch
     return compilation
 
 
+def layout(tensor: Tensor) -> list[tuple[int, int]]:
+    """Sizes and strides, without dimensions of size one: their strides mean nothing and differ between versions."""
+    return [(size, stride) for size, stride in zip(tensor.shape, tensor.stride()) if size > 1]
+
+
 def is_right(results: list[Tensor], program: list[Step], inputs: tuple[Tensor, ...]) -> bool:
     exact = run(program, tuple(x.double() for x in inputs))
     eager = run(program, inputs)
-    same_layout = [r.stride() for r in results] == [e.stride() for e in eager]
+    same_layout = [layout(r) for r in results] == [layout(e) for e in eager]
     return same_layout and relative_error(results, exact) <= 4 * relative_error(eager, exact) + 1e-5
 
 
