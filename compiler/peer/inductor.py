@@ -118,7 +118,8 @@ def listening(with_backward: bool) -> Iterator[Recording]:
 
     recording = Recording()
     with ExitStack() as stack:
-        stack.enter_context(inductor_config.patch(fx_graph_cache=False))
+        # Precompiled headers take longer to make than one snippet gains by them.
+        stack.enter_context(inductor_config.patch(fx_graph_cache=False, cpp_cache_precompile_headers=False))
         for name, value in (("enable_autograd_cache", False), ("force_non_lazy_backward_lowering", with_backward)):
             if hasattr(functorch_config, name):
                 stack.enter_context(functorch_config.patch({name: value}))
