@@ -5,6 +5,7 @@ AOTAutograd calls inputs `arg0_1` and `primals_3`; Dynamo knows that they are th
 
     l_x_                                      ->  x
     l_self_modules_fc_parameters_weight_      ->  fc_weight
+    g_model_modules_0_parameters_bias_        ->  model_0_bias
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ def user_name(placeholder: str) -> str:
     """The user's name of what Dynamo calls `placeholder`."""
     name = re.sub(r"^[lLgG]_(?=.)", "", placeholder)
     name = name.removesuffix("_") or placeholder
-    _, *members = _PATH.split(name)
-    return "_".join(members) or name
+    owner, *members = _PATH.split(name)
+    path = "_".join(members)
+    # The parts of a Sequential are numbered; its own name makes a name of the number.
+    return f"{owner}_{path}" if path[:1].isdigit() else path or name
 
 
 def input_names(dynamo: torch.fx.GraphModule) -> list[str]:
