@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
-from compiler.codegen.program import Program, Section, Statement
-from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.codegen.program import Program, Statement
+from compiler.ir.index import Dim
 from compiler.ir.ops import POINTWISE
-from compiler.schedule.group import Space
 
 Shape = Literal["pointwise", "rows", "columns"]
 
@@ -69,7 +68,6 @@ class Plan:
 
 def make_plan(program: Program) -> Plan:
     """The plan of a looped program."""
-    program = merge_loops(program)
     passes = [section for section in program.sections if section.level == "r"]
     x_loops = tuple(dim for dim in program.space.x if dim.size != 1)
     r_loops = tuple(dim for dim in program.space.r if dim.size != 1)
@@ -169,13 +167,16 @@ def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:
 
 
 def _contiguity(dim: Dim, program: Program, level: str) -> int:
-    """How much of the memory traffic is contiguous along `dim`, in bytes an element; a store counts twice."""
+    """How many bytes are walked contiguously along `dim`: a vector that is read again for each row counts once, a
+    store twice."""
     total = 0
     for section in program.sections:
         for statement in _accesses(section.statements) if section.level == level else ():
             assert statement.index is not None and statement.buffer is not None
             if statement.index.stride(dim) == 1:
-                total += program.storage[statement.buffer].itemsize * (2 if statement.op == "store" else 1)
+                elements = prod(dim.size for dim in statement.index.dims)
+                weight = 2 if statement.op == "store" else 1
+                total += elements * program.storage[statement.buffer].itemsize * weight
     return total
 
 
@@ -188,48 +189,3 @@ def _most_contiguous(dims: tuple[Dim, ...], program: Program, level: str) -> Dim
 
 def _innermost(dims: tuple[Dim, ...], inner: Dim) -> tuple[Dim, ...]:
     return (*(dim for dim in dims if dim != inner), inner)
-
-
-def merge_loops(program: Program) -> Program:
-    """The program with neighbouring loops made one wherever every index allows it:
-
-    out[512 * x0 + x1] = a[512 * x0 + x1]  ->  out[x0] = a[x0]
-    """
-    merged = True
-    while merged:
-        merged = False
-        for dims in (program.space.x, program.space.r):
-            for outer, inner in ((a, b) for a in dims for b in dims if a != b and a.size > 1 and b.size > 1):
-                result = _merge(program, outer, inner)
-                if result is not None:
-                    program, merged = result, True
-                    break
-            if merged:
-                break
-    return program
-
-
-def _merge(program: Program, outer: Dim, inner: Dim) -> Program | None:
-    """`outer` and `inner` as one variable named after the outer, or None where an index does not allow it."""
-    whole = Dim(outer.name, outer.size * inner.size)
-    values = {outer: Index.of(whole) // inner.size, inner: Index.of(whole) % inner.size}
-    indices = {s.index for s in program.statements if s.index is not None}
-    changed = {index: index.substitute(values) for index in indices}
-    if any(_divisions(after) > _divisions(before) for before, after in changed.items()):
-        return None
-
-    def move(statement: Statement) -> Statement:
-        return statement if statement.index is None else replace(statement, index=changed[statement.index])
-
-    def loops(dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
-        return tuple(whole if dim == outer else dim for dim in dims if dim != inner)
-
-    sections = tuple(Section(s.level, tuple(map(move, s.statements))) for s in program.sections)
-    space = Space(loops(program.space.x), loops(program.space.r))
-    return replace(program, space=space, sections=sections, statements=tuple(map(move, program.statements)))
-
-
-def _divisions(index: Index) -> int:
-    """How many divisions and remainders it takes to compute."""
-    nested = [atom.numerator for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod)]
-    return len(nested) + sum(_divisions(numerator) for numerator in nested)

@@ -11,6 +11,7 @@ from compiler.codegen.cpp.ops import storage_type, value_type
 from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
+from compiler.codegen.loops import simplify_loops
 from compiler.codegen.program import RenderedKernel, build_program, identifier
 from compiler.ir.index import Dim
 from compiler.schedule.group import Group
@@ -22,7 +23,7 @@ def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
     `extern "C" void NAME(const T* a_ptr, ..., T* out_ptr)`: the parameters are the buffers that it reads, then those
     that it writes, as in `RenderedKernel.parameters`.
     """
-    plan = make_plan(build_program(group, storage))
+    plan = make_plan(build_program(simplify_loops(group), storage))
     printer = _KernelPrinter(plan)
     printer.print()
     program = plan.program

@@ -17,8 +17,8 @@ from typing import Literal
 
 import torch
 
+from compiler.codegen.loops import simplify_loops
 from compiler.codegen.program import Program, build_program
-from compiler.codegen.triton.loops import simplify_loops
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index
 from compiler.schedule.group import Group, Space
