@@ -22,12 +22,10 @@ _PER_LIBRARY = 30
 
 
 def _samples(operator: Operator) -> list[Sequence[torch.Tensor]]:
-    """Few of each dtype: the loops of other layouts differ little, and lowering's own tests run all of them. The two
-    half types differ by a load and a store only, which `test_operators` covers."""
+    """Few of each dtype: the loops of other layouts differ little, and lowering's own tests run all of them."""
     return [
         inputs
         for dtype in operator.dtypes
-        if dtype != torch.float16
         for inputs in operator.samples(dtype)[: 2 if dtype == torch.float32 else 1]
     ]
 
