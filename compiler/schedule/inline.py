@@ -15,7 +15,10 @@ import torch
 
 from compiler.ir.body import Body, Instruction, drop_dead
 from compiler.ir.index import Dim, Index, invert
-from compiler.schedule.group import Group
+from compiler.schedule.group import Group, Member
+
+#: Arithmetic may be repeated where its record stays this short.
+LONGEST_INLINED_BODY = 256
 
 
 def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim, ...]) -> Body | None:
@@ -85,14 +88,35 @@ def _append(out: list[Instruction], instruction: Instruction) -> int:
 
 
 def compose(group: Group, buffer: str) -> Body | None:
-    """One body that computes what a pointwise group stores in `buffer`, from what the group reads."""
+    """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions.
+
+    None where it is a reduction itself, draws random numbers, or would become too long."""
     bodies = {member.name: member.body for member in group.members if member.body.instructions}
-    result = bodies[buffer]
+    result = bodies.get(buffer)
+    if result is None or result.reduction is not None or result.is_random:
+        return None
     for member in reversed(group.members):
-        reads = {access.buffer for access in result.reads}
-        if member.name != buffer and member.name in reads and member.name in bodies:
-            composed = inline_body(result, bodies[member.name], member.name, group.space.x + group.space.r)
-            if composed is None:
+        body = bodies.get(member.name)
+        if body is None or body.reduction is not None or body.is_random or member.name == buffer:
+            continue
+        if any(access.buffer == member.name for access in result.reads):
+            composed = inline_body(result, body, member.name, (*group.space.x, *group.space.r))
+            if composed is None or len(composed.instructions) > LONGEST_INLINED_BODY:
                 return None
             result = composed
     return result
+
+
+def inline_into(group: Group, arithmetic: Body, buffer: str, dims: tuple[Dim, ...]) -> tuple[Member, ...] | None:
+    """The group's members with `arithmetic`, a body over `dims` that stores `buffer`, in place of its loads.
+
+    None where a point cannot be told, or where a body would become too long."""
+    members: list[Member] = []
+    for member in group.members:
+        body: Body | None = member.body
+        if any(access.buffer == buffer for access in member.body.reads):
+            body = inline_body(member.body, arithmetic, buffer, dims)
+        if body is None or len(body.instructions) > LONGEST_INLINED_BODY:
+            return None
+        members.append(replace(member, body=body))
+    return tuple(members)

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.ir.body import Body
-from compiler.ir.index import Dim
 from compiler.schedule.cost import group_cost
-from compiler.schedule.group import Group, Member
-from compiler.schedule.inline import inline_body
-from compiler.schedule.rules import LONGEST_INLINED_BODY, Context, Fuse, Score
+from compiler.schedule.group import Group
+from compiler.schedule.inline import compose, inline_into
+from compiler.schedule.rules import Context, Fuse, Score
 
 REASON = "fused.recompute"
 
@@ -35,7 +33,7 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, 
     groups = [unit for unit in units if isinstance(unit, Group)]
     if not isinstance(maker, Group) or buffer in graph.outputs or not groups or len(groups) < len(units):
         return None
-    arithmetic = _arithmetic_of(maker, buffer)
+    arithmetic = compose(maker, buffer)
     if arithmetic is None:
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
@@ -45,7 +43,7 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, 
     dims = (*maker.space.x, *maker.space.r)
     changed: list[Group] = []
     for group in groups:
-        members = _with_arithmetic(group, arithmetic, buffer, dims)
+        members = inline_into(group, arithmetic, buffer, dims)
         if members is None:
             return None
         changed.append(replace(group, members=members))
@@ -61,33 +59,3 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, 
     return smaller, {
         number: (group, Fuse(REASON, group, score, numbers)) for number, group in zip(readers, changed, strict=True)
     }
-
-
-def _arithmetic_of(maker: Group, buffer: str) -> Body | None:
-    """What is stored in `buffer`, from what the group reads and from its reductions, as one pointwise body."""
-    bodies = {member.name: member.body for member in maker.members if member.body.instructions}
-    result = bodies.get(buffer)
-    if result is None or result.reduction is not None or result.is_random:
-        return None
-    for member in reversed(maker.members):
-        body = bodies.get(member.name)
-        if body is None or body.reduction is not None or body.is_random or member.name == buffer:
-            continue
-        if any(access.buffer == member.name for access in result.reads):
-            composed = inline_body(result, body, member.name, (*maker.space.x, *maker.space.r))
-            if composed is None or len(composed.instructions) > LONGEST_INLINED_BODY:
-                return None
-            result = composed
-    return result
-
-
-def _with_arithmetic(group: Group, arithmetic: Body, buffer: str, dims: tuple[Dim, ...]) -> tuple[Member, ...] | None:
-    members: list[Member] = []
-    for member in group.members:
-        body: Body | None = member.body
-        if any(access.buffer == buffer for access in member.body.reads):
-            body = inline_body(member.body, arithmetic, buffer, dims)
-        if body is None or len(body.instructions) > LONGEST_INLINED_BODY:
-            return None
-        members.append(replace(member, body=body))
-    return tuple(members)

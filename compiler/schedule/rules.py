@@ -15,14 +15,11 @@ from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group, Member
-from compiler.schedule.inline import compose, inline_body
+from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.legality import align, hosts, in_order, move, reads_match_writes
 from compiler.schedule.names import fused_name
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.units import UnitGraph, produced_by, read_by
-
-#: A producer's arithmetic may be repeated where its record stays this short.
-LONGEST_INLINED_BODY = 256
 
 
 @dataclass(frozen=True)
@@ -135,14 +132,9 @@ class InlineProducer:
             return Refuse("index.no_common_loops")
         (buffer,) = a.stored
         producer = compose(a, buffer)
-        members: list[Member] = []
-        for member in b.members:
-            body: Body | None = member.body
-            if producer is not None and any(access.buffer == buffer for access in member.body.reads):
-                body = inline_body(member.body, producer, buffer, a.space.x)
-            if producer is None or body is None or len(body.instructions) > LONGEST_INLINED_BODY:
-                return Refuse("index.no_common_loops")
-            members.append(replace(member, body=body))
+        members = None if producer is None else inline_into(b, producer, buffer, a.space.x)
+        if members is None:
+            return Refuse("index.no_common_loops")
         absorbed = [replace(member, body=Body(())) for member in a.members]
         return join(fused_name([*a.members, *b.members]), [*absorbed, *members], b, context, inside)
 
