@@ -65,11 +65,6 @@ class Device:
         """90 for sm_90; 0 on a CPU."""
         return int(self.target.removeprefix("sm_").rstrip("af")) if self.kind == "cuda" else 0
 
-    @property
-    def ridge(self) -> float:
-        """Operations per byte from which on arithmetic, not memory, limits a kernel."""
-        return self.flops / self.bandwidth
-
 
 H200 = Device(
     name="NVIDIA H200",

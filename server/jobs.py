@@ -42,7 +42,6 @@ class Job:
     report: Report
     events: EventLog = field(default_factory=EventLog)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
-    is_running: bool = False
     is_cancelled: bool = False
     stages_told: int = 0
     rejected: str | None = None
@@ -137,7 +136,6 @@ class Jobs:
 
     async def _run(self, job: Job) -> None:
         started = time.monotonic()
-        job.is_running = True
         limit = self._settings.gpu_wall_seconds if job.uses_gpu else self._settings.wall_seconds
         ended = Ended(job=job.id, ending="cancelled" if job.is_cancelled else "worker_lost")
         if not job.is_cancelled:
@@ -185,7 +183,6 @@ class Jobs:
     async def _finish(self, job: Job, ended: Ended, limit: float = 0.0) -> None:
         job.report = conclude(job.report, ended, limit, job.rejected)
         job.stored = await self._store.put(job.report)
-        job.is_running = False
         self._worker.forget(job.id)
         job.finished.set()
         self._recent[job.id] = job

@@ -8,8 +8,8 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 
-from compiler.report import Graph, Kernel, Report
-from server.summary import microseconds
+from compiler.report import Environment, Graph, Kernel, Report
+from server.summary import kernel_times
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -17,7 +17,7 @@ def print_report(report: Report, console: Console) -> None:
         where = f" (line {note.line})" if note.line is not None else ""
         console.print(f"[cyan]note[/]{where}: {escape(note.message)}")
     for graph in report.graphs:
-        _print_graph(graph, console)
+        _print_graph(graph, report.environment, console)
     if report.timing is not None and report.timing.contestants:
         _print_timing(report, console)
     if report.peer is not None:
@@ -33,7 +33,7 @@ def print_report(report: Report, console: Console) -> None:
         _print_error(report, console)
 
 
-def _print_graph(graph: Graph, console: Console) -> None:
+def _print_graph(graph: Graph, environment: Environment, console: Console) -> None:
     title = f"graph {graph.name}" + (f" of {graph.function}" if graph.function else "") + f", {graph.phase}"
     console.rule(f"[bold]{escape(title)}", align="left")
     for broken in graph.breaks:
@@ -49,7 +49,7 @@ def _print_graph(graph: Graph, console: Console) -> None:
             pair = escape(f"{decision.a} + {decision.b}")
             console.print(f"  [{colour}]{decision.verdict:7}[/] {pair}: {escape(decision.message)}")
     for kernel in graph.kernels:
-        _print_kernel(kernel, console)
+        _print_kernel(kernel, environment, console)
 
 
 def _print_loops(graph: Graph, console: Console) -> None:
@@ -62,16 +62,13 @@ def _print_loops(graph: Graph, console: Console) -> None:
     console.print(Padding(table, (1, 0, 0, 0)))
 
 
-def _print_kernel(kernel: Kernel, console: Console) -> None:
+def _print_kernel(kernel: Kernel, environment: Environment, console: Console) -> None:
     facts = [kernel.kind, f"{kernel.bytes:,} bytes"]
     if kernel.user_lines:
         facts.append("lines " + ", ".join(map(str, kernel.user_lines)))
     if kernel.registers is not None:
         facts.append(f"{kernel.registers} registers")
-    if kernel.predicted_us is not None:
-        facts.append(f"predicted {microseconds(kernel.predicted_us)}")
-    if kernel.measured_us is not None:
-        facts.append(f"measured {microseconds(kernel.measured_us)}")
+    facts += kernel_times(kernel, environment)
     if kernel.percent_of_peak is not None:
         facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")
     console.print(f"\n[bold]kernel {escape(kernel.name)}[/] ({'; '.join(facts)})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.report import Decision, Graph, Kernel, Report
+from compiler.report import Decision, Environment, Graph, Kernel, Report
 
 
 def markdown(report: Report) -> str:
@@ -10,7 +10,7 @@ def markdown(report: Report) -> str:
     parts = [f"# Exploration {report.id}", _answer(report)]
     parts += [f"> {note.message}" for note in report.notes]
     for graph in report.graphs:
-        parts.append(_graph(graph))
+        parts.append(_graph(graph, report.environment))
     if report.timing is not None:
         parts.append(_timing(report))
     parts.append(_environment(report))
@@ -43,26 +43,32 @@ def _answer(report: Report) -> str:
     return "\n\n".join(lines)
 
 
-def _graph(graph: Graph) -> str:
+def _graph(graph: Graph, environment: Environment) -> str:
     title = f"## Graph {graph.name}" + (f" of `{graph.function}`" if graph.function else "") + f" ({graph.phase})"
     parts = [title]
     parts += [f"Ended by a graph break{_at(item.line)}: {item.reason}" for item in graph.breaks]
     parts += [f"Compiled again{_at(item.line)}: {item.reason}" for item in graph.recompiles]
-    parts += [_kernel(kernel) for kernel in graph.kernels]
+    parts += [_kernel(kernel, environment) for kernel in graph.kernels]
     if graph.decisions:
         parts.append("### Decisions\n\n" + "\n".join(_decision(decision) for decision in graph.decisions))
     return "\n\n".join(parts)
 
 
-def _kernel(kernel: Kernel) -> str:
-    facts = [f"{kernel.kind}", f"{kernel.bytes:,} bytes"]
-    if kernel.predicted_us is not None:
-        facts.append(f"predicted {microseconds(kernel.predicted_us)}")
-    if kernel.measured_us is not None:
-        facts.append(f"measured {microseconds(kernel.measured_us)}")
+def _kernel(kernel: Kernel, environment: Environment) -> str:
+    facts = [f"{kernel.kind}", f"{kernel.bytes:,} bytes", *kernel_times(kernel, environment)]
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     return f"### Kernel {kernel.name}\n\n{'; '.join(facts)}\n\n" + _fenced(kernel.source, kernel.language)
+
+
+def kernel_times(kernel: Kernel, environment: Environment) -> list[str]:
+    """Both times, each with its device: without a GPU the prediction is for the target, the measurement the CPU's."""
+    times = []
+    if kernel.predicted_us is not None:
+        times.append(f"predicted for {environment.target} {microseconds(kernel.predicted_us)}")
+    if kernel.measured_us is not None:
+        times.append(f"measured on {environment.device} {microseconds(kernel.measured_us)}")
+    return times
 
 
 def microseconds(value: float) -> str:

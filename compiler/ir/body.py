@@ -100,13 +100,6 @@ class Body:
     def map_indices(self, change: Callable[[Index], Index]) -> Body:
         return Body(tuple(i if i.index is None else replace(i, index=change(i.index)) for i in self.instructions))
 
-    def rename_buffers(self, names: Mapping[str, str]) -> Body:
-        return Body(
-            tuple(
-                i if i.buffer is None else replace(i, buffer=names.get(i.buffer, i.buffer)) for i in self.instructions
-            )
-        )
-
     def __str__(self) -> str:
         return "\n".join(self.lines())
 

@@ -15,8 +15,6 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OpOverload, OpOverloadPacket
 
-from compiler.lowering.registry import LOWERINGS
-
 aten = torch.ops.aten
 
 #: Taken apart although PyTorch calls them core operators.
@@ -71,8 +69,3 @@ def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The decomposition table for AOTAutograd (a fresh copy)."""
     return dict(_table())
-
-
-def is_lowered(target: Any) -> bool:
-    """Whether an operator has a lowering of ours."""
-    return target in LOWERINGS

@@ -49,10 +49,6 @@ class Transform:
     def of(values: Mapping[Dim, Index]) -> Transform:
         return Transform(tuple((dim, index) for dim, index in values.items() if Index.of(dim) != index))
 
-    @property
-    def is_identity(self) -> bool:
-        return not self.values
-
     def then(self, values: Mapping[Dim, Index], dims: tuple[Dim, ...]) -> Transform:
         """This transform of `dims`, followed by another of the variables that it goes to."""
         known = dict(self.values)
