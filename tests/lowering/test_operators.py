@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.lowering import operators_shapes as shapes
 from tests.lowering.checks import check, fallbacks
-from tests.lowering.operators import OPERATORS as OPERATORS_OF_VALUES
 from tests.lowering.operators import Operator
+from tests.lowering.tables import OPERATORS
 
-EVERY = [*OPERATORS_OF_VALUES, *shapes.OPERATORS]
 
-
-@pytest.mark.parametrize("operator", EVERY, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_lowered_operator_equals_eager(operator: Operator) -> None:
     ran = 0
     for dtype in operator.dtypes:
@@ -30,6 +27,6 @@ def test_lowered_operator_equals_eager(operator: Operator) -> None:
 
 
 def test_names_of_rows_are_unique() -> None:
-    names = [operator.name for operator in EVERY]
+    names = [operator.name for operator in OPERATORS]
     assert len(set(names)) == len(names)
     assert torch.get_default_dtype() == torch.float32

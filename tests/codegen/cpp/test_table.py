@@ -12,12 +12,11 @@ from compiler.codegen.program import RenderedKernel
 from compiler.ir.nodes import LoopNode
 from compiler.runtime.cpp_library import compile_kernels
 from tests.codegen.cpp.harness import Lowered, close, execute, render_nodes
-from tests.lowering import operators_shapes
 from tests.lowering.checks import eager, in_float64
 from tests.lowering.checks import lowered as lower_function
-from tests.lowering.operators import OPERATORS, Operator
+from tests.lowering.operators import Operator
+from tests.lowering.tables import OPERATORS
 
-EVERY = [*OPERATORS, *operators_shapes.OPERATORS]
 _PER_LIBRARY = 30
 
 
@@ -30,11 +29,11 @@ def _samples(operator: Operator) -> list[Sequence[torch.Tensor]]:
     ]
 
 
-@pytest.mark.parametrize("first", range(0, len(EVERY), _PER_LIBRARY))
+@pytest.mark.parametrize("first", range(0, len(OPERATORS), _PER_LIBRARY))
 def test_table_of_operators(first: int) -> None:
     kernels: dict[str, RenderedKernel] = {}
     runs: list[tuple[Operator, Lowered, Sequence[torch.Tensor], list[Any]]] = []
-    for operator in EVERY[first : first + _PER_LIBRARY]:
+    for operator in OPERATORS[first : first + _PER_LIBRARY]:
         for inputs in _samples(operator):
             expected = eager(operator.function, inputs)
             if expected is None:

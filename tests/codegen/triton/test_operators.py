@@ -15,11 +15,10 @@ from compiler.ir.interpret import flat_storage, run_extern, view
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.runtime.triton_interpreter import interpret, programs
 from compiler.schedule.group import Group, Member, Space
-from tests.lowering import operators_shapes
 from tests.lowering.checks import check
-from tests.lowering.operators import OPERATORS, Operator
+from tests.lowering.operators import Operator
+from tests.lowering.tables import OPERATORS
 
-EVERY = [*OPERATORS, *operators_shapes.OPERATORS]
 #: Samples of each operator and dtype; the rest differ in strides, which lowering has turned into indices by now.
 _SAMPLES = 1
 #: A kernel with more program instances takes longer than it teaches.
@@ -57,7 +56,7 @@ def run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str,
     interpret(kernel, [storages[name] for name in kernel.parameters])
 
 
-@pytest.mark.parametrize("operator", EVERY, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_operator_in_triton_equals_eager(operator: Operator) -> None:
     for dtype in operator.dtypes:
         for inputs in operator.samples(dtype)[:_SAMPLES]:

@@ -1,0 +1,7 @@
+"""Every row of every table of operators: what lowering and both code generators are tested with."""
+
+from __future__ import annotations
+
+from tests.lowering import operators, operators_shapes
+
+OPERATORS = [*operators.OPERATORS, *operators_shapes.OPERATORS]
