@@ -13,6 +13,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
+from compiler.capture.torch_internals import outside_fake_mode
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
@@ -36,7 +37,8 @@ def compile_through_aot(
         name_inputs(part, names)
         make_static(part)
         attach_lines(part)
-        return compile_graph(part, phase)
+        with outside_fake_mode():
+            return compile_graph(part, phase)
 
     backend = aot_autograd(
         fw_compiler=partial(compile_phase, phase="forward"),

@@ -154,6 +154,12 @@ def lazy_backward_off() -> contextlib.AbstractContextManager[Any]:
     return torch._functorch.config.patch(force_non_lazy_backward_lowering=True)  # type: ignore[no-any-return]
 
 
+def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
+    """Let a graph be compiled with tensors that have values: AOTAutograd calls a compiler while every tensor operation
+    of its own gives fake tensors, and refuses the real ones that a graph holds (the index of `x[[1, 2]]`)."""
+    return torch._subclasses.fake_tensor.unset_fake_temporarily()  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class GuardFacts:
     """What Dynamo's own guard object says: its kind, the expression of its subject, its code, where it arose."""

@@ -16,6 +16,15 @@ from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
+#: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
+FUNCTIONS = frozenset("torch device inf nan empty view reuse as_planned library inputs call".split())
+
+
+def variable(buffer: str) -> str:
+    """The wrapper's variable of a buffer."""
+    name = identifier(buffer)
+    return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_")) else name
+
 
 def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: dict[str, RenderedKernel]) -> str:
     """The text of `call(inputs)`, which takes and gives flat lists."""
@@ -42,7 +51,7 @@ class _Writer:
         self.lines.append(f"    {text}")
 
     def inputs(self) -> None:
-        names = [identifier(name) if name is not None else "_" for name in self.graph.inputs]
+        names = [variable(name) if name is not None else "_" for name in self.graph.inputs]
         if names:
             self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = inputs")
 
@@ -50,22 +59,22 @@ class _Writer:
         for name in kernel.parameters:
             if name in group.stored:
                 self.allocate(name)
-        self.line(f"{kernel.name}({', '.join(identifier(name) for name in kernel.parameters)})")
+        self.line(f"{kernel.name}({', '.join(variable(name) for name in kernel.parameters)})")
 
     def allocate(self, name: str) -> None:
         buffer = self.plan.buffers[name]
         shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
         if buffer.takes_over:
-            source = identifier(buffer.takes_over)
-            self.line(f"{identifier(name)} = reuse({source}, {shape}, {stride}, {dtype})")
+            source = variable(buffer.takes_over)
+            self.line(f"{variable(name)} = reuse({source}, {shape}, {stride}, {dtype})")
         else:
-            self.line(f"{identifier(name)} = empty({shape}, {stride}, {dtype})")
+            self.line(f"{variable(name)} = empty({shape}, {stride}, {dtype})")
 
     def library_call(self, node: ExternNode) -> None:
         arguments = [self.argument(value) for value in node.arguments]
         arguments += [f"{key}={self.argument(value)}" for key, value in node.keywords.items()]
         call = f"{_operator_text(node.target)}({', '.join(arguments)})"
-        names = [identifier(output[0]) if output else "_" for output in node.outputs]
+        names = [variable(output[0]) if output else "_" for output in node.outputs]
         if not names:
             self.line(call)
         elif node.returns_sequence or len(names) > 1:
@@ -75,7 +84,7 @@ class _Writer:
         for output in node.outputs:
             if output is not None:
                 name, layout = output
-                self.line(f"{identifier(name)} = as_planned({identifier(name)}, {layout.shape}, {layout.stride})")
+                self.line(f"{variable(name)} = as_planned({variable(name)}, {layout.shape}, {layout.stride})")
 
     def argument(self, value: Any) -> str:
         if isinstance(value, TensorArgument):
@@ -91,13 +100,13 @@ class _Writer:
 
     def strided(self, buffer: str, layout: Layout) -> str:
         whole = self.graph.buffers[buffer]
-        name = identifier(buffer)
+        name = variable(buffer)
         if (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
             return name
         return f"view({name}, {layout.shape}, {layout.stride}, {layout.offset})"
 
     def free(self, names: tuple[str, ...]) -> None:
-        gone = [identifier(name) for name in names if name not in self.taken_over]
+        gone = [variable(name) for name in names if name not in self.taken_over]
         if gone:
             self.line(f"del {', '.join(gone)}")
 

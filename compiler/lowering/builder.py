@@ -203,11 +203,14 @@ class Builder:
         assert value.buffer is not None and layout is not None
         return TensorArgument(value.buffer, with_eager_strides(layout, fake))
 
-    def extern(self, target: Any, args: Any, kwargs: dict[str, Any], *, is_fallback: bool, reason: str) -> Any:
-        """A library call for the current node; the value has the structure of the node's `val`."""
+    def extern(
+        self, target: Any, args: Any, kwargs: dict[str, Any], *, is_fallback: bool, reason: str, result: Any = ...
+    ) -> Any:
+        """A library call for the current node; the value has the structure of `result`, by default the node's `val`."""
         arguments = tuple(self._argument_tree(value) for value in args)
         keywords = {key: self._argument_tree(value) for key, value in kwargs.items()}
-        result = None if self.node is None else self.node.meta.get("val")
+        if result is ...:
+            result = None if self.node is None else self.node.meta.get("val")
         returns_sequence = isinstance(result, list | tuple)
         outputs = self._extern_outputs(result if isinstance(result, list | tuple) else [result], returns_sequence)
         own_name = self.fresh_name(self.origin) if returns_sequence or outputs[0] is None else outputs[0][0]

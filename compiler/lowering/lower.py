@@ -119,6 +119,8 @@ class _Walk:
         kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
         if node.target is operator.getitem:
             return args[0][args[1]]
+        if node.target is torch.ops.higher_order.with_effects:
+            return self._with_effect(node, args, kwargs)
         if not isinstance(node.target, OpOverload):
             if not _holds_tensors([args, kwargs]):
                 return node.target(*args, **kwargs)  # type: ignore[operator]
@@ -137,6 +139,17 @@ class _Walk:
             message = str(error) if isinstance(error, CannotLower) else f"{type(error).__name__}: {error}"
             reason = f"Our lowering of {operator_name(node.target)} does not cover this case: {message}."
             return self._fall_back(node, args, kwargs, reason)
+
+    def _with_effect(self, node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
+        """`token, results = with_effects(token, operator, ...)`: a call that is made for more than its results.
+
+        Tokens only keep such calls in order, which the order of the nodes does here."""
+        token, target, *arguments = args
+        _, *results = node.meta["val"]
+        result = results[0] if len(results) == 1 else tuple(results)
+        reason = f"{operator_name(target)} has an effect besides its results, so it stays a call."
+        value = self.build.extern(target, arguments, kwargs, is_fallback=False, reason=reason, result=result)
+        return (token, *value) if isinstance(value, tuple) else (token, value)
 
     def _checked(self, value: Any, fake: Any) -> Any:
         """The value, once it has been found to have eager's shapes and dtypes."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import identifier
+from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.schedule.scheduler import Schedule
 
@@ -49,7 +49,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         return allocate(shape, stride, dtype=dtype, device=device)
 
     constants = {
-        identifier(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()
+        variable(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()
     }
     return {
         "torch": torch,

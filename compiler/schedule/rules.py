@@ -157,7 +157,8 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     shared, is_vertical = shared_buffers(graph, a, b)
     if isinstance(one, ExternNode) or isinstance(two, ExternNode):
         return Refuse("kind.extern", {"extern": one.name if isinstance(one, ExternNode) else two.name})
-    between = graph.between(a, b)
+    # An earlier fusion may have ordered two units that were free of each other, either way around.
+    between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
     if between is not None:
         return Refuse("dependency.intermediate", {"between": graph.units[between].name})
     if len(one.members) + len(two.members) > context.limits.most_nodes:

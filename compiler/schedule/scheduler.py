@@ -93,7 +93,7 @@ def _round(context: Context, fresh: set[int], turn: int, decisions: list[Decisio
     for _, a, b in candidates:
         units = context.graph.units
         # An earlier fusion of this round may have put a third unit between the two: they are asked again.
-        if a in units and b in units and context.graph.between(a, b) is None:
+        if a in units and b in units:
             again = can_fuse(a, b, context)
             decisions.append(_decision(context.graph, a, b, turn, again))
             if isinstance(again, Fuse):
