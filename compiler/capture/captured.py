@@ -24,9 +24,13 @@ def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
     tensor = tensor.detach()
     if tensor.layout != torch.strided or tensor.numel() == 0:
         return tensor.clone()
-    extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    storage = torch.as_strided(tensor, (extent,), (1,), tensor.storage_offset()).clone()
+    storage = torch.as_strided(tensor, (_extent(tensor),), (1,), tensor.storage_offset()).clone()
     return torch.as_strided(storage, tensor.shape, tensor.stride(), 0)
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """How many elements of its storage a tensor lies in, from its first one to its last."""
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 class GraphRunner:
@@ -101,22 +105,43 @@ class EntryCall:
 def copy_values(values: Any) -> Any:
     """A copy of nested lists, tuples and dicts in which every tensor is a new leaf; anything else is shared.
 
-    A tensor that occurs twice is one tensor in the copy too: Dynamo guards on which arguments are the same.
+    A tensor that occurs twice is one tensor in the copy too, and tensors that share memory share it in the copy: that
+    is what a function that writes to one of them goes by, and what Dynamo and AOTAutograd guard on.
     """
-    copies: dict[int, torch.Tensor] = {}
+    tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    sharing: dict[tuple[int, torch.dtype], dict[int, torch.Tensor]] = {}
+    for tensor in tensors:
+        if _is_copied(tensor) and tensor.layout == torch.strided and tensor.numel():
+            key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
+            sharing.setdefault(key, {})[id(tensor)] = tensor
+    copies = {id(tensor): _copy_tensor(tensor) for tensor in tensors}
+    for group in sharing.values():
+        if len(group) > 1:
+            copies |= _copies_in_one_storage(group)
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda tensor: copies[id(tensor)], values)
 
-    def copy(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) not in copies:
-            copies[id(tensor)] = _copy_tensor(tensor)
-        return copies[id(tensor)]
 
-    return torch.utils._pytree.tree_map_only(torch.Tensor, copy, values)
+def _copies_in_one_storage(group: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+    """Copies of tensors of one storage, by id, at the same distances from each other."""
+    first = min(tensor.storage_offset() for tensor in group.values())
+    extent = max(tensor.storage_offset() - first + _extent(tensor) for tensor in group.values())
+    with torch.no_grad():
+        some = next(iter(group.values())).detach()
+        storage = torch.as_strided(some, (extent,), (1,), first).clone()
+        return {
+            name: torch.as_strided(
+                storage, tensor.shape, tensor.stride(), tensor.storage_offset() - first
+            ).requires_grad_(tensor.requires_grad)
+            for name, tensor in group.items()
+        }
+
+
+def _is_copied(tensor: torch.Tensor) -> bool:
+    return not isinstance(tensor, torch.nn.Parameter)
 
 
 def _copy_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    if isinstance(tensor, torch.nn.Parameter):
-        return tensor
-    return clone_with_strides(tensor).requires_grad_(tensor.requires_grad)
+    return clone_with_strides(tensor).requires_grad_(tensor.requires_grad) if _is_copied(tensor) else tensor
 
 
 @dataclass

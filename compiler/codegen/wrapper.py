@@ -98,10 +98,10 @@ class _Writer:
             return f"float({str(value)!r})"
         return repr(value)
 
-    def strided(self, buffer: str, layout: Layout) -> str:
+    def strided(self, buffer: str, layout: Layout, is_new: bool = False) -> str:
         whole = self.graph.buffers[buffer]
         name = variable(buffer)
-        if (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
+        if not is_new and (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
             return name
         return f"view({name}, {layout.shape}, {layout.stride}, {layout.offset})"
 
@@ -111,12 +111,16 @@ class _Writer:
             self.line(f"del {', '.join(gone)}")
 
     def outputs(self) -> None:
-        self.line(f"return [{', '.join(self.output(output) for output in self.graph.outputs)}]")
+        given: set[str] = set()
+        self.line(f"return [{', '.join(self.output(output, given) for output in self.graph.outputs)}]")
 
-    def output(self, output: GraphOutput) -> str:
+    def output(self, output: GraphOutput, given: set[str]) -> str:
+        """One that is `given` already is viewed, so that each is a tensor object of its own."""
         if output.buffer is None or output.layout is None:
             return repr(output.value)
-        return self.strided(output.buffer, output.layout)
+        text = self.strided(output.buffer, output.layout, is_new=output.buffer in given)
+        given.add(output.buffer)
+        return text
 
 
 def _operator_text(target: Any) -> str:

@@ -184,11 +184,14 @@ class Builder:
         known = self._materialised.get(id(value))
         if known is not None and (layout is None or known[1].layout() == layout):
             return known[1]
-        layout = layout or Layout.contiguous(value.shape, value.dtype)
-        stored = self.pointwise(value.shape, value.dtype, value.load, label=label, layout=layout, materialise=True)
+        stored = self.copied(value, layout or Layout.contiguous(value.shape, value.dtype), label)
         # The value is kept with its copy so that its id stays its own.
         self._materialised[id(value)] = (value, stored)
         return stored
+
+    def copied(self, value: TensorValue, layout: Layout, label: str) -> TensorValue:
+        """`value` in a buffer that nothing else has."""
+        return self.pointwise(value.shape, value.dtype, value.load, label=label, layout=layout, materialise=True)
 
     def argument(self, value: TensorValue) -> TensorArgument:
         """`value` as a library call takes it: a strided view of a buffer, copied where it is none."""

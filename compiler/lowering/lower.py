@@ -30,6 +30,7 @@ from compiler.lowering import (  # noqa: F401
     reductions,
     views,
 )
+from compiler.lowering.aliases import from_owner
 from compiler.lowering.builder import Builder, fake_tensors, overlaps, with_eager_strides
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.values import CannotLower, TensorValue, constant
@@ -49,14 +50,19 @@ class _Walk:
         self.gm = gm
         self.build = Builder()
         self.values: dict[torch.fx.Node, Any] = {}
+        #: The node whose memory each buffer is, as far as the caller gets to see it.
+        self.owners: dict[str, torch.fx.Node] = {}
 
     def run(self) -> LoopGraph:
         self.build.device = _device_of(self.gm)
         for node in self.gm.graph.nodes:
-            self.build.node = node
-            self.values[node] = value = self._value_of(node)
-            self._remember_eager(value, node.meta.get("val"))
+            self._visit(node)
         return self.build.finish()
+
+    def _visit(self, node: torch.fx.Node) -> None:
+        self.build.node = node
+        self.values[node] = value = self._value_of(node)
+        self._remember_eager(value, node.meta.get("val"))
 
     def _remember_eager(self, value: Any, fake: Any) -> None:
         if isinstance(value, TensorValue) and isinstance(fake, torch.Tensor):
@@ -83,6 +89,7 @@ class _Walk:
             return fake
         self.build.graph.inputs.append(node.name)
         value = self.build.add_input(node.name, Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype))
+        self.owners[node.name] = node
         if fake.dim() == 0 and self._is_elsewhere(fake) and all(_is_arithmetic(user) for user in node.users):
             # Eager takes a CPU scalar beside GPU tensors; a kernel cannot read it there.
             return self.build.move(value, fake)
@@ -178,27 +185,46 @@ class _Walk:
         results = node.args[0]
         sequence = results if isinstance(results, list | tuple) else [results]
         for result in sequence:
-            value = _map(result, self.values)
-            if isinstance(value, TensorValue):
-                self.build.node = result if isinstance(result, torch.fx.Node) else node
-                self.build.graph.outputs.append(self._output(value))
+            if isinstance(result, torch.fx.Node) and isinstance(self.values[result], TensorValue):
+                self.build.graph.outputs.append(self._output(result))
             else:
-                self.build.graph.outputs.append(GraphOutput(None, None, value))
+                self.build.graph.outputs.append(GraphOutput(None, None, _map(result, self.values)))
 
-    def _output(self, value: TensorValue) -> GraphOutput:
-        """A view of the buffer with eager's strides, or of a copy where the value has no such view."""
-        fakes = fake_tensors(self.build.node.meta.get("val")) if self.build.node is not None else []
-        fake = fakes[0] if len(fakes) == 1 else self.build.fakes.get(id(value))
+    def _output(self, result: torch.fx.Node) -> GraphOutput:
+        """A view of a buffer with eager's strides. Outputs share a buffer where they share memory in eager, and nowhere
+        else: what owns its memory there is copied if it stands for a part of another's here."""
+        owner, *viewed_from = from_owner(result)
+        if isinstance(self.values[owner], TensorValue):
+            self.values[owner] = owned = self._with_memory(owner, self.owners)
+            assert owned.buffer is not None
+            self.owners[owned.buffer] = owner
+            for view in viewed_from:
+                self._visit(view)
+        value = self._with_memory(result, None)
+        layout = value.layout()
+        assert layout is not None
+        return GraphOutput(value.buffer, with_eager_strides(layout, self._fake_of(result)))
+
+    def _with_memory(self, node: torch.fx.Node, owners: dict[str, torch.fx.Node] | None) -> TensorValue:
+        """The node's value as strides in a buffer, eager's if possible, and one that no other of `owners` has."""
+        self.build.node = node
+        value, fake = self.values[node], self._fake_of(node)
         layout = value.layout()
         wanted = Layout.contiguous(value.shape, value.dtype)
         if fake is not None and not overlaps(value.shape, fake.stride()):
             wanted = replace(wanted, stride=tuple(fake.stride()))
-        if layout is not None:
-            layout = with_eager_strides(layout, fake)
-        if layout is None or (fake is not None and layout.stride != tuple(fake.stride()) and layout != wanted):
-            value = self.build.materialise(value, wanted, label="" if value.buffer is None else "copy")
-            layout = wanted
-        return GraphOutput(value.buffer, layout)
+        if layout is not None and value.buffer is not None:
+            is_free = owners is None or owners.get(value.buffer, node) is node
+            found = with_eager_strides(layout, fake)
+            if is_free and (fake is None or found.stride == tuple(fake.stride()) or found == wanted):
+                return value
+        copy = self.build.copied(value, wanted, label="" if value.buffer is None else "copy")
+        self._remember_eager(copy, fake)
+        return copy
+
+    def _fake_of(self, node: torch.fx.Node) -> torch.Tensor | None:
+        fakes = fake_tensors(node.meta.get("val"))
+        return fakes[0] if len(fakes) == 1 else self.build.fakes.get(id(self.values[node]))
 
 
 def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:

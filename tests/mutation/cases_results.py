@@ -1,0 +1,154 @@
+"""Results that share memory with arguments or with one another, or that must not."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.mutation.cases_inputs import base_and_view, leaf, matrix, two_of_one
+from tests.mutation.observe import Case
+
+
+def views(x: Tensor) -> tuple[Tensor, ...]:
+    return x, x.view(-1), x.t(), x[1:], x[:, ::2], x.unsqueeze(1), x.detach(), x.expand(2, *x.shape), x[2]
+
+
+def copies_of_an_argument(x: Tensor) -> tuple[Tensor, ...]:
+    """Each of these owns its memory in eager, also where nothing needs to be computed."""
+    row = x[:1]
+    return (
+        x.clone(), x.repeat(1, 1), x.tile(1), row.flip(0), torch.cat([x]), torch.stack([x])[0], x.roll(0, 0),
+        torch.nn.functional.pad(x, (0, 0)), x.index_select(0, torch.arange(x.shape[0])), x[torch.arange(x.shape[0])],
+    )  # fmt: skip
+
+
+def copies_by_name(x: Tensor) -> tuple[Tensor, ...]:
+    return (
+        torch.view_copy(x, (-1,)), torch.t_copy(x), torch.slice_copy(x, 0, 1), torch.select_copy(x, 0, 1),
+        torch.expand_copy(x, x.shape), torch.permute_copy(x, (1, 0)), torch.unsqueeze_copy(x, 0), torch.detach_copy(x),
+        torch.squeeze_copy(x), torch.alias_copy(x), torch.alias_copy(x), *torch.unbind_copy(x), torch.diagonal_copy(x),
+    )  # fmt: skip
+
+
+def copies_of_a_result(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.sin()
+    return y, y.clone(), y.repeat(1, 1), y[:1].flip(0), torch.cat([y])
+
+
+def views_of_a_result(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.sin()
+    return y, y.t(), y.view(-1), y[1:], y.detach(), y.reshape(2, -1)
+
+
+def views_of_what_is_not_returned(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.cos()
+    return y[1:], y[:-1], y.t()
+
+
+def views_of_a_copy(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.repeat(1, 1)
+    return y, y.t(), x
+
+
+def the_same_twice(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x + 1
+    return y, y
+
+
+def a_constant_twice(x: Tensor) -> tuple[Tensor, ...]:
+    zeros = torch.zeros(3, 3)
+    return zeros, zeros, zeros.t(), torch.zeros(3, 3), x + 1
+
+
+def expanded_constant(x: Tensor) -> tuple[Tensor, ...]:
+    ones = torch.ones(1, 3)
+    return ones, ones.expand(2, 3), x.sum().expand(4), x.sum(1, keepdim=True).expand(4, 5)
+
+
+def equal_results(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.sin(x), torch.cos(x - torch.pi / 2).sin().asin()
+
+
+def written_after_view(x: Tensor) -> tuple[Tensor, ...]:
+    y = x * 2
+    v = y.view(-1)
+    row = y[1]
+    y.add_(1)
+    return v, row, y
+
+
+def argument_written_and_viewed(x: Tensor) -> tuple[Tensor, ...]:
+    v = x.t()
+    x.mul_(2)
+    return v, v[1], x.view(-1)[3:], x
+
+
+def argument_viewed_then_copied(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x.clone()
+    x.mul_(2)
+    return y, x[1:]
+
+
+def nested(x: Tensor) -> dict[str, object]:
+    return {"a": [x, {"b": x.t()}], "n": 3, "none": None, "s": (x.sum(), "text")}
+
+
+def real_chunks(x: Tensor) -> list[Tensor]:
+    return [*x.chunk(2), *(x + 1).chunk(2)]
+
+
+def contiguous_or_not(x: Tensor) -> tuple[Tensor, ...]:
+    return x.contiguous(), x.t().contiguous(), x.reshape(-1), x.t().reshape(-1), x.float(), x.to(torch.float32)
+
+
+def in_inference_mode(x: Tensor) -> Tensor:
+    with torch.inference_mode():
+        return x + 1
+
+
+def made_symmetric(x: Tensor) -> tuple[Tensor, ...]:
+    y = x.flip(0, 1)
+    return y, y.t(), y[1]
+
+
+def inference_argument() -> list[Tensor]:
+    with torch.inference_mode():
+        return [matrix()]
+
+
+def saved_and_returned(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    product = x @ y
+    hidden = product.view(2, -1).tanh()
+    return hidden, hidden.t(), product
+
+
+RESULTS: list[Case] = [
+    Case("views of an argument", views, lambda: [matrix(5, 5)]),
+    Case("views of a transposed argument", lambda x: (x.t(), x[1], x), lambda: [matrix().t()]),
+    Case("copies of an argument", copies_of_an_argument, lambda: [matrix()]),
+    Case("copies of a row", copies_of_an_argument, lambda: [matrix(1, 6)]),
+    Case("view operators that copy", copies_by_name, lambda: [matrix(3, 3)]),
+    Case("copies of a result", copies_of_a_result, lambda: [matrix()]),
+    Case("views of a result", views_of_a_result, lambda: [matrix()]),
+    Case("views of what is not returned", views_of_what_is_not_returned, lambda: [matrix()]),
+    Case("views of a copy", views_of_a_copy, lambda: [matrix()]),
+    Case("the same twice", the_same_twice, lambda: [matrix()]),
+    Case("views of what no strides describe", made_symmetric, lambda: [matrix()]),
+    Case("constants", a_constant_twice, lambda: [matrix()]),
+    Case("expanded results", expanded_constant, lambda: [matrix()]),
+    Case("equal results", equal_results, lambda: [matrix()]),
+    Case("views of what is written later", written_after_view, lambda: [matrix()]),
+    Case("views of an argument that is written", argument_written_and_viewed, lambda: [matrix()]),
+    Case("a copy of an argument that is written", argument_viewed_then_copied, lambda: [matrix()]),
+    Case("nested", nested, lambda: [matrix()]),
+    Case("chunks", real_chunks, lambda: [matrix()]),
+    Case("contiguous or not", contiguous_or_not, lambda: [matrix()]),
+    Case("the same argument twice", lambda x, y: (x, y, x + y), two_of_one),
+    Case("an argument and a view of it", lambda x, y: (x, y, x.sum() + y), base_and_view),
+    Case("inference mode", in_inference_mode, lambda: [matrix()], like="aot_eager"),
+    Case("an inference tensor", lambda x: (x + 1, x.t()), inference_argument),
+    Case("an argument that wants a gradient", lambda x: (x, x.t(), x + 1, x.detach()), lambda: [leaf()], backward=True),
+    Case("saved for backward and returned", saved_and_returned, lambda: [leaf(4, 3), leaf(3, 4)], backward=True),
+    Case("saved result and its copy", lambda x: (x.exp(), x.exp().repeat(1, 1)), lambda: [leaf()], backward=True),
+    Case("a view of the argument is saved", lambda x: x.t() @ x, lambda: [leaf()], backward=True),
+]
