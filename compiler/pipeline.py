@@ -138,6 +138,8 @@ class Exploration:
             compilation = GraphCompilation(self.device, self.model, self.options)
             self.work.append(Work(graph, compilation, present_captured(graph)))
         self.report.graphs = [work.report for work in self.work]
+        self.report.breaks = captured.breaks
+        self.report.compilations = captured.compilations
         present_eager(captured.graphs, self.report.graphs)
 
     def lower(self) -> None:

@@ -26,6 +26,7 @@ def present_captured(graph: CapturedGraph) -> rep.Graph:
         guards=graph.guards,
         breaks=graph.breaks,
         recompiles=graph.recompiles,
+        symbols=graph.symbols,
     )
 
 

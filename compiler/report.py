@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 
 StageStatus = Literal["done", "failed", "skipped"]
 
@@ -85,23 +85,86 @@ class FxNode(ReportModel):
 
 
 class Guard(ReportModel):
+    """A condition on a call under which a graph may be used. `kind`, `name` and `expression` are Dynamo's own terms."""
+
     kind: str
     name: str
     expression: str
     lines: list[int] = []
+    subject: str = Field(default="", description="What it is about, as the snippet writes it: `n`, `x.size(0)`.")
+    fails_when: str = Field(default="", description="The change of the input that fails it, such as `n` other than 6.")
 
 
 class GraphBreak(ReportModel):
-    reason: str
+    """Where Dynamo stopped tracing, ran the line in Python, and began another graph. Each is listed once, by line."""
+
+    reason: str = Field(description="Dynamo's explanation, its first sentence.")
     line: int | None = None
-    kind: str | None = None
-    hint: str | None = None
+    kind: str | None = Field(default=None, description="Dynamo's own name of it.")
+    hint: str | None = Field(default=None, description="Dynamo's own hints.")
+    category: str = Field(default="other", description="Id of the kind of break, as in docs/graph_breaks.md.")
+    title: str = Field(default="", description="The kind of break in words.")
+    remedy: str = Field(default="", description="What would keep the graph whole, in one sentence.")
+    url: str | None = Field(default=None, description="The page of PyTorch's documentation on it.")
+    before: list[str] = Field(default=[], description="The graphs that it ended.")
+    after: list[str] = Field(default=[], description="The graphs that ran next, where tracing was taken up again.")
+    count: int = Field(default=1, description="How often tracing met it.")
+
+
+class Symbol(ReportModel):
+    """A size or a number that a graph leaves open, so that one graph serves every value in `range`."""
+
+    name: str
+    source: str = Field(description="What it is, as the snippet writes it: `n`, `x.size(0)`.")
+    value: str | None = Field(default=None, description="Its value in the call that was traced.")
+    range: str = ""
+    line: int | None = None
 
 
 class Recompile(ReportModel):
+    """A compilation made because no earlier code of the function fitted the call: the guard that failed, and how."""
+
     function: str
     reason: str
     line: int | None = None
+    guard: str | None = Field(default=None, description="The condition that failed, of the newest code there was.")
+    subject: str | None = Field(default=None, description="What it was about, as the snippet writes it.")
+    expected: str | None = None
+    actual: str | None = None
+    graph: str | None = Field(default=None, description="The graph that was made for the new value.")
+    symbolic: list[str] = Field(default=[], description="What the new graph leaves open and the earlier one did not.")
+
+
+class Artefact(ReportModel):
+    """One text of torch's own trace, as its log prints it; `chars` is its length before it was cut."""
+
+    name: str
+    title: str
+    text: str
+    chars: int
+
+
+class Compilation(ReportModel):
+    """One run of Dynamo over one function: its id in torch's logs, the graphs made, the bytecode before and after."""
+
+    id: str
+    function: str | None = None
+    line: int | None = None
+    graphs: list[str] = []
+    bytecode_before: str = ""
+    bytecode_after: str = ""
+    artefacts: list[Artefact] = []
+
+
+class SavedTensor(ReportModel):
+    """A tensor that the forward graph keeps for the backward graph: an input, which lives anyway, or an activation."""
+
+    node: str = Field(description="Its node: an input of the backward graph, and an FX node of the forward graph.")
+    kind: Literal["input", "activation"]
+    shape: list[int] = []
+    dtype: str = ""
+    bytes: int = 0
+    lines: list[int] = []
 
 
 class Access(ReportModel):
@@ -229,12 +292,18 @@ class Graph(ReportModel):
     name: str
     function: str | None = None
     phase: Literal["inference", "forward", "backward"] = "inference"
+    partner: str | None = Field(default=None, description="The backward graph of a forward graph, and the other way.")
     calls: int = 0
     fx: list[FxNode] = []
     aten: list[FxNode] = []
     guards: list[Guard] = []
     breaks: list[GraphBreak] = Field(default=[], description="The graph break that ended this graph, if one did.")
     recompiles: list[Recompile] = Field(default=[], description="Why this graph was compiled again, if it was.")
+    symbols: list[Symbol] = Field(default=[], description="What this graph leaves open: it serves every value.")
+    saved: list[SavedTensor] = Field(default=[], description="Of a backward graph: what the forward saved for it.")
+    recomputed: list[str] = Field(
+        default=[], description="Of a backward graph: nodes of the forward graph that it computes again, not saved."
+    )
     loops: list[LoopNode] = []
     decisions: list[Decision] = []
     buffers: list[Buffer] = []
@@ -304,6 +373,8 @@ class Report(ReportModel):
     stages: list[Stage] = []
     notes: list[Note] = []
     graphs: list[Graph] = []
+    breaks: list[GraphBreak] = Field(default=[], description="Every distinct graph break, with or without a graph.")
+    compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry a compilation.")
     peer: Peer | None = None
     timing: TimingResult | None = None
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")

@@ -57,7 +57,7 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
         _no_input(),
         restored_state(),
         quiet_logs(),
-        recorder.listener.listening(),
+        recorder.listening(),
         interception.installed(),
         as_main(snippet.module),
         _default_device(snippet, recorder, result.device),

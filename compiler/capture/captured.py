@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.report import Error, GraphBreak, Guard, Note, Recompile
+from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Symbol
 
 Phase = Literal["inference", "forward", "backward"]
 
@@ -48,9 +48,12 @@ class GraphRunner:
         self.implementation: Implementation = lambda inputs: graph(*inputs)
         self.calls = 0
         self.first_inputs: list[Any] | None = None
+        self.on_call: Callable[[], None] | None = None
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         self.calls += 1
+        if self.on_call is not None:
+            self.on_call()
         if self.first_inputs is None:
             with torch.no_grad():
                 self.first_inputs = [
@@ -73,9 +76,12 @@ class CapturedGraph:
     dynamo: torch.fx.GraphModule | None
     aten: torch.fx.GraphModule
     runner: GraphRunner
+    #: The forward graph of a backward graph.
+    partner: str | None = None
     guards: list[Guard] = field(default_factory=list)
     breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: list[Recompile] = field(default_factory=list)
+    symbols: list[Symbol] = field(default_factory=list)
 
     @property
     def inputs(self) -> list[Any] | None:
@@ -154,5 +160,11 @@ class Capture:
     notes: list[Note] = field(default_factory=list)
     output: str = ""
     error: Error | None = None
-    graph_breaks: int = 0
+    breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: int = 0
+    compilations: list[Compilation] = field(default_factory=list)
+
+    @property
+    def graph_breaks(self) -> int:
+        """How many distinct graph breaks there were."""
+        return len(self.breaks)

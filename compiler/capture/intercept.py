@@ -86,7 +86,7 @@ class Interception:
             nopython=fullgraph,
             # Sizes stay what they are in each graph; a call with others is a recompilation.
             dynamic=False,
-            guard_export_fn=self._recorder.guards_exported,
+            guard_filter_fn=self._recorder.guards_chosen,
         )(function)
         if isinstance(function, type):
             return compiled

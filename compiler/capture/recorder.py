@@ -13,16 +13,16 @@ import torch
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRunner, Implementation, Phase
 from compiler.capture.errors import line_of_error
+from compiler.capture.ledger import Ledger
 from compiler.capture.lines import function_of_text
-from compiler.capture.observations import distinct_breaks, report_break, report_guards, report_recompile
 from compiler.capture.torch_internals import (
     TraceListener,
-    TraceRecord,
+    bytecode_seen,
     current_compile_id,
     is_dynamo_control_flow,
     recompile_limit,
 )
-from compiler.report import GraphBreak, Guard, Note
+from compiler.report import Note
 
 Backend = Callable[..., Callable[..., Any]]
 
@@ -37,20 +37,15 @@ class FailedCall:
 
 
 class Recorder:
-    """Fills a `Capture` while the snippet runs.
-
-    Graphs, guards and trace records come at different moments of one compilation; its id ties them together, which
-    `finish` does once the snippet has ended.
-    """
+    """Fills a `Capture` while the snippet runs; what torch tells of each compilation it enters in its ledger."""
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self.listener = TraceListener()
+        self.ledger = Ledger()
         self.failed: FailedCall | None = None
         self.failures: list[Exception] = []
         self._entries: list[EntryCall] = []
         self._compilation_of: dict[str, str] = {}
-        self._guards: dict[str, list[Guard]] = {}
         self._forward_count = 0
         self._finished = False
 
@@ -85,20 +80,28 @@ class Recorder:
             f"A graph of {name} could not be captured and ran without compilation: {type(error).__name__}: {error}"
         )
 
-    def guards_exported(self, guards: Any) -> None:
-        """Called by Dynamo after each compilation with the guards under which its code may run."""
-        self._guards[current_compile_id()] = report_guards(guards)
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """While the snippet runs: enter what Dynamo and AOTAutograd tell of themselves in the ledger."""
+        with TraceListener(self.ledger.record).listening(), bytecode_seen(self.ledger.code_rewritten):
+            yield
+
+    def guards_chosen(self, guards: Sequence[Any]) -> Sequence[bool]:
+        """Called by Dynamo with the guards of each compilation; a replay's are nothing new."""
+        return [True] * len(guards) if self._finished else self.ledger.guards_chosen(guards)
 
     @contextlib.contextmanager
     def during(self, entry: EntryCall, call: FailedCall) -> Iterator[None]:
         """While a compiled callable runs: graphs made meanwhile are its own, and a failure is remembered."""
         self._entries.append(entry)
+        self.ledger.trail.restart()
         try:
             yield
         except Exception:
             self.failed = call
             raise
         finally:
+            self.ledger.trail.restart()
             self._entries.pop()
 
     def note(self, message: str, line: int | None = None) -> None:
@@ -107,12 +110,11 @@ class Recorder:
             self.capture.notes.append(Note(message=message, line=line))
 
     def finish(self) -> None:
-        """Give each graph its guards, and the breaks and recompilations of its compilation."""
-        for graph in self.capture.graphs:
-            if graph.phase != "backward":
-                graph.guards = self._guards.get(self._compilation_of[graph.name], [])
+        """Give each graph its guards and symbols, and the breaks and recompilations of its compilation."""
+        self._attach_guards()
         self._attach_breaks()
         self._attach_recompiles()
+        self.capture.compilations = self.ledger.compilations()
         self._note_limit()
         self._finished = True
 
@@ -127,12 +129,16 @@ class Recorder:
             dynamo=None if backward else dynamo,
             aten=aten,
             runner=GraphRunner(aten),
+            partner=name if backward else None,
         )
         if self._finished:
             # A replay met sizes or state of its own: it runs, and the report stays as it was made.
             return graph.runner
         self.capture.graphs.append(graph)
         self._compilation_of[graph.name] = compilation
+        if not backward:
+            self.ledger.graph_made(name, compilation)
+            graph.runner.on_call = lambda: self.ledger.trail.ran(name)
         # A backward graph is made later, by autograd, for the entries that made its forward graph.
         owners = self._entries or [entry for entry in self.capture.entries if name in entry.graphs]
         for entry in owners:
@@ -160,59 +166,35 @@ class Recorder:
         else:
             self.note(f"The snippet's own backend {name} was called for what it prints; its result was not used.")
 
+    def _forward_graphs(self) -> list[CapturedGraph]:
+        return [graph for graph in self.capture.graphs if graph.phase != "backward"]
+
+    def _attach_guards(self) -> None:
+        for graph in self._forward_graphs():
+            graph.guards = self.ledger.guards_of(self._compilation_of[graph.name])
+            graph.symbols = self.ledger.symbols_of(self._compilation_of[graph.name])
+            graph.runner.on_call = None
+
     def _attach_breaks(self) -> None:
-        found = [(r, report_break(r.payload)) for r in self.listener.records if r.name == "dynamo_graph_break_reason"]
-        self.capture.graph_breaks = len(distinct_breaks(item for _, item in found))
-        owned: dict[str, list[GraphBreak]] = {}
-        seen: set[tuple[int | None, str | None]] = set()
-        for record, item in found:
-            if (item.line, item.kind) in seen:
-                continue
-            graph = self._graph_of(record)
-            if graph is not None:
-                seen.add((item.line, item.kind))
-                owned.setdefault(graph.name, []).append(item)
-        for graph in self.capture.graphs:
-            graph.breaks = distinct_breaks(owned.get(graph.name, []))
+        self.capture.breaks = self.ledger.breaks()
+        for graph in self._forward_graphs():
+            graph.breaks = [found for found in self.capture.breaks if graph.name in found.before]
 
     def _attach_recompiles(self) -> None:
-        for record in self.listener.records:
-            if record.name != "recompile_reasons":
-                continue
+        by_name = {graph.name: graph for graph in self.capture.graphs}
+        for recompile in self.ledger.recompiles():
             self.capture.recompiles += 1
-            graph = self._graph_of(record)
+            graph = by_name.get(recompile.graph or "")
             if graph is not None:
-                earlier = self._guards_of_frame(record.compile_id)
-                graph.recompiles.append(report_recompile(record.payload, graph.function or graph.name, earlier))
+                recompile.function = graph.function or recompile.function
+                graph.recompiles.append(recompile)
 
     def _note_limit(self) -> None:
         """Say so where Dynamo gave up on a function: the calls after that are in no graph."""
         limit = recompile_limit()
         for graph in self.capture.graphs:
-            if len(self._compilations_of_frame(self._compilation_of[graph.name])) >= limit:
+            if len(self.ledger.compilations_of_frame(self._compilation_of[graph.name])) >= limit:
                 self.note(
                     f"{graph.function or graph.name} was compiled {limit} times, which is the most that Dynamo allows: "
                     "a call that fits none of these runs without compilation."
                 )
-
-    def _compilations_of_frame(self, compile_id: str) -> set[str]:
-        frame = compile_id.split("/")[0]
-        return {compilation for compilation in self._compilation_of.values() if compilation.split("/")[0] == frame}
-
-    def _guards_of_frame(self, compile_id: str) -> list[Guard]:
-        frame = compile_id.split("/")[0]
-        return [guard for key, guards in self._guards.items() if key.split("/")[0] == frame for guard in guards]
-
-    def _graph_of(self, record: TraceRecord) -> CapturedGraph | None:
-        """The graph of that compilation; where it made none (a break before any operator), the last one before it."""
-        graphs = [graph for graph in self.capture.graphs if graph.phase != "backward"]
-        for graph in graphs:
-            if self._compilation_of[graph.name] == record.compile_id:
-                return graph
-        frame = _as_numbers(record.compile_id)
-        earlier = [graph for graph in graphs if _as_numbers(self._compilation_of[graph.name]) < frame]
-        return earlier[-1] if earlier else graphs[0] if graphs else None
-
-
-def _as_numbers(compile_id: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in compile_id.split("/") if part.isdigit())

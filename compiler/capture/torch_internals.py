@@ -11,41 +11,57 @@ import functools
 import json
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TraceRecord:
-    """One artifact of torch's structured trace: `compile_id` is "frame/compilation", as in Dynamo's own logs."""
+    """One record of torch's structured trace: `compile_id` is "frame/compilation", as in Dynamo's own logs.
+
+    `facts` are its fields and `stack` the user's frames, where it has any; `payload` is its text.
+    """
 
     name: str
     compile_id: str
-    payload: str
+    payload: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    stack: tuple[tuple[str, int, str], ...] = ()
 
 
 class TraceListener(logging.Handler):
-    """Collects graph breaks and recompilations from the logger `torch.__trace`.
+    """Hands on what Dynamo and AOTAutograd tell the logger `torch.__trace` of each compilation.
 
-    It is what `tlparse` reads from files. Nothing public tells of a break in a frame that made no graph, or which
-    compilation a failed guard led to. Without it, a report would have no breaks and no recompilations.
+    It is what `tlparse` reads from files. Nothing public tells of a break in a frame that made no graph, which
+    compilation a failed guard led to, or which sizes became symbols. Without it, a report would have none of these.
     """
 
-    WANTED = frozenset({"dynamo_graph_break_reason", "recompile_reasons"})
+    #: Named artifacts, and kinds of records that are not artifacts.
+    WANTED = frozenset(
+        "dynamo_graph_break_reason recompile_reasons dynamo_start dynamo_output_graph dynamo_cpp_guards_str "
+        "aot_joint_graph aot_forward_graph aot_backward_graph aot_inference_graph "
+        "create_symbol symbolic_shape_specialization guard_added guard_added_fast".split()
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, on_record: Callable[[TraceRecord], None]) -> None:
         super().__init__(logging.DEBUG)
-        self.records: list[TraceRecord] = []
+        self._on_record = on_record
 
     def emit(self, record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None) or {}
-        name = (metadata.get("artifact") or {}).get("name")
-        if name in self.WANTED:
-            compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
-            self.records.append(TraceRecord(name, compile_id, str(getattr(record, "payload", ""))))
+        kind = next((name for name in metadata if name in self.WANTED), None)
+        name = kind or (metadata.get("artifact") or {}).get("name")
+        if name not in self.WANTED:
+            return
+        compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
+        facts = metadata[kind] if kind and isinstance(metadata[kind], dict) else {}
+        frames = facts.get("user_stack") or facts.get("stack") or ()
+        payload = str(getattr(record, "payload", None) or "")
+        self._on_record(TraceRecord(name, compile_id, payload, facts, _frames(frames)))
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -58,6 +74,29 @@ class TraceListener(logging.Handler):
         finally:
             logger.removeHandler(self)
             logger.setLevel(level)
+
+
+def _frames(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, int, str], ...]:
+    """(file, line, function) of each frame of a trace record, which names files by number, so as to be short."""
+    from torch._logging.structured import INTERN_TABLE
+
+    files = {number: file for file, number in INTERN_TABLE.items()}
+    return tuple((files.get(frame["filename"], ""), int(frame["line"]), str(frame["name"])) for frame in frames)
+
+
+@contextlib.contextmanager
+def bytecode_seen(on_code: Callable[[str, types.CodeType, types.CodeType], None]) -> Iterator[None]:
+    """Call `on_code` with compile id, code before and code after, whenever Dynamo has rewritten a function.
+
+    The hook is what PyTorch's own documentation uses to look at bytecode. Without it a report would show none.
+    """
+    from torch._dynamo.convert_frame import register_bytecode_hook
+
+    handle = register_bytecode_hook(lambda before, after: on_code(current_compile_id(), before, after))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 @contextlib.contextmanager
@@ -162,25 +201,31 @@ def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
 
 @dataclass(frozen=True)
 class GuardFacts:
-    """What Dynamo's own guard object says: its kind, the expression of its subject, its code, where it arose."""
+    """What Dynamo's own guard object says: its kind, the expression of its subject, its code, where it arose.
+
+    `value` is the guarded object in the call that was compiled, or `NO_VALUE`. It must not be kept: it may be large.
+    """
 
     kind: str
     name: str
     code: tuple[str, ...]
     frames: tuple[traceback.FrameSummary, ...]
-    subject: Any
+    value: Any
 
 
-def guard_facts(guard: Any) -> GuardFacts:
-    """Read a guard handed to `guard_export_fn`. `subject` is the guarded object if it still lives."""
-    subject = guard.obj_weakref() if callable(guard.obj_weakref) else None
-    name = guard.name() if callable(guard.name) else guard.name
+NO_VALUE = object()
+
+
+def guard_facts(entry: Any) -> GuardFacts:
+    """Read one entry of those handed to `guard_filter_fn`, an option of torch.compile."""
+    guard = entry.orig_guard
     return GuardFacts(
-        kind=guard.create_fn_name(),
-        name=name,
-        code=tuple(guard.code_list or ()),
+        kind=entry.guard_type,
+        # `entry.name` leaves out that a name is a local or a global one: two different ones may be spelt alike.
+        name=guard.name() if callable(guard.name) else guard.name,
+        code=tuple(dict.fromkeys(guard.code_list or ())),
         frames=tuple(guard.user_stack or ()),
-        subject=subject,
+        value=entry.value if entry.has_value else NO_VALUE,
     )
 
 

@@ -88,6 +88,8 @@ def test_data_dependent_branch_breaks_the_graph_and_custom_backend_prints() -> N
     assert [graph.function for graph in capture.graphs] == ["flip_sign_if_negative"] * 3
     first, *rest = capture.graphs
     assert [(item.line, item.kind) for item in first.breaks] == [(16, "Data-dependent branching")]
+    # Either branch is a graph of its own, which runs after the one that the branch ended.
+    assert (first.breaks[0].before, first.breaks[0].after) == (["graph_0"], ["graph_1", "graph_2"])
     assert first.breaks[0].hint and "torch.cond" in first.breaks[0].hint
     assert not any(graph.breaks for graph in rest)
     assert first.runner.calls == 100 == sum(graph.runner.calls for graph in rest)
@@ -102,9 +104,12 @@ def test_int_arguments_compile_anew_with_the_guard_that_failed() -> None:
     for graph, value in zip(capture.graphs[1:], (2, 3, 6), strict=True):
         (recompile,) = graph.recompiles
         assert recompile.function == "scale_by" and recompile.line == 7
-        assert f"`k == {value}`" in recompile.reason
+        assert f"`k == {value}`" in recompile.reason and recompile.expected == str(value)
+    assert [graph.recompiles[0].actual for graph in capture.graphs[1:]] == ["3", "6", "-3"]
+    assert capture.graphs[3].recompiles[0].reason == "`k` was -3, and the code there was needs `k == 6`"
     guard = next(guard for guard in capture.graphs[0].guards if guard.name == "L['k']")
     assert guard.expression == "L['k'] == 2" and guard.lines == [7]
+    assert guard.subject == "k" and guard.fails_when == "`k` other than 2"
 
 
 def test_module_keeps_paths_and_both_lines() -> None:
@@ -136,7 +141,11 @@ def test_each_batch_size_compiles_anew() -> None:
     capture = captured("09")
     assert len(capture.graphs) == 4 and capture.recompiles == 3
     assert [graph.recompiles[0].line for graph in capture.graphs[1:]] == [6, 6, 6]
-    assert "expected 8, actual 16" in capture.graphs[1].recompiles[0].reason
+    changes = [graph.recompiles[0] for graph in capture.graphs[1:]]
+    assert [(c.subject, c.expected, c.actual) for c in changes] == [
+        ("x.size(0)", "8", "16"), ("x.size(0)", "16", "23"), ("x.size(0)", "23", "64")
+    ]  # fmt: skip
+    assert changes[0].reason == "dimension 0 of `x` was 16, and the code there was is for 8 only"
     assert "float32[8, 512]" in capture.graphs[0].guards[0].expression
 
 

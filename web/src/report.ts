@@ -7,6 +7,14 @@ export interface Access {
   bytes: number;
 }
 
+/** One text of torch's own trace, as its log prints it; `chars` is its length before it was cut. */
+export interface Artefact {
+  name: string;
+  title: string;
+  text: string;
+  chars: number;
+}
+
 /** A tensor of the schedule. `first` and `last` are positions in the order of kernels (-1 for inputs). */
 export interface Buffer {
   name: string;
@@ -18,6 +26,17 @@ export interface Buffer {
   last: number | null;
   fate: "input" | "output" | "register" | "reused" | "in_place" | "allocated" | "dead";
   note: string | null;
+}
+
+/** One run of Dynamo over one function: its id in torch's logs, the graphs made, the bytecode before and after. */
+export interface Compilation {
+  id: string;
+  function: string | null;
+  line: number | null;
+  graphs: string[];
+  bytecode_before: string;
+  bytecode_after: string;
+  artefacts: Artefact[];
 }
 
 /** Wall time of one way to run the same calls, in milliseconds; every sample is kept. */
@@ -94,6 +113,8 @@ export interface Graph {
   name: string;
   function: string | null;
   phase: "inference" | "forward" | "backward";
+  /** The backward graph of a forward graph, and the other way. */
+  partner: string | null;
   calls: number;
   fx: FxNode[];
   aten: FxNode[];
@@ -102,6 +123,12 @@ export interface Graph {
   breaks: GraphBreak[];
   /** Why this graph was compiled again, if it was. */
   recompiles: Recompile[];
+  /** What this graph leaves open: it serves every value. */
+  symbols: Symbol[];
+  /** Of a backward graph: what the forward saved for it. */
+  saved: SavedTensor[];
+  /** Of a backward graph: nodes of the forward graph that it computes again, not saved. */
+  recomputed: string[];
   loops: LoopNode[];
   decisions: Decision[];
   buffers: Buffer[];
@@ -112,18 +139,41 @@ export interface Graph {
   floor_bytes: number | null;
 }
 
+/** Where Dynamo stopped tracing, ran the line in Python, and began another graph. Each is listed once, by line. */
 export interface GraphBreak {
+  /** Dynamo's explanation, its first sentence. */
   reason: string;
   line: number | null;
+  /** Dynamo's own name of it. */
   kind: string | null;
+  /** Dynamo's own hints. */
   hint: string | null;
+  /** Id of the kind of break, as in docs/graph_breaks.md. */
+  category: string;
+  /** The kind of break in words. */
+  title: string;
+  /** What would keep the graph whole, in one sentence. */
+  remedy: string;
+  /** The page of PyTorch's documentation on it. */
+  url: string | null;
+  /** The graphs that it ended. */
+  before: string[];
+  /** The graphs that ran next, where tracing was taken up again. */
+  after: string[];
+  /** How often tracing met it. */
+  count: number;
 }
 
+/** A condition on a call under which a graph may be used. `kind`, `name` and `expression` are Dynamo's own terms. */
 export interface Guard {
   kind: string;
   name: string;
   expression: string;
   lines: number[];
+  /** What it is about, as the snippet writes it: `n`, `x.size(0)`. */
+  subject: string;
+  /** The change of the input that fails it, such as `n` other than 6. */
+  fails_when: string;
 }
 
 /** What is launched: one generated function or one library call. */
@@ -207,10 +257,32 @@ export interface Peer {
   message: string | null;
 }
 
+/** A compilation made because no earlier code of the function fitted the call: the guard that failed, and how. */
 export interface Recompile {
   function: string;
   reason: string;
   line: number | null;
+  /** The condition that failed, of the newest code there was. */
+  guard: string | null;
+  /** What it was about, as the snippet writes it. */
+  subject: string | null;
+  expected: string | null;
+  actual: string | null;
+  /** The graph that was made for the new value. */
+  graph: string | null;
+  /** What the new graph leaves open and the earlier one did not. */
+  symbolic: string[];
+}
+
+/** A tensor that the forward graph keeps for the backward graph: an input, which lives anyway, or an activation. */
+export interface SavedTensor {
+  /** Its node: an input of the backward graph, and an FX node of the forward graph. */
+  node: string;
+  kind: "input" | "activation";
+  shape: number[];
+  dtype: string;
+  bytes: number;
+  lines: number[];
 }
 
 /** What the cost model expects of a fusion. Both times are predictions. */
@@ -249,6 +321,17 @@ export interface Summary {
   verdict: string;
 }
 
+/** A size or a number that a graph leaves open, so that one graph serves every value in `range`. */
+export interface Symbol {
+  name: string;
+  /** What it is, as the snippet writes it: `n`, `x.size(0)`. */
+  source: string;
+  /** Its value in the call that was traced. */
+  value: string | null;
+  range: string;
+  line: number | null;
+}
+
 export interface TimingResult {
   method: string;
   device: string;
@@ -268,6 +351,10 @@ export interface Report {
   stages: Stage[];
   notes: Note[];
   graphs: Graph[];
+  /** Every distinct graph break, with or without a graph. */
+  breaks: GraphBreak[];
+  /** What Dynamo did, one entry a compilation. */
+  compilations: Compilation[];
   peer: Peer | null;
   timing: TimingResult | null;
   /** What the snippet printed, cut at a stated length. */

@@ -1,0 +1,76 @@
+"""Every graph break is told once, by its cause, with what to do about it and the graphs around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.capture.break_kinds import BREAK_KINDS, kind_of_break
+from tests.capture.broken_programs import BROKEN, program
+from tests.capture.programs import captured, captured_source
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "graph_breaks.md"
+
+
+def line_of_body(source: str) -> int:
+    return source.splitlines().index("    y = x.sin()") + 2
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_break_is_of_its_kind(kind: str) -> None:
+    breaks = captured_source(BROKEN[kind]).breaks
+    assert kind in {found.category for found in breaks}
+    for found in breaks:
+        assert found.title and found.reason and found.line is not None
+        assert found.remedy.endswith(".") and ". " not in found.remedy
+    body = line_of_body(BROKEN[kind])
+    # A function that was called could not be traced: then it is its own line that stopped tracing.
+    assert any(found.line == body for found in breaks) or kind == "higher_order"
+
+
+def test_every_kind_has_a_program_and_a_paragraph() -> None:
+    assert set(BROKEN) == {kind.id for kind in BREAK_KINDS} - {"other"}
+    text = DOCUMENT.read_text()
+    for kind in BREAK_KINDS:
+        assert f"## {kind.id}: {kind.title}\n\n{kind.sentence}\n\n{kind.remedy}\n" in text, f"not documented: {kind.id}"
+
+
+def test_what_is_unknown_is_of_the_last_kind() -> None:
+    assert kind_of_break("Zork", "Nobody knows.").id == "other"
+
+
+def test_a_hint_does_not_decide_the_kind() -> None:
+    """Dynamo's hints for any builtin speak of logging functions."""
+    (found,) = captured_source(program("y = y + time.perf_counter()", "import time\n")).breaks
+    assert found.category == "c_function"
+
+
+def test_a_break_links_the_graphs_around_it() -> None:
+    capture = captured_source(BROKEN["explicit"])
+    (found,) = capture.breaks
+    assert (found.before, found.after) == (["graph_0"], ["graph_1"])
+    assert capture.graphs[0].breaks == [found] and capture.graphs[1].breaks == []
+
+
+def test_a_break_without_a_graph_of_its_own_lies_between_those_that_ran() -> None:
+    """`.item()` ends a graph; printing what it gave ends a function that has no operator yet."""
+    item, printed = captured("10").breaks
+    assert (item.category, printed.category) == ("scalar_read", "print")
+    assert printed.before == ["graph_0"] and printed.after == ["graph_1"]
+
+
+def test_the_same_break_is_told_once_with_how_often_it_was_met() -> None:
+    source = program("torch._dynamo.graph_break()") + "f(torch.ones(9))\nf(torch.ones(10))\n"
+    capture = captured_source(source)
+    (found,) = capture.breaks
+    assert found.count == 3 and capture.graph_breaks == 1
+    assert found.before == ["graph_0", "graph_2", "graph_4"] and found.after == ["graph_1", "graph_3", "graph_5"]
+
+
+def test_a_break_before_any_operator_is_told_too() -> None:
+    body = "    torch._dynamo.graph_break()\n    return x + 1\n"
+    source = f"import torch\n\n@torch.compile\ndef f(x):\n{body}\nf(torch.ones(3))\n"
+    capture = captured_source(source)
+    (found,) = capture.breaks
+    assert found.before == [] and found.after == ["graph_0"] and found.line == 5

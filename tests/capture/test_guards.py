@@ -1,0 +1,112 @@
+"""Each guard says which line made it, and which change of a call fails it; the change then does compile anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.capture.comparisons import compared_value, fails_comparison
+from compiler.capture.guards import MOST_GUARDS
+from compiler.capture.sources import words_of
+from compiler.report import Guard
+from tests.capture.programs import captured_source
+
+_PROGRAM = """import torch
+
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+        self.factor = 2.5
+
+    def forward(self, x, n, flag, parts, bias=None, mode="a"):
+        y = self.fc(x) * n * self.factor
+        if flag and bias is None and mode == "a":
+            y = y + parts[0]
+        if self.training:
+            y = y * 2
+        return y
+
+
+model = Scale()
+f = torch.compile(model)
+x, parts = torch.randn(2, 4), [torch.ones(4), torch.zeros(4)]
+f(x, 3, True, parts)
+{second}
+"""
+
+#: A second call, and the subject and the words of the guard of the first that it fails.
+CHANGES = [
+    ("f(x, 4, True, parts)", "n", "`n` other than 3", "3", "4"),
+    ("f(x, 3, False, parts)", "flag", "`flag` other than True", "True", "False"),
+    ("f(x, 3, True, parts, mode='b')", "mode", "`mode` other than 'a'", "'a'", "'b'"),
+    ("f(x, 3, True, parts, bias=1)", "bias", "`bias` other than None", None, "1"),
+    ("f(x, 3, True, parts + [x])", "parts", "`parts` of another length than 2", "2", "3"),
+    ("f(x, 3, True, [part.double() for part in parts])", "parts[0]", "another dtype than float32", "Float", "Double"),
+    ("model.factor = 3.0\nf(x, 3, True, parts)", "self.factor", "`self.factor` other than 2.5", "2.5", "3.0"),
+    ("model.eval()\nf(x, 3, True, parts)", "self.training", "`self.training` other than True", "True", "False"),
+    ("f(torch.randn(5, 4), 3, True, parts)", "x", "a first dimension other than 2", "2", "5"),
+    ("f(torch.randn(4, 2).t(), 3, True, parts)", "x", "other strides than (4, 1)", None, None),
+    ("f(x.clone().requires_grad_(), 3, True, parts)", "x", "or a gradient required", "False", "True"),
+]  # fmt: skip
+
+
+def guard_about(guards: list[Guard], subject: str, words: str) -> Guard:
+    return next(guard for guard in guards if guard.subject == subject and words in guard.fails_when)
+
+
+@pytest.mark.parametrize(("second", "subject", "words", "expected", "actual"), CHANGES)
+def test_the_change_that_a_guard_names_compiles_anew(
+    second: str, subject: str, words: str, expected: str | None, actual: str | None
+) -> None:
+    capture = captured_source(_PROGRAM.format(second=second))
+    assert capture.error is None
+    guard = guard_about(capture.graphs[0].guards, subject, words)
+    assert guard.lines and 11 <= guard.lines[-1] <= 15
+    (recompile,) = [found for graph in capture.graphs for found in graph.recompiles]
+    assert (recompile.subject or "").startswith(subject)
+    assert recompile.line is not None and recompile.guard
+    if expected is not None:
+        assert recompile.expected == expected
+    if actual is not None:
+        assert recompile.actual == actual
+
+
+def test_guards_are_about_the_snippet_and_not_many() -> None:
+    guards = captured_source(_PROGRAM.format(second="")).graphs[0].guards
+    assert len(guards) <= MOST_GUARDS
+    assert not any("__builtins" in guard.subject or "__import" in guard.subject for guard in guards)
+    assert {"x", "self.fc.weight", "self.fc.bias"} <= {guard.subject for guard in guards}
+    assert all(guard.fails_when for guard in guards)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("L['x'].size()[0]", "x.size(0)"),
+        ("L['self']._modules['layers']._modules['0']._parameters['weight']", "self.layers[0].weight"),
+        ("G['model'].training", "model.training"),
+        ("L['xs'][0].stride()[1] * L['n']", "xs[0].stride(1) * n"),
+        ("L['___stack1']", "a value kept over a graph break"),
+    ],
+)
+def test_sources_are_written_as_in_the_snippet(code: str, words: str) -> None:
+    assert words_of(code) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "fails", "compared"),
+    [
+        ("n == 6", "`n` other than 6", ("n", "6")),
+        ("4 <= x.size(0)", "`x.size(0)` below 4", ("x.size(0)", "at least 4")),
+        ("k <= -1", "`k` above -1", ("k", "at most -1")),
+        ("a.size(0) == b.size(0)", "`a.size(0)` other than `b.size(0)`", None),
+        ("2 <= n <= 5", "`n` outside of `2 <= n <= 5`", None),
+        ("len(xs) == 2", "`len(xs)` other than 2", ("xs", "2")),
+        ("check(x)", None, None),
+        ("not python (", None, None),
+    ],
+)
+def test_comparisons_in_words(code: str, fails: str | None, compared: tuple[str, str] | None) -> None:
+    assert fails_comparison(code) == fails
+    assert compared_value(code) == compared

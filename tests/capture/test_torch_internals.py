@@ -1,0 +1,92 @@
+"""What is used of torch beyond its public interface still answers as `torch_internals` reads it."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.capture import torch_internals
+from compiler.capture.torch_internals import GuardFacts, TraceListener, TraceRecord, bytecode_seen, guard_facts
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> Iterator[None]:
+    torch_internals.reset_dynamo()
+    yield
+    torch_internals.reset_dynamo()
+
+
+def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x * n
+
+
+def compiled_scaled(**settings: Any) -> Any:
+    return torch._dynamo.optimize("aot_eager", **settings)(scaled)
+
+
+def test_the_trace_tells_of_graphs_guards_symbols_and_recompilations() -> None:
+    records: list[TraceRecord] = []
+    with TraceListener(records.append).listening():
+        compiled = compiled_scaled()
+        compiled(torch.ones(3), 2)
+        compiled(torch.ones(3), 5)
+    names = {record.name for record in records}
+    wanted = {"dynamo_start", "dynamo_output_graph", "dynamo_cpp_guards_str", "aot_inference_graph"}
+    assert wanted | {"recompile_reasons", "create_symbol"} <= names
+    assert {record.compile_id for record in records} == {"0/0", "0/1"}
+    (symbol,) = [record for record in records if record.name == "create_symbol"]
+    assert symbol.facts["source"] == "L['n']" and symbol.facts["val"] == "5" and "oo" in symbol.facts["vr"]
+    start = next(record for record in records if record.name == "dynamo_start")
+    assert start.stack[-1] == (__file__, scaled.__code__.co_firstlineno, "scaled")
+
+
+def test_nothing_is_told_once_listening_has_ended() -> None:
+    records: list[TraceRecord] = []
+    with TraceListener(records.append).listening():
+        pass
+    compiled_scaled()(torch.ones(3), 2)
+    assert records == []
+
+
+def test_bytecode_is_seen_before_and_after() -> None:
+    seen: list[tuple[str, types.CodeType, types.CodeType]] = []
+    with bytecode_seen(lambda *code: seen.append(code)):
+        compiled_scaled()(torch.ones(3), 2)
+    compiled_scaled()(torch.ones(4), 2)
+    ((compile_id, before, after),) = seen
+    assert compile_id == "0/0" and before is scaled.__code__
+    assert any(name.startswith("__compiled_fn") for name in after.co_names)
+
+
+def test_guards_tell_kind_name_code_line_and_value() -> None:
+    read: list[GuardFacts] = []
+
+    def choose(entries: Any) -> list[bool]:
+        read.extend(map(guard_facts, entries))
+        return [True] * len(entries)
+
+    compiled_scaled(guard_filter_fn=choose, dynamic=False)(torch.ones(3), 2)
+    by_name = {facts.name: facts for facts in read}
+    assert by_name["L['n']"].value == 2 and by_name["L['n']"].code == ("L['n'] == 2",)
+    assert by_name["L['n']"].frames[-1].name == "scaled"
+    assert by_name["L['x']"].kind == "TENSOR_MATCH" and isinstance(by_name["L['x']"].value, torch.Tensor)
+    state = next(facts for facts in read if facts.kind == "GRAD_MODE")
+    assert state.value is torch_internals.NO_VALUE
+
+
+def test_signatures() -> None:
+    from torch._dynamo.convert_frame import register_bytecode_hook
+    from torch._logging.structured import INTERN_TABLE
+
+    assert {"guard_filter_fn", "nopython", "dynamic"} <= set(inspect.signature(torch._dynamo.optimize).parameters) | {
+        name for name in inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+    }
+    assert list(inspect.signature(register_bytecode_hook).parameters) == ["hook"]
+    assert isinstance(INTERN_TABLE, dict)
+    assert torch_internals.recompile_limit() > 0
+    assert isinstance(torch._functorch.config.force_non_lazy_backward_lowering, bool)
