@@ -338,7 +338,8 @@ def modulo(numerator: Index, divisor: int) -> Index:
         terms.append((atom, coefficient))
     offset = numerator.offset + sum(c for atom, c in terms if atom is _UNIT)
     rest = _normal_form(0, [(atom, c % divisor if c > 0 else c) for atom, c in terms if atom is not _UNIT])
-    rest = Index(offset % divisor, tuple((atom, c) for atom, c in rest.terms if c % divisor))
+    # Rejoined parts may have brought a constant of their own.
+    rest = Index((offset + rest.offset) % divisor, tuple((atom, c) for atom, c in rest.terms if c % divisor))
     low, high = rest.bounds
     shift = low // divisor
     rest = rest - shift * divisor

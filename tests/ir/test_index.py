@@ -30,7 +30,14 @@ def grow(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         st.builds(lambda p, q: (p[0] + q[0], lambda env: p[1](env) + q[1](env)), children, children),
         st.builds(lambda p, n: (p[0] // n, lambda env: p[1](env) // n), children, divisors),
         st.builds(lambda p, n: (p[0] % n, lambda env: p[1](env) % n), children, divisors),
+        st.builds(split, children, divisors, divisors),
     )
+
+
+def split(whole: tuple[Index, Meaning], size: int, count: int) -> tuple[Index, Meaning]:
+    """A position taken apart and put together again, as reading through two views does: it may wrap on the way."""
+    index, meaning = whole
+    return size * (index // size % count) + index % size, lambda env: meaning(env) % (size * count)
 
 
 expressions = st.recursive(leaves(), grow, max_leaves=8)
@@ -82,6 +89,20 @@ def test_a_part_that_cannot_carry_leaves_the_division() -> None:
     offset = 256 * row + column
     assert offset // 65536 == row // 256
     assert offset % 65536 == 256 * (row % 256) + column
+
+
+def test_a_masked_position_keeps_its_constant_when_it_is_split_twice() -> None:
+    """A window over an image, at the row and column before it, read through two kernels: ResNet's first pool."""
+    image, row, column = Dim("x0", 8), Dim("x1", 16), Dim("r0", 3)
+    position = 1024 * Index.of(image) + 64 * Index.of(row) + 32 * Index.of(column) - 33
+    layout = [Dim("n", 2), Dim("c", 4), Dim("h", 1024)]
+    stored = flatten([Index.of(dim) for dim in layout], [dim.size for dim in layout])
+    once = invert(stored, layout, position, is_masked=True)
+    assert once is not None
+    twice = invert(stored, layout, stored.substitute(once), is_masked=True)
+    assert twice is not None
+    point = {image: 3, row: 2, column: 1}
+    assert [twice[dim].evaluate(point) for dim in layout] == [0, 3, 64 * 2 + 32 - 33]
 
 
 def test_equal_formulas_are_equal_whatever_order_they_were_built_in() -> None:
