@@ -96,6 +96,12 @@ def compute_dtype(storage: torch.dtype) -> torch.dtype:
     return torch.float32 if storage in (torch.float16, torch.bfloat16) else storage
 
 
+def wrapped(value: int, dtype: torch.dtype) -> int:
+    """The number of an integer dtype that equals `value` modulo the dtype's range."""
+    limits = torch.iinfo(dtype)
+    return (value - limits.min) % (limits.max - limits.min + 1) + limits.min
+
+
 class Ops:
     """The calls that a body may make. Values are opaque; `index` arguments are `compiler.ir.index.Index`."""
 
@@ -109,8 +115,12 @@ class Ops:
         return handler.emit("store", (value,), handler.dtype_of(value), buffer=buffer, index=index)
 
     def constant(self, value: bool | int | float, dtype: torch.dtype) -> Any:
+        """A number; integers wrap around into the dtype, as PyTorch's scalars do."""
         dtype = compute_dtype(dtype)
-        value = float(value) if dtype.is_floating_point else bool(value) if dtype == torch.bool else int(value)
+        if dtype.is_floating_point:
+            value = float(value)
+        else:
+            value = bool(value) if dtype == torch.bool else wrapped(int(value), dtype)
         return _handler.get().emit("constant", (), dtype, value=value)
 
     def index_value(self, index: Any, dtype: torch.dtype = torch.int64) -> Any:

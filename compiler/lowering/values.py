@@ -94,7 +94,7 @@ def of_buffer(buffer: str, layout: Layout) -> TensorValue:
 
 def constant(value: bool | int | float, shape: tuple[int, ...], dtype: torch.dtype) -> TensorValue:
     """A tensor of one value, rounded to its dtype as a stored tensor would be."""
-    rounded = torch.tensor(value, dtype=dtype).item()
+    rounded = torch.tensor(value, dtype=dtype).item() if dtype.is_floating_point else value
     return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(rounded, dtype))
 
 

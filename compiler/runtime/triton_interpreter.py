@@ -14,6 +14,7 @@ kernels is put right in the same scope:
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
 - a comparison of scalars keeps the dtype of what it compared, which spoils the values when it is broadcast;
 - `~` of an unsigned integer overflows with NumPy 2;
+- each sum and product of integers is made again in 64 bits, for an assertion that is then dropped;
 - in Triton 3.6, a tensor as a bound of `range` fails with NumPy 2.4 and later.
 """
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,11 +84,15 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
+    ours.set_attr(stock.interpreter_builder, "options", _OPTIONS)
     try:
         yield
     finally:
         for scope in reversed(scopes):
             scope.restore()
+
+
+_OPTIONS = replace(stock.interpreter_builder.options, sanitize_overflow=False)
 
 
 def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> Any:

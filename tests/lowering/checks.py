@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -83,25 +84,50 @@ def fake_of(node: Any) -> Any:
     return node.meta["val"] if isinstance(node, torch.fx.Node) else node
 
 
+@dataclass(frozen=True)
+class Sample:
+    """One call of a row: what PyTorch gives, and the loops that it is lowered to."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: Sequence[Tensor]
+    expected: list[Any]
+    aten: torch.fx.GraphModule
+    graph: LoopGraph
+
+    @classmethod
+    def of(cls, name: str, function: Callable[..., Any], inputs: Sequence[Tensor]) -> Sample | None:
+        """The call, lowered, or None where eager takes no such inputs."""
+        expected = eager(function, inputs)
+        if expected is None:
+            return None
+        aten = aten_graph(function, inputs)
+        return cls(name, function, inputs, expected, aten, lower(aten))
+
+    def __str__(self) -> str:
+        sizes = (f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}{list(x.stride())}" for x in self.inputs)
+        return f"{self.name}({', '.join(sizes)})"
+
+    def judge(self, results: Sequence[Any]) -> None:
+        """Raise AssertionError where a result is not as near to float64's as eager's is, or is laid out otherwise."""
+        traced = [fake_of(node) for node in next(iter(reversed(self.aten.graph.nodes))).args[0]]
+        exact = in_float64(self.function, self.inputs)
+        for ours, wanted, judge, fake in zip(results, self.expected, exact, traced, strict=True):
+            if isinstance(wanted, Tensor):
+                assert_close(ours, wanted, judge, str(self))
+                # Some of PyTorch's decompositions give other strides than its kernels do.
+                assert strides(ours) in (strides(wanted), strides(fake)), f"{self}: strides {ours.stride()}"
+            else:
+                assert ours == wanted, str(self)
+
+
 def check(
     name: str, function: Callable[..., Any], inputs: Sequence[Tensor],
     run: Callable[[LoopGraph, Sequence[Tensor]], list[Any]] = interpret.run,
 ) -> LoopGraph | None:  # fmt: skip
     """Lower, run and judge one sample; the graph, or None where eager takes no such inputs."""
-    expected = eager(function, inputs)
-    if expected is None:
+    sample = Sample.of(name, function, inputs)
+    if sample is None:
         return None
-    aten = aten_graph(function, inputs)
-    graph = lower(aten)
-    results = run(graph, inputs)
-    traced = [fake_of(node) for node in next(iter(reversed(aten.graph.nodes))).args[0]]
-    exact = in_float64(function, inputs)
-    for ours, wanted, judge, fake in zip(results, expected, exact, traced, strict=True):
-        sizes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}{list(x.stride())}" for x in inputs)
-        if isinstance(wanted, Tensor):
-            assert_close(ours, wanted, judge, f"{name}({sizes})")
-            # Some of PyTorch's decompositions give other strides than its kernels do.
-            assert strides(ours) in (strides(wanted), strides(fake)), f"{name}({sizes}): strides {ours.stride()}"
-        else:
-            assert ours == wanted, f"{name}({sizes})"
-    return graph
+    sample.judge(run(sample.graph, inputs))
+    return sample.graph

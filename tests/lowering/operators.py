@@ -6,7 +6,7 @@ and its row in this table."
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,9 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 ALL = (*FLOATS, torch.int64, torch.bool)
 WHOLE = (torch.int64, torch.int32, torch.uint8, torch.bool)
 
+#: dtypes of which a row gets one sample where it has the first of them: their loops are the same but for the type.
+RELATIVES = {torch.float16: (torch.float64,), torch.int64: (torch.int32, torch.uint8, torch.int8)}
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -31,6 +34,15 @@ class Operator:
     samples: Samples
     dtypes: tuple[torch.dtype, ...] = ALL
     falls_back: bool = False
+
+    def calls(self) -> Iterator[tuple[Tensor, ...]]:
+        """The inputs of every call: all samples of each dtype, and one of each relative."""
+        for dtype in self.dtypes:
+            yield from self.samples(dtype)
+        relatives = (relative for dtype in self.dtypes for relative in RELATIVES.get(dtype, ()))
+        for dtype in relatives:
+            if dtype not in self.dtypes:
+                yield self.samples(dtype)[0]
 
 
 # --- inputs
@@ -229,6 +241,12 @@ SCALARS = [
     Operator("gt.scalar", lambda x: x > 0.1, one),
     Operator("eq.scalar", lambda x: x == 1, one),
     Operator("eq.rounded", lambda x: x == 0.1, lambda d: [(torch.tensor([0.1, 0.2]).to(d),)]),
+    Operator(
+        "scalars.wrap",
+        lambda x: (x + 300, x - 300, x * -1, x == -2, x > -2, x % -2, x // -2),
+        one,
+        (torch.uint8, torch.int8, torch.int32),
+    ),
     Operator("clamp", lambda x: x.clamp(-1, 1.5), special),
     Operator("clamp.min", lambda x: x.clamp(min=0), special),
     Operator("clamp.max", lambda x: x.clamp(max=1), special),

@@ -122,6 +122,9 @@ _INFIX = {
     "bitwise_xor": "^",
     "left_shift": "<<",
     "right_shift": ">>",
+}
+
+_COMPARISONS = {
     "eq": "==",
     "ne": "!=",
     "lt": "<",
@@ -206,6 +209,8 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
         op = _OF_BOOL[op]
     if op in _INFIX:
         return _infix(_INFIX[op], operands)
+    if op in _COMPARISONS:
+        return _comparison(_COMPARISONS[op], operands)
     if op in ("floordiv", "remainder"):
         return _call(_division_helper(op, dtype), operands, helpers)
     if op == "pow" and not dtype.is_floating_point:
@@ -242,6 +247,12 @@ _OF_BOOL = {
 def _infix(sign: str, operands: list[Operand]) -> str:
     left, right = operands
     return f"{left.tensor if right.is_constant else left.infix} {sign} {right.infix}"
+
+
+def _comparison(sign: str, operands: list[Operand]) -> str:
+    left, right = operands
+    # Triton's comparisons, unlike its arithmetic, make a literal a float32 before they look at the other operand.
+    return f"{left.tensor} {sign} {right.tensor}" if right.dtype == torch.float64 else _infix(sign, operands)
 
 
 def _call(helper: str, operands: list[Operand], helpers: set[str]) -> str:

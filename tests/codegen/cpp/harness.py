@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -60,23 +61,22 @@ class Lowered:
     kernels: dict[str, RenderedKernel]
 
 
-def lowered(function: Callable[..., Any], arguments: Sequence[torch.Tensor], prefix: str) -> Lowered:
-    return render_nodes(lower(aten_graph(function, arguments)), prefix)
+def lowered(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> Lowered:
+    return render_nodes(lower(aten_graph(function, arguments)))
 
 
-def render_nodes(graph: LoopGraph, prefix: str) -> Lowered:
+def render_nodes(graph: LoopGraph) -> Lowered:
     storage = {name: layout.dtype for name, layout in graph.buffers.items()}
-    kernels = {}
-    for item in graph.nodes:
-        if isinstance(item, LoopNode):
-            made = Group(
-                f"{prefix}_{item.name}",
-                Space(item.x_dims, item.r_dims),
-                (Member(item, item.body),),
-                frozenset({item.name}),
-            )
-            kernels[item.name] = render_cpp(made, storage)
-    return Lowered(graph, kernels)
+    return Lowered(graph, {item.name: render_node(item, storage) for item in graph.nodes if isinstance(item, LoopNode)})
+
+
+def render_node(item: LoopNode, storage: dict[str, torch.dtype]) -> RenderedKernel:
+    """The node as a kernel that is named by its text, so that equal ones are compiled once."""
+    unnamed = "kernel_without_name"
+    space = Space(item.x_dims, item.r_dims)
+    kernel = render_cpp(Group(unnamed, space, (Member(item, item.body),), frozenset({item.name})), storage)
+    name = f"kernel_{hashlib.sha256(kernel.source.encode()).hexdigest()[:16]}"
+    return replace(kernel, name=name, source=kernel.source.replace(unnamed, name))
 
 
 def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence[torch.Tensor]) -> list[Any]:
@@ -106,7 +106,7 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
 
 
 def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:
-    return compile_kernels([kernel for case in cases for kernel in case.kernels.values()])
+    return compile_kernels(list({kernel.name: kernel for case in cases for kernel in case.kernels.values()}.values()))
 
 
 def close(result: torch.Tensor, wanted: torch.Tensor, exact: torch.Tensor, sums: bool = False) -> str:
