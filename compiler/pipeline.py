@@ -32,7 +32,7 @@ from compiler.environment import describe_environment
 from compiler.options import Options
 from compiler.present import present_captured, present_eager, present_kernels, present_lowered, present_schedule
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import measure_entries, measure_kernels, record_arguments, verify_graph
+from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
 from compiler.summary import summarise
 
 __all__ = ["compile_graph", "explore"]
@@ -170,8 +170,7 @@ class Exploration:
                 work.captured.runner.implementation = executable.call
                 work.errors = verify_graph(work.captured, executable, self.report.notes)
                 if self.device.type != "cuda" and work.captured.inputs is not None:
-                    arguments = record_arguments(work.compilation, work.captured.inputs)
-                    check_by_emulation(work.compilation, work.report, arguments)
+                    check_by_emulation(work.compilation, work.report, work.captured.inputs)
 
     def measure(self) -> str | None:
         assert self.captured is not None

@@ -179,7 +179,7 @@ class LoopNode(ReportModel):
     """A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line."""
 
     name: str
-    kind: Literal["pointwise", "reduction", "extern", "view"]
+    kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"]
     sizes: list[int] = []
     reduction_sizes: list[int] = []
     dtype: str | None = None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from compiler.capture.aot import compile_through_aot
+from compiler.codegen.program import RenderedKernel
+from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.options import Options
+from compiler.runtime.executable import build_executable
+from compiler.runtime.triton_interpreter import interpret
 from compiler.schedule.cost import buffer_bytes, extern_bytes
 from compiler.schedule.group import Group
 
@@ -59,3 +64,15 @@ def bytes_moved(compilation: GraphCompilation) -> int:
         sum(buffer_bytes(unit, layouts).values()) if isinstance(unit, Group) else extern_bytes(unit, layouts)
         for unit in compilation.schedule.units
     )
+
+
+def call_interpreted(compilation: GraphCompilation, inputs: Sequence[Any]) -> list[Any]:
+    """Run the wrapper with every Triton kernel in Triton's interpreter."""
+    assert compilation.schedule is not None and compilation.memory is not None
+    wrapper = render_wrapper(compilation.schedule, compilation.memory, compilation.triton)
+    kernels = {name: partial(_interpret, kernel) for name, kernel in compilation.triton.items()}
+    return build_executable(compilation.schedule, wrapper, kernels, torch.device("cpu")).call(list(inputs))
+
+
+def _interpret(kernel: RenderedKernel, *tensors: torch.Tensor) -> None:
+    interpret(kernel, list(tensors))

@@ -65,6 +65,11 @@ class Statement:
     value: bool | int | float | str | None = None
 
     @property
+    def is_scatter(self) -> bool:
+        """Whether it updates memory at a place that other points may update too; `value` says how."""
+        return self.op == "store" and self.value is not None
+
+    @property
     def needs(self) -> set[int]:
         return operands_of(self._instruction)
 
@@ -98,6 +103,11 @@ class Program:
     storage: dict[str, torch.dtype] = field(hash=False)
     is_persistent: bool = False
 
+    @property
+    def scatters(self) -> tuple[Statement, ...]:
+        """Stores that several points may share a place of."""
+        return tuple(s for s in self.statements if s.is_scatter)
+
     def names(self) -> dict[int, str]:
         """Variable names by statement number, for indices that contain loaded values."""
         return {statement.number: statement.target for statement in self.statements}
@@ -119,9 +129,10 @@ def build_program(group: Group, storage: dict[str, torch.dtype], is_persistent: 
 class _Inliner:
     """Joins the members' bodies into one list in which equal instructions stand once."""
 
-    def __init__(self, group: Group, storage: dict[str, torch.dtype]) -> None:
+    def __init__(self, group: Group) -> None:
         self.r_dims = frozenset(group.space.r)
-        self.storage = storage
+        # A scatter happens once for each of its sources, whether or not its place and value depend on all loops.
+        self.runs_inside = {m.name for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel}
         self.statements: list[Statement] = []
         self.known: dict[Instruction, int] = {}
         self.stored_value: dict[str, int] = {}
@@ -154,6 +165,8 @@ class _Inliner:
     def level(self, instruction: Instruction) -> Level:
         if instruction.op == "reduce":
             return "x"
+        if instruction.op == "store" and instruction.buffer in self.runs_inside:
+            return "r"
         if instruction.index is not None and not self.r_dims.isdisjoint(instruction.index.dims):
             return "r"
         return "r" if any(self.statements[n].level == "r" for n in operands_of(instruction)) else "x"
@@ -174,7 +187,7 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
 
 
 def _inline(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
-    inliner = _Inliner(group, storage)
+    inliner = _Inliner(group)
     for member in group.members:
         numbers: dict[int, int] = {}
         for old, instruction in enumerate(member.body.instructions):
@@ -186,7 +199,8 @@ def _inline(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
                 numbers[old] = inliner.load(moved, node)
             elif moved.op == "store":
                 assert moved.buffer is not None
-                inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.name, storage)
+                if moved.value is None:
+                    inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.name, storage)
                 if moved.buffer in group.stored:
                     numbers[old] = inliner.add(moved, node)
             else:
@@ -313,3 +327,5 @@ class RenderedKernel:
     parameters: tuple[str, ...]
     lines: tuple[tuple[int, tuple[str, ...]], ...]
     config: dict[str, int | str | tuple[int, ...]] = field(hash=False)
+    #: Parameters that it changes in place: what they hold before matters.
+    updates: tuple[str, ...] = ()

@@ -45,7 +45,8 @@ class _Writer:
         self.graph = graph
         self.plan = plan
         self.lines = ["def call(inputs):"]
-        self.taken_over = {b.takes_over for b in plan.buffers.values() if b.takes_over}
+        # Storage that a later buffer takes over is still needed when its own buffer dies.
+        self.taken_over = {b.takes_over for b in plan.buffers.values() if b.fate == "reused"}
 
     def line(self, text: str) -> None:
         self.lines.append(f"    {text}")
@@ -64,8 +65,10 @@ class _Writer:
     def allocate(self, name: str) -> None:
         buffer = self.plan.buffers[name]
         shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
-        if buffer.takes_over:
-            source = variable(buffer.takes_over)
+        source = variable(buffer.takes_over or "")
+        if buffer.takes_over and buffer.fate != "reused":
+            self.line(f"{variable(name)} = {source}")
+        elif buffer.takes_over:
             self.line(f"{variable(name)} = reuse({source}, {shape}, {stride}, {dtype})")
         else:
             self.line(f"{variable(name)} = empty({shape}, {stride}, {dtype})")

@@ -25,9 +25,9 @@ from compiler.ir.ops import POINTWISE, handled_by
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One op. `operands` number earlier instructions; `buffer`, `index` belong to load and store (`index` also to
-    index_value, rand, randn); `value` is a constant, a reduction's kind, or the size of an indirect index. `node` is
-    the loop node that it was written for, where that is not the one whose body it stands in; it is no part of what the
-    instruction computes, so it does not count when two are compared."""
+    index_value, rand, randn); `value` is a constant, a reduction's kind, the mode of a scattering store, or the size of
+    an indirect index. `node` is the loop node that it was written for, where that is not the one whose body it stands
+    in; it is no part of what the instruction computes, so it does not count when two are compared."""
 
     op: str
     operands: tuple[int, ...]
@@ -40,11 +40,13 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store: the offset in elements, and whether it happens only where a mask holds."""
+    """One load or store: the offset in elements, whether it happens only where a mask holds, and whether a store reads
+    what it changes."""
 
     buffer: str
     index: Index
     is_masked: bool = False
+    is_update: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,16 @@ class Body:
 
     @cached_property
     def writes(self) -> tuple[Access, ...]:
-        return tuple(Access(i.buffer or "", i.index or Index.number(0)) for i in self.instructions if i.op == "store")
+        return tuple(
+            Access(i.buffer or "", i.index or Index.number(0), len(i.operands) > 1, i.value not in (None, "set"))
+            for i in self.instructions
+            if i.op == "store"
+        )
+
+    @cached_property
+    def is_scatter(self) -> bool:
+        """Whether it stores at places that several points may share."""
+        return any(i.op == "store" and i.value is not None for i in self.instructions)
 
     @cached_property
     def reduction(self) -> Instruction | None:
@@ -113,6 +124,9 @@ def _render(number: int, i: Instruction) -> str:
     dtype = str(i.dtype).removeprefix("torch.")
     if i.op == "load":
         return f"v{number} = load {i.buffer}[{i.index}]" + (f" where {values}" if values else "")
+    if i.op == "store" and i.value is not None:
+        mask = f" where v{i.operands[1]}" if len(i.operands) > 1 else ""
+        return f"scatter {i.value} {i.buffer}[{i.index}] = v{i.operands[0]}{mask}"
     if i.op == "store":
         return f"store {i.buffer}[{i.index}] = {values}"
     if i.op == "constant":

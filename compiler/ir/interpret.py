@@ -70,7 +70,10 @@ def run_extern(node: ExternNode, storages: dict[str, Tensor]) -> None:
 
 def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
     device = next((storages[name].device for name in node.read_buffers), torch.device("cpu"))
-    storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype, device=device)
+    if node.updates is not None:
+        storages[node.name] = storages[node.updates].clone()
+    else:
+        storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype, device=device)
     loop = _Loop(node.x_dims, node.r_dims, storages, device)
     for number, instruction in enumerate(node.body.instructions):
         loop.values[number] = loop.evaluate(instruction)
@@ -95,7 +98,7 @@ class _Loop:
         if i.op == "load":
             return self.load(i, operands)
         if i.op == "store":
-            return self.store(i, operands[0])
+            return self.store(i, operands[0]) if i.value is None else self.scatter(i, operands)
         if i.op == "constant":
             return torch.tensor(i.value, dtype=i.dtype, device=self.device)
         if i.op == "index_value":
@@ -143,6 +146,20 @@ class _Loop:
         value = value.expand(self.x_sizes).to(storage.dtype)
         storage[self.index(i.index).expand(self.x_sizes)] = value
 
+    def scatter(self, i: Instruction, operands: list[Tensor]) -> None:
+        """Points in the order of the loops, one after the other, so that the last one wins where they meet."""
+        assert i.buffer is not None
+        storage = self.storages[i.buffer]
+        value, *masks = [operand.expand(self.sizes).flatten() for operand in operands]
+        offset = self.index(i.index).expand(self.sizes).flatten()
+        if masks:
+            value, offset = value[masks[0]], offset[masks[0]]
+        value = value.to(storage.dtype)
+        if i.value == "set":
+            storage.scatter_(0, offset, value)
+        else:
+            storage.scatter_reduce_(0, offset, value, SCATTER[str(i.value)])
+
     def reduce(self, kind: str, operands: list[Tensor]) -> Tensor:
         """Over all points of the reduction variables, whose axes keep the size one."""
         value, *positions = [self._reduced_last(operand) for operand in operands]
@@ -175,6 +192,9 @@ REDUCE: dict[str, Callable[..., Tensor]] = {
     "argmin": _position_of(torch.amin),
     "argmax": _position_of(torch.amax),
 }
+
+#: What torch calls the ways to scatter.
+SCATTER = {"add": "sum", "min": "amin", "max": "amax"}
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, name) for name in (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -66,9 +66,10 @@ class Layout:
 class LoopNode:
     """One loop nest that stores one buffer.
 
-    for x in space: for r in reduction: body. `x_dims` are in the order of the buffer's storage, slowest first.
-    A node without `r_dims` is pointwise. `origins` names the ATen nodes that it computes, `lines` the user's lines.
-    """
+    for x in space: for r in reduction: body. `x_dims` are in the order of the buffer's storage, slowest first. A node
+    without `r_dims` is pointwise. A scatter runs over its sources and changes, in place, the buffer `updates`, which no
+    other node reads: its own buffer is that memory afterwards. `origins` names the ATen nodes that it computes, `lines`
+    the user's lines."""
 
     name: str
     layout: Layout
@@ -77,10 +78,19 @@ class LoopNode:
     body: Body
     origins: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
+    updates: str | None = None
 
     @property
     def is_reduction(self) -> bool:
         return self.body.reduction is not None
+
+    @property
+    def is_scatter(self) -> bool:
+        return self.updates is not None
+
+    @property
+    def kind(self) -> Literal["pointwise", "reduction", "scatter"]:
+        return "scatter" if self.is_scatter else "reduction" if self.is_reduction else "pointwise"
 
     @property
     def numel(self) -> int:
@@ -92,7 +102,8 @@ class LoopNode:
 
     @cached_property
     def read_buffers(self) -> frozenset[str]:
-        return frozenset(access.buffer for access in self.body.reads)
+        read = frozenset(access.buffer for access in self.body.reads)
+        return read if self.updates is None else read | {self.updates}
 
 
 @dataclass(frozen=True)

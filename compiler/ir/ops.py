@@ -68,6 +68,9 @@ POINTWISE: dict[str, OpInfo] = _table(
 #: `argmax` take the value and its position (int64) and give the position, the lowest one among equals. NaN wins.
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 
+#: What a scatter does to the element that it meets: replace it, add to it, or keep the smaller or larger one.
+SCATTERS = ("set", "add", "min", "max")
+
 #: The rest of the closed set, each with operands of its own kind; see the methods of `Ops`.
 SPECIAL = ("load", "store", "constant", "index_value", "indirect", "to_dtype", "where", "rand", "randn", "reduce")
 
@@ -113,6 +116,15 @@ class Ops:
     def store(self, buffer: str, index: Any, value: Any) -> Any:
         handler = _handler.get()
         return handler.emit("store", (value,), handler.dtype_of(value), buffer=buffer, index=index)
+
+    def scatter(self, buffer: str, index: Any, value: Any, mode: str, mask: Any = None) -> Any:
+        """A store that updates element `index` by one of `SCATTERS`, only where the bool value `mask` holds. Several
+        points may update one element: `set` leaves the value of one of them (the last, where points run in order)."""
+        if mode not in SCATTERS:
+            raise ValueError(f"{mode!r} is no way to scatter; the ways are {', '.join(SCATTERS)}")
+        handler = _handler.get()
+        operands = (value,) if mask is None else (value, mask)
+        return handler.emit("store", operands, handler.dtype_of(value), buffer=buffer, index=index, value=mode)
 
     def constant(self, value: bool | int | float, dtype: torch.dtype) -> Any:
         """A number; integers wrap around into the dtype, as PyTorch's scalars do."""

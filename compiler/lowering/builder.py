@@ -17,6 +17,8 @@ from compiler.ir.ops import ops
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, Position, TensorValue, of_buffer
 
 Element = Callable[[Position, Position], Any]
+#: Where a scatter updates, by what value, and the truth value that says whether it does (None: always).
+Update = tuple[Position, Any, Any]
 
 SEEDS = "seeds"
 
@@ -140,6 +142,28 @@ class Builder:
 
         node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
         return self._add_loop(node)
+
+    def scatter(
+        self, start: TensorValue, sources: tuple[int, ...], mode: str, update: Callable[[Position], Update], *,
+        label: str = "",
+    ) -> TensorValue:  # fmt: skip
+        """One node that changes the buffer of `start` in place, at a place for each position of a loop over `sources`,
+        in row-major order. `start` is a buffer of the caller's own making that nothing else reads."""
+        assert start.buffer is not None
+        layout = self.graph.buffers[start.buffer]
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        dims = tuple(Dim(f"x{place}", size) for place, size in enumerate(sources))
+
+        def body() -> Any:
+            place, value, mask = update(tuple(Index.of(dim) for dim in dims))
+            return ops.scatter(name, layout.index(place), ops.to_dtype(value, start.dtype), mode, mask)
+
+        try:
+            node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)
+        except BaseException:
+            self._names.discard(name)
+            raise
+        return self._add_loop(canonicalise(node))
 
     def _loop(self, layout: Layout, sizes: tuple[int, ...], element: Element, label: str) -> LoopNode:
         name = self.fresh_name(self.origin + (f"_{label}" if label else ""))

@@ -1,4 +1,4 @@
-"""Reads at computed places (embedding, gather, index), and tensors put together from others (cat, pad, scatter)."""
+"""Reads at computed places (embedding, gather, index), and tensors put together from others (cat, pad, slices)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import torch
 
 from compiler.ir.index import Index
-from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
-from compiler.lowering.builder import Builder, is_dense
+from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import broadcast_shapes
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
-from compiler.lowering.views import digits, place_in_eager, slice_bounds, unsqueeze, wrap
+from compiler.lowering.views import slice_bounds, unsqueeze, wrap
 
 aten = torch.ops.aten
 
@@ -199,43 +198,3 @@ def slice_scatter(
         return ops.where(inside, ops.to_dtype(source.load(place, inside), compute_dtype(x.dtype)), x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)
-
-
-@lowers(aten.scatter.value, aten.scatter.src)
-def scatter(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
-    """Where each row is written at one place, the other way around: every element asks whether it is that place."""
-    at = wrap(dim, x.rank) if x.rank else 0
-    others = [size for place, size in enumerate(x.shape) if place != at]
-    if not x.rank or index.rank != x.rank or index.shape[at] != 1:
-        raise CannotLower("several elements may be written to one place")
-    if [size for place, size in enumerate(index.shape) if place != at] != others:
-        raise CannotLower("it writes to some rows only")
-
-    def element(position: Position) -> Any:
-        row = (*position[:at], Index.number(0), *position[at + 1 :])
-        is_place = ops.eq(ops.to_dtype(index.load(row), torch.int64), ops.index_value(position[at]))
-        new = value.load(row) if isinstance(value, TensorValue) else ops.constant(value, x.dtype)
-        return ops.where(is_place, new, x.load(position))
-
-    return build.pointwise(x.shape, x.dtype, element)
-
-
-@lowers(aten.as_strided_scatter)
-def as_strided_scatter(
-    build: Builder, x: TensorValue, src: TensorValue, size: Sequence[int], stride: Sequence[int],
-    storage_offset: int | None = None,
-) -> TensorValue:  # fmt: skip
-    """Where the written part is without gaps, it is a range of places in the storage."""
-    strides, first = place_in_eager(build, x)
-    start = 0 if storage_offset is None else storage_offset - first
-    if not is_dense(size, stride) or start < 0 or start + src.numel > x.numel:
-        raise CannotLower("it writes to places with gaps between them")
-
-    def element(position: Position) -> Any:
-        distance = Layout(x.shape, strides, x.dtype).index(position) - start
-        conditions = [at_least(distance, 0)] if start else []
-        inside = all_of([*conditions, below(distance, src.numel)] if start + src.numel < x.numel else conditions)
-        new = ops.to_dtype(src.load(digits(distance, size, stride), inside), compute_dtype(x.dtype))
-        return new if inside is None else ops.where(inside, new, x.load(position))
-
-    return build.pointwise(x.shape, x.dtype, x.load if src.numel == 0 else element)

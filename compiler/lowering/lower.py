@@ -28,6 +28,7 @@ from compiler.lowering import (  # noqa: F401
     pooling,
     random,
     reductions,
+    scatter,
     views,
 )
 from compiler.lowering.aliases import from_owner

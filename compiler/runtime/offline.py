@@ -5,11 +5,14 @@ It comes from the same schedule as the C++ that runs. Registers and spills are t
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from compiler import report as rep
 from compiler.compile import GraphCompilation
 from compiler.present import kernel_lines
+from compiler.runtime.trial import record_launches
 from compiler.runtime.triton_interpreter import interpret, programs
 from compiler.runtime.triton_offline import compile_offline
 from compiler.runtime.verify import relative_error
@@ -42,24 +45,25 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str)
         kernels[group.name].also.append(rep.KernelArtifact(language="ptx", target=target, source=result.ptx))
 
 
-def check_by_emulation(
-    compilation: GraphCompilation, report: rep.Graph, arguments: dict[str, tuple[torch.Tensor, ...]]
-) -> None:
+def check_by_emulation(compilation: GraphCompilation, report: rep.Graph, inputs: list[Any]) -> None:
     """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got; compare what they wrote."""
     kernels = {kernel.name: kernel for kernel in report.kernels}
-    for name, tensors in arguments.items():
-        rendered = compilation.triton.get(name)
+    emulated: dict[str, rep.KernelArtifact] = {}
+    for name, rendered in compilation.triton.items():
         artifact = next((a for a in kernels[name].also if a.language == "triton"), None)
-        if rendered is None or artifact is None or artifact.check is not None:
+        if artifact is None or artifact.check is not None:
             continue
         count = programs(rendered)
         if count > MOST_PROGRAMS:
             artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
             continue
+        emulated[name] = artifact
+    for name, launch in record_launches(compilation, inputs, set(emulated)).items():
+        rendered, artifact = compilation.triton[name], emulated[name]
         written = set(kernels[name].writes)
         results = [
-            torch.full_like(t, 1) if parameter in written else t
-            for parameter, t in zip(rendered.parameters, tensors, strict=True)
+            torch.full_like(t, 1) if parameter in written - set(rendered.updates) else t
+            for parameter, t in zip(rendered.parameters, launch.before, strict=True)
         ]
         try:
             interpret(rendered, results)
@@ -68,7 +72,7 @@ def check_by_emulation(
             continue
         pairs = [
             (mine, theirs)
-            for parameter, mine, theirs in zip(rendered.parameters, results, tensors, strict=True)
+            for parameter, mine, theirs in zip(rendered.parameters, results, launch.after, strict=True)
             if parameter in written
         ]
         artifact.max_error = max(relative_error(mine, theirs) for mine, theirs in pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -83,10 +84,53 @@ def record_arguments(compilation: GraphCompilation, inputs: list[Any]) -> dict[s
     return {name: recorder.tensors for name, recorder in recorders.items() if recorder.tensors is not None}
 
 
+@dataclass(frozen=True)
+class Launch:
+    """The tensors of one launch as they were before it and after it, in the order of the kernel's parameters."""
+
+    before: tuple[torch.Tensor, ...]
+    after: tuple[torch.Tensor, ...]
+
+
+def record_launches(compilation: GraphCompilation, inputs: list[Any], names: set[str]) -> dict[str, Launch]:
+    """The launches of the kernels `names` in one call of the graph. Later kernels may work in the same memory, so what
+    is not an input of the graph is copied."""
+    executable, schedule = compilation.executable, compilation.schedule
+    assert executable is not None and schedule is not None
+    given = {*schedule.graph.inputs, *schedule.graph.constants}
+    launches: dict[str, Launch] = {}
+
+    def recorder(name: str, launch: Callable[..., None]) -> Callable[..., None]:
+        parameters = compilation.primary[name].parameters
+
+        def snapshot(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+            return tuple(t if p in given else _copy(t) for p, t in zip(parameters, tensors, strict=True))
+
+        def call(*tensors: torch.Tensor) -> None:
+            before = snapshot(tensors)
+            launch(*tensors)
+            launches[name] = Launch(before, snapshot(tensors))
+
+        return call if name in names else launch
+
+    kernels = {name: recorder(name, launch) for name, launch in executable.kernels.items()}
+    with torch.no_grad():
+        build_executable(schedule, executable.wrapper, kernels, compilation.runs_on).call(copy_values(inputs))
+    return launches
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values at the same strides; elements that share memory (an expanded tensor) stay as they are."""
+    if any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True)):
+        return tensor
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
 def measure_kernels(
     graph: CapturedGraph, compilation: GraphCompilation, report: rep.Graph, model: Device, timing: Timing
 ) -> None:
-    """Time each kernel alone on the tensors that the graph gives it; fills measured_us and gb_per_s."""
+    """Time each kernel alone on the tensors that the graph gives it; fills measured_us and gb_per_s. A scatter updates
+    its tensor at every run: its values are no result then, its accesses stay the same."""
     if graph.inputs is None or compilation.executable is None or not compilation.executable.kernels:
         return
     arguments = record_arguments(compilation, graph.inputs)

@@ -43,7 +43,7 @@ def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
 
 
 def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
-    """Bytes that the kernel moves, by buffer: each read once and each written once."""
+    """Bytes that the kernel moves, by buffer: each read once and each written once; what is updated, both."""
     found: dict[str, int] = {}
     for member in group.members:
         for access in member.body.reads:
@@ -52,7 +52,8 @@ def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
                 found[access.buffer] = max(found.get(access.buffer, 0), touched)
         for access in member.body.writes:
             if access.buffer in group.stored:
-                found[access.buffer] = touched_bytes(access, group.space, layouts[access.buffer])
+                touched = touched_bytes(access, group.space, layouts[access.buffer])
+                found[access.buffer] = 2 * touched if access.is_update else touched
     return found
 
 

@@ -41,7 +41,7 @@ def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.Lo
 
     return report.LoopNode(
         name=node.name,
-        kind="reduction" if node.is_reduction else "pointwise",
+        kind=node.kind,
         sizes=[dim.size for dim in node.x_dims],
         reduction_sizes=[dim.size for dim in node.r_dims],
         dtype=dtype_name(node.layout.dtype),

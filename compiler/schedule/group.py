@@ -87,9 +87,16 @@ class Group:
 
     @cached_property
     def read_buffers(self) -> tuple[str, ...]:
-        """Buffers that come from memory, in order of first use."""
+        """Buffers that must be in memory before: those that are loaded, in order of first use, then those that a
+        scatter changes."""
         names = [access.buffer for member in self.members for access in member.body.reads]
+        names += self.updated
         return tuple(dict.fromkeys(name for name in names if name not in self.produced))
+
+    @cached_property
+    def updated(self) -> tuple[str, ...]:
+        """Buffers that scatters of the group change in place."""
+        return tuple(member.node.updates for member in self.members if member.node.updates is not None)
 
     @property
     def is_reduction(self) -> bool:

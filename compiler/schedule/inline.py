@@ -90,10 +90,10 @@ def _append(out: list[Instruction], instruction: Instruction) -> int:
 def compose(group: Group, buffer: str) -> Body | None:
     """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions.
 
-    None where it is a reduction itself, draws random numbers, or would become too long."""
+    None where it is a reduction or a scatter itself, draws random numbers, or would become too long."""
     bodies = {member.name: member.body for member in group.members if member.body.instructions}
     result = bodies.get(buffer)
-    if result is None or result.reduction is not None or result.is_random:
+    if result is None or result.reduction is not None or result.is_random or result.is_scatter:
         return None
     for member in reversed(group.members):
         body = bodies.get(member.name)

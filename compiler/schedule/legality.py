@@ -139,6 +139,17 @@ def reads_match_writes(members: tuple[Member, ...]) -> Refuse | None:
     return None
 
 
+def scatter_between(first: Group, second: Group) -> Refuse | None:
+    """Whether a scatter stands between the two: one fills what the other updates, or updates what the other reads."""
+    for member in first.members:
+        if member.node.is_scatter and member.name in second.read_buffers:
+            return Refuse("dependency.scatter", {"scatter": member.name, "shared": member.name})
+    for member in second.members:
+        if member.node.updates in first.produced:
+            return Refuse("dependency.scatter", {"scatter": member.name, "shared": member.node.updates})
+    return None
+
+
 def in_order(members: tuple[Member, ...]) -> tuple[Member, ...]:
     """Members such that each follows those whose buffers it reads; otherwise as given."""
     waiting = {member.name: member for member in members}

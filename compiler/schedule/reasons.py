@@ -56,6 +56,13 @@ REASONS: dict[str, Reason] = _list(
         "{between} must run after {a} and before {b}",
     ),
     Reason(
+        "dependency.scatter",
+        "dependency",
+        "A scatter changes memory at places that are known only when it runs: what it changes must be complete before "
+        "it starts, and its result may be read only when every update is done.",
+        "{scatter} updates {shared} at computed places: it cannot share a loop with what fills or reads that",
+    ),
+    Reason(
         "index.different_positions",
         "index",
         "The consumer reads an element at another point of the loop than the one that makes it, and by then it may not "

@@ -25,13 +25,16 @@ REASON = "fused.recompute"
 def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | None:
     """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
 
-    None where it is not possible (an output, a reduction, a library call among the readers) or does not pay."""
+    None where it is not possible (an output, a reduction, a library call or a scatter among the readers) or does not
+    pay."""
     graph = context.graph
     maker = graph.units[a]
     readers = sorted(graph.readers[buffer] - {a})
     units = [graph.units[number] for number in readers]
     groups = [unit for unit in units if isinstance(unit, Group)]
     if not isinstance(maker, Group) or buffer in graph.outputs or not groups or len(groups) < len(units):
+        return None
+    if any(buffer in group.updated for group in groups):
         return None
     arithmetic = compose(maker, buffer)
     if arithmetic is None:

@@ -16,7 +16,7 @@ from compiler.ir.nodes import ExternNode
 from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.inline import compose, inline_into
-from compiler.schedule.legality import align, hosts, in_order, move, reads_match_writes
+from compiler.schedule.legality import align, hosts, in_order, move, reads_match_writes, scatter_between
 from compiler.schedule.names import fused_name
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.units import UnitGraph, produced_by, read_by
@@ -164,6 +164,9 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     if len(one.members) + len(two.members) > context.limits.most_nodes:
         nodes = len(one.members) + len(two.members)
         return Refuse("policy.group_size", {"nodes": nodes, "limit": context.limits.most_nodes})
+    scatter = scatter_between(one, two)
+    if scatter is not None:
+        return scatter
     refusal: Refuse | None = None
     for rule in RULES:
         if not rule.applies(one, two, shared) or (rule.id != "fused.horizontal") != is_vertical:

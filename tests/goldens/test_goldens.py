@@ -22,6 +22,7 @@ from tests.schedule.test_kernels_and_bytes import (
     reverse_read,
     rnd,
     rope,
+    scatter_rows,
     softmax,
     wavy_gate,
 )
@@ -35,6 +36,7 @@ CASES = {
     "reverse_read": (reverse_read, (rnd(4096, 512),)),
     "rotary_embedding": (rope, (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32))),
     "transposed_read": (lambda x, y: x.t() + y, (rnd(512, 512), rnd(512, 512))),
+    "scatter_in_place": (scatter_rows, (rnd(512, 48), rnd(512, 48), torch.arange(512) % 64)),
     "sum_of_everything": (lambda x: x.sum(), (rnd(4096, 4096),)),
     "batch_norm_in_training": (
         lambda x, w, b: torch.relu(torch.nn.functional.batch_norm(x, None, None, w, b, True)),

@@ -132,7 +132,6 @@ INDEXING = [
         lambda x, i: x.scatter(1, i.reshape(-1)[:1].expand(4).reshape(4, 1), 1),
         lambda d: [unsigned(indexed)(d)[0]],
     ),
-    Operator("index_put", lambda x, i: x.index_put((i,), x[0]), unsigned(indexed), falls_back=True),
 ]
 
 

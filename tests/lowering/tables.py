@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.lowering import operators, operators_shapes
+from tests.lowering import operators, operators_scatter, operators_shapes
 
-OPERATORS = [*operators.OPERATORS, *operators_shapes.OPERATORS]
+OPERATORS = [*operators.OPERATORS, *operators_shapes.OPERATORS, *operators_scatter.OPERATORS]

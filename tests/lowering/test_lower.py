@@ -200,9 +200,7 @@ def test_training_step_matches_eager() -> None:
     for parameter, gradient in zip(model.parameters(), gradients, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
     assert len(graphs) == 2
-    assert [reason.split(":")[0] for graph in graphs for reason in fallbacks(graph)] == [
-        "aten.embedding_dense_backward.default"
-    ]
+    assert not [reason for graph in graphs for reason in fallbacks(graph)]
 
 
 def test_an_index_outside_of_the_table_stays_inside_of_its_memory() -> None:

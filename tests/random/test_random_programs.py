@@ -20,10 +20,16 @@ from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
-from compiler.runtime.triton_interpreter import interpret
 from compiler.runtime.verify import relative_error
+from tests.compile_program import call_interpreted
 
 Tensor = torch.Tensor
+
+
+def places(x: Tensor) -> Tensor:
+    """A row for each row: some twice, some never."""
+    return torch.arange(x.shape[0]) * 7 % x.shape[0] // 2
+
 
 #: Bounded functions, so that long programs neither overflow nor lose all precision.
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
@@ -46,6 +52,9 @@ UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "variance of columns": lambda x: x.var(1, keepdim=True, correction=0),
     "softmax": lambda x: torch.softmax(x, -1),
     "running sum by matrix": lambda x: torch.tril(x),
+    "rows added to others": lambda x: torch.zeros_like(x).index_add(0, places(x), x) / 4,
+    "largest of the rows that meet": lambda x: x.scatter_reduce(0, places(x)[:, None].expand_as(x), x.sin(), "amax"),
+    "some rows replaced": lambda x: x.index_put((torch.arange(0, x.shape[0], 3),), x[-1] * 0.5),
 }
 BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add,
@@ -127,20 +136,6 @@ def test_triton_kernels_give_what_eager_gives(program: list[Step], size: tuple[i
     compilation = compile_steps(program, inputs)
     results = call_interpreted(compilation, inputs)
     assert is_right(results, program, inputs)
-
-
-def call_interpreted(compilation: GraphCompilation, inputs: tuple[Tensor, ...]) -> list[Tensor]:
-    """Run the wrapper with every Triton kernel in Triton's interpreter."""
-    from compiler.codegen.wrapper import render_wrapper
-    from compiler.runtime.executable import build_executable
-
-    assert compilation.schedule is not None and compilation.memory is not None
-    wrapper = render_wrapper(compilation.schedule, compilation.memory, compilation.triton)
-    launchers = {
-        name: (lambda *tensors, kernel=kernel: interpret(kernel, list(tensors)))
-        for name, kernel in compilation.triton.items()
-    }
-    return build_executable(compilation.schedule, wrapper, launchers, torch.device("cpu")).call(list(inputs))
 
 
 @pytest.mark.gpu

@@ -228,7 +228,7 @@ export interface KernelLine {
 /** A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line. */
 export interface LoopNode {
   name: string;
-  kind: "pointwise" | "reduction" | "extern" | "view";
+  kind: "pointwise" | "reduction" | "scan" | "scatter" | "extern" | "view";
   sizes: number[];
   reduction_sizes: number[];
   dtype: string | null;

@@ -146,6 +146,19 @@ def store_text(pointer: str, offset: str, value: str, dtype: torch.dtype, storag
     return f"{pointer}[{offset}] = {convert(value, dtype, storage)};"
 
 
+def scatter_text(element: str, value: str, mode: str, dtype: torch.dtype, storage: torch.dtype) -> str:
+    """The statement that updates `element` by a value of dtype `dtype`; half types are only ever replaced."""
+    if mode == "set" and storage in (torch.float16, torch.bfloat16):
+        half = "to_half" if storage == torch.float16 else "to_bfloat16"
+        return f"{element} = fs::{half}({convert(value, dtype, torch.float32)});"
+    value = convert(value, dtype, storage)
+    if mode == "set":
+        return f"{element} = {value};"
+    if mode == "add":
+        return f"{element} += {value};"
+    return f"{element} = fs::{mode}imum({element}, {value});"
+
+
 def pointwise_text(statement: Statement, operands: list[str], operand_dtype: torch.dtype) -> str:
     """An op of `POINTWISE` on the texts of its operands, which are all of dtype `operand_dtype`."""
     op = statement.op

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import StatementPrinter, over, within
-from compiler.codegen.program import Section
+from compiler.codegen.program import Section, Statement
 
 
 class PassPrinter(StatementPrinter):
@@ -114,11 +114,11 @@ class PassPrinter(StatementPrinter):
         plan, writer = self.plan, self.writer
         for place, dim in enumerate(plan.r_loops):
             if plan.shape == "rows" and place == len(plan.r_loops) - 1:
-                self._simd(accumulators, suffix)
+                self._simd(accumulators, suffix, section.statements)
             loops.enter_context(writer.block(within(dim) if place == 0 and plan.chunk else over(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
-            writer.line("#pragma omp simd")
+            self.simd(section.statements, plan.inner)
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
             loops.enter_context(writer.block(""))
@@ -134,7 +134,7 @@ class PassPrinter(StatementPrinter):
         for number in plan.kept & {s.number for s in section.statements}:
             self.kept_so_far.add(number)
 
-    def _simd(self, accumulators: list[Accumulator], suffix: str) -> None:
+    def _simd(self, accumulators: list[Accumulator], suffix: str, statements: tuple[Statement, ...] = ()) -> None:
         """The pragma of the vector loop of a row; positions are found one by one."""
         if any(a.is_positional for a in accumulators):
             return
@@ -144,4 +144,4 @@ class PassPrinter(StatementPrinter):
             for operator, name in a.simd_clauses():
                 by_operator.setdefault(operator, []).append(names[name])
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
-        self.writer.line(f"#pragma omp simd{clauses}")
+        self.simd(statements, self.plan.r_loops[-1], clauses)

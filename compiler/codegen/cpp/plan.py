@@ -1,10 +1,11 @@
 """Which loops a kernel on a CPU has: their order, what is cut into blocks, and what runs in parallel.
 
-One of three shapes, chosen by the loop variable along which memory is contiguous:
+One of four shapes, the first three chosen by the loop variable along which memory is contiguous:
 
     pointwise   for x ...:  vector loop over the contiguous x
     rows        for x ...:  passes whose vector loop runs over the contiguous r (softmax of the last dimension)
     columns     for blocks of the contiguous x:  passes of  for r ...:  vector loop over the block (a sum over rows)
+    scatter     for x ... along which stores never meet:  for the other x ... in order:  vector loop, if there is one
 
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
 (an exponential) is kept in a small array of the thread, which stays in the cache.
@@ -20,11 +21,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
+from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.program import Program, Statement
 from compiler.ir.index import Dim
 from compiler.ir.ops import POINTWISE
 
-Shape = Literal["pointwise", "rows", "columns"]
+Shape = Literal["pointwise", "rows", "columns", "scatter"]
 
 #: Below this many simple operations a second thread costs more than it brings (ATen's grain size, in elements).
 PARALLEL_WORK = 32768
@@ -34,6 +36,8 @@ ENOUGH_PIECES = 16
 COLUMN_BLOCK = 256
 #: Edge of the square that a transposing kernel works through, so that both sides stay in the cache.
 TRANSPOSE_BLOCK = 32
+#: Columns that one thread of a scatter takes: whole cache lines, so that threads do not share them.
+SCATTER_BLOCK = 64
 #: Elements of one chunk of a long reduction: of a row, of which a vector takes 16 at once, and of a column.
 ROW_CHUNK, COLUMN_CHUNK = 4096, 128
 #: Chunks whose results are kept side by side when they are computed in parallel: of rows, and of blocks of columns.
@@ -48,7 +52,8 @@ KEPT_COST = 8
 class Plan:
     """How `program` is laid out as loops. `outer` and `r_loops` are from the outside in; `inner` is the vectorised x
     loop of `pointwise` and `columns`, `block` its size in blocks (0: in one piece). `across` is the second variable of
-    a transposing kernel's squares. `chunk` is how many points of `r_loops[0]` one chunk has (0: not cut)."""
+    a transposing kernel's squares, `in_order` are the loops of a scatter that no thread shares. `chunk` is how many
+    points of `r_loops[0]` one chunk has (0: not cut)."""
 
     program: Program
     shape: Shape
@@ -60,6 +65,7 @@ class Plan:
     chunk: int = 0
     parallel: Literal["no", "x", "chunks"] = "no"
     kept: frozenset[int] = frozenset()
+    in_order: tuple[Dim, ...] = ()
 
     @property
     def chunks(self) -> int:
@@ -73,7 +79,7 @@ def make_plan(program: Program) -> Plan:
     r_loops = tuple(dim for dim in program.space.r if dim.size != 1)
     work = _work(program)
     if not passes:
-        return _pointwise_plan(program, x_loops, work)
+        return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
     if inner_r is not None:
         r_loops = _innermost(r_loops, inner_r)
@@ -104,6 +110,21 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
     return plan
 
 
+def _scatter_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Plan:
+    """Threads and vectors along the loops that keep the stores apart; the others inside of those, in their order."""
+    apart = tuple(dim for dim in x_loops if keeps_apart(dim, program.scatters))
+    in_order = tuple(dim for dim in x_loops if dim not in apart)
+    fast = [dim for dim in apart if all(s.index is not None and s.index.stride(dim) == 1 for s in program.scatters)]
+    inner = _most_contiguous(tuple(fast), program, "x")
+    outer = tuple(dim for dim in apart if dim != inner)
+    plan = Plan(program, "scatter", outer, inner, (), in_order=in_order)
+    if work < PARALLEL_WORK or not apart:
+        return plan
+    if inner is not None and prod(dim.size for dim in outer) < ENOUGH_PIECES and inner.size >= 2 * SCATTER_BLOCK:
+        plan = replace(plan, block=SCATTER_BLOCK)
+    return replace(plan, parallel="x") if outer or plan.block else plan
+
+
 def _is_crossed(program: Program, inner: Dim, other: Dim) -> bool:
     """Whether some access runs along `other` where the vector loop runs along `inner`."""
     strides = [(s.index.stride(inner), s.index.stride(other)) for s in _accesses(program.statements) if s.index]
@@ -112,15 +133,17 @@ def _is_crossed(program: Program, inner: Dim, other: Dim) -> bool:
 
 def _cut_reduction(plan: Plan, work: int) -> Plan:
     """Chunks of long reductions, what runs in parallel, and what is kept between passes."""
+    shared = (*plan.outer, *([plan.inner] if plan.inner is not None else []))
+    stays_apart = all(keeps_apart(dim, plan.program.scatters) for dim in shared)
     if not plan.r_loops:
-        return replace(plan, parallel="x" if work >= PARALLEL_WORK and plan.outer else "no")
+        return replace(plan, parallel="x" if work >= PARALLEL_WORK and plan.outer and stays_apart else "no")
     inner_points = prod(dim.size for dim in plan.r_loops[1:]) or 1
     blocks = -(-plan.inner.size // plan.block) if plan.inner is not None and plan.block else 1
     pieces = prod(dim.size for dim in plan.outer) * blocks
     wanted, most = (ROW_CHUNK, ROW_CHUNKS) if plan.shape == "rows" else (COLUMN_CHUNK, COLUMN_CHUNKS)
     longest = plan.r_loops[0].size
-    is_parallel = work >= PARALLEL_WORK
-    in_chunks = is_parallel and pieces < ENOUGH_PIECES and longest > 1
+    is_parallel = work >= PARALLEL_WORK and stays_apart
+    in_chunks = is_parallel and not plan.program.scatters and pieces < ENOUGH_PIECES and longest > 1
     if in_chunks:
         wanted = max(min(wanted, longest * inner_points // ENOUGH_PIECES), -(-longest // most) * inner_points)
     chunk = max(1, wanted // inner_points)

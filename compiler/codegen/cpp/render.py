@@ -30,7 +30,8 @@ def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
     parameters = tuple(dict.fromkeys((*program.reads, *program.writes)))
     config: dict[str, int | str | tuple[int, ...]] = {"shape": plan.shape, "parallel": plan.parallel}
     config |= {name: size for name, size in (("block", plan.block), ("chunk", plan.chunk)) if size}
-    return RenderedKernel(program.name, "cpp", printer.writer.text, parameters, printer.writer.origins, config)
+    updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
+    return RenderedKernel(program.name, "cpp", printer.writer.text, parameters, printer.writer.origins, config, updates)
 
 
 class _KernelPrinter(PassPrinter):
@@ -50,12 +51,19 @@ class _KernelPrinter(PassPrinter):
         ]
         writer.signature(f'extern "C" void {identifier(program.name)}', parameters)
         with writer.indented():
-            {"pointwise": self._pointwise, "rows": self._rows, "columns": self._columns}[self.plan.shape]()
+            printers = {
+                "pointwise": self._pointwise,
+                "rows": self._rows,
+                "columns": self._columns,
+                "scatter": self._scatter,
+            }
+            printers[self.plan.shape]()
         writer.line("}")
 
     def _description(self) -> list[str]:
         plan, space = self.plan, self.program.space
         loops = {"pointwise": "vectors along {}", "rows": "vectors along the reduction", "columns": "vectors along {}"}
+        loops["scatter"] = loops["pointwise"] if plan.inner else "one after the other"
         text = loops[plan.shape].format(plan.inner.name if plan.inner else "one point")
         parallel = {"no": "one thread", "x": "threads over x", "chunks": "threads over chunks of the reduction"}
         return [f"{self.program.name} over {space}: {text}, {parallel[plan.parallel]}."]
@@ -84,6 +92,23 @@ class _KernelPrinter(PassPrinter):
                     loops.enter_context(self.writer.block(within(plan.across)))
                 self.writer.line("#pragma omp simd")
             loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
+            self._sections_at_x()
+
+    def _scatter(self) -> None:
+        plan = self.plan
+        with ExitStack() as loops:
+            outer, sizes = [over(dim) for dim in plan.outer], [dim.size for dim in plan.outer]
+            if plan.inner is not None and plan.block:
+                outer.append(over_blocks(plan.inner, plan.block))
+                sizes.append(-(-plan.inner.size // plan.block))
+            self._nest(loops, outer, sizes)
+            if plan.inner is not None and plan.block:
+                self._block_end(plan.inner)
+            for dim in plan.in_order:
+                loops.enter_context(self.writer.block(over(dim)))
+            if plan.inner is not None:
+                self.writer.line("#pragma omp simd")
+                loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
             self._sections_at_x()
 
     def _sections_at_x(self) -> None:
@@ -122,7 +147,7 @@ class _KernelPrinter(PassPrinter):
                         self.writer.line(f"{value_type(statement.dtype)} {statement.target}[{plan.block}];")
                         self.names[statement.number] = f"{statement.target}{self.lane}"
                 if computed:
-                    self.writer.line("#pragma omp simd")
+                    self.simd(computed, plan.inner)
                     with self.writer.block(within(plan.inner)):
                         for statement in computed:
                             self.statement(statement)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
+from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.ops import (
     convert,
     index_text,
     literal,
     load_text,
     pointwise_text,
+    scatter_text,
     store_text,
     value_type,
 )
@@ -60,18 +64,7 @@ class StatementPrinter:
             return
         nodes, writer = statement.nodes, self.writer
         if statement.op == "store":
-            assert statement.buffer is not None
-            value = statement.operands[0]
-            writer.line(
-                store_text(
-                    self.pointers[statement.buffer],
-                    self._offset(statement),
-                    self.names[value],
-                    self.statements[value].dtype,
-                    self.program.storage[statement.buffer],
-                ),
-                nodes,
-            )
+            writer.line(self._store(statement), nodes)
             return
         ctype = value_type(statement.dtype)
         if statement.number in self.kept_so_far:
@@ -82,6 +75,21 @@ class StatementPrinter:
         writer.line(f"{declaration} = {self._expression(statement)};", nodes)
         if statement.number in self.plan.kept:
             writer.line(f"{self.kept_place(statement)} = {name};", nodes)
+
+    def _store(self, statement: Statement) -> str:
+        assert statement.buffer is not None
+        pointer, offset = self.pointers[statement.buffer], self._offset(statement)
+        value, *masks = [self.names[number] for number in statement.operands]
+        dtypes = self.statements[statement.operands[0]].dtype, self.program.storage[statement.buffer]
+        if not statement.is_scatter:
+            return store_text(pointer, offset, value, *dtypes)
+        text = scatter_text(f"{pointer}[{offset}]", value, str(statement.value), *dtypes)
+        return f"if ({masks[0]}) {text}" if masks else text
+
+    def simd(self, statements: Iterable[Statement], dim: Dim, clauses: str = "") -> None:
+        """The pragma of a vector loop over `dim`, unless two lanes could update one place."""
+        if keeps_apart(dim, statements):
+            self.writer.line(f"#pragma omp simd{clauses}")
 
     def _offset(self, statement: Statement) -> str:
         assert statement.index is not None

@@ -74,7 +74,9 @@ class _Renderer:
         }
         if plan.kind == "split":
             config |= {"workspace_bytes": self._workspace()[1], "counters": plan.axes[0].blocks, "splits": plan.splits}
-        return RenderedKernel(identifier(program.name), "triton", text + self.writer.text(), parameters, lines, config)
+        updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
+        source = text + self.writer.text()
+        return RenderedKernel(identifier(program.name), "triton", source, parameters, lines, config, updates)
 
     def _docstring(self) -> str:
         space = self.program.space

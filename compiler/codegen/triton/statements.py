@@ -52,6 +52,9 @@ class StatementPrinter:
             axes |= {self.axis_of_dim[dim].name for dim in statement.index.dims}
         if statement.op == "reduce":
             axes = {"x"}
+        if statement.is_scatter:
+            # Once for each point, also along axes that neither its place nor its value depends on.
+            axes = {axis.name for axis in self.vectors if axis.name != "r" or statement.level == "r"}
         self.axes_of[statement.number] = frozenset(axes) & self.all_axes
 
     def line(self, statement: Statement, pass_number: int) -> str | None:
@@ -60,7 +63,7 @@ class StatementPrinter:
         if statement.op == "constant":
             return None
         if statement.op == "store":
-            return self._store(statement)
+            return self._scatter(statement) if statement.is_scatter else self._store(statement)
         return f"{statement.target} = {self._value(statement, pass_number)}"
 
     def operand(self, number: int) -> Operand:
@@ -147,6 +150,21 @@ class StatementPrinter:
         masks = self.masks(axes)
         arguments = [self._address(statement, axes), convert(value, stored), *([" & ".join(masks)] if masks else [])]
         return f"tl.store({', '.join(arguments)})"
+
+    def _scatter(self, statement: Statement) -> str:
+        """An update of elements that other lanes and programs may update too."""
+        assert statement.buffer is not None
+        axes = self.axes_of[statement.number]
+        stored = compute_dtype(self.program.storage[statement.buffer])
+        value = convert(self.operand(statement.operands[0]), stored)
+        masks = [self.operand(number).typed for number in statement.operands[1:]] + self.masks(axes)
+        arguments = [self._address(statement, axes), value]
+        if masks:
+            arguments.append(f"mask={' & '.join(masks)}")
+        if statement.value == "set":
+            return f"tl.store({', '.join(arguments)})"
+        # What was written before the kernel is there already, and nothing waits for these updates inside of it.
+        return f'tl.atomic_{statement.value}({", ".join(arguments)}, sem="relaxed")'
 
     def _last_loads(self) -> dict[tuple[str, Index | None], int]:
         """The last pass that loads a place, where a looped program loads it in more than one."""

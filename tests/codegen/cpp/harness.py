@@ -93,6 +93,8 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
         # What lies behind the buffer's end must stay as it is.
         size = item.layout.storage_numel
         whole = torch.zeros(size + 64, dtype=item.layout.dtype)
+        if item.updates is not None:
+            whole[:size] = buffers[item.updates]
         buffers[item.name] = whole[:size]
         kernel = compiled.kernels[item.name]
         launchers[kernel.name](*[buffers[name] for name in kernel.parameters])

@@ -49,7 +49,10 @@ def run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str,
     )
     kernel = render_triton(group, dtypes, H200)
     assert programs(kernel) <= _MOST_PROGRAMS, f"{programs(kernel)} program instances are too many for the interpreter"
-    storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype)
+    if node.updates is not None:
+        storages[node.name] = storages[node.updates].clone()
+    else:
+        storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype)
     interpret(kernel, [storages[name] for name in kernel.parameters])
 
 
