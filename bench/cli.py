@@ -3,6 +3,7 @@
     fusionscope bench --suite patterns --device cuda --out results.json
     fusionscope bench --cases softmax_by_hand,layernorm
     fusionscope bench --suite snippets
+    fusionscope bench --suite models --cases gpt2_training,vit --device cpu
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
 """
@@ -13,7 +14,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from rich.table import Table
 from bench import snippets, table
 from bench.contest import CONTESTANTS
 from bench.environment import copy_bandwidth, describe
+from bench.models import MODELS
+from bench.models.model import missing_library
 from bench.patterns import PATTERNS, SMOKE
 from bench.suite import Progress, Request, run_suite
 from compiler.runtime.stopwatch import stopwatch
@@ -34,6 +37,14 @@ METHOD = (
     "caches, in a process that had compiled something else before. Errors are against float64; dropout is checked by "
     "statistics: each element is 0 or x / (1 - p), and the share of elements kept is 1 - p within five standard "
     "deviations."
+)
+MODEL_METHOD = (
+    "Models of the package transformers with random weights, in float32. An error is the largest difference from the "
+    "same model in float64, as a share of the largest magnitude, and is that of the worst output, gradient or buffer. "
+    "A model is right where each of them is within three times eager's own error plus one epsilon of its dtype, or 48 "
+    "for a gradient, by largest difference and by norm. Compile seconds are those of the first step, with empty "
+    "caches. Times are medians in milliseconds of one step, contestants interleaved: {clock}. A step of training is "
+    "forward, loss and backward, without an optimiser."
 )
 CLOCK = {
     "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
@@ -52,7 +63,11 @@ def main(argv: list[str] | None = None) -> int:
     chosen = tuple(name for name in (asked.cases or "").split(",") if name)
     if asked.suite == "snippets":
         return _run_snippets(asked, chosen, device, console)
-    known = SMOKE if asked.suite == "smoke" else PATTERNS
+    missing = missing_library() if asked.suite == "models" else None
+    if missing is not None:
+        console.print(missing)
+        return 2
+    known: Mapping[str, object] = {"smoke": SMOKE, "models": MODELS}.get(asked.suite, PATTERNS)
     unknown = [name for name in chosen if name not in known]
     if unknown:
         console.print(f"No case {', '.join(unknown)}; the cases are {', '.join(known)}.")
@@ -65,6 +80,9 @@ def main(argv: list[str] | None = None) -> int:
         seed=asked.seed,
         repeat=asked.repeat,
         max_seconds=asked.max_seconds,
+        suite="models" if asked.suite == "models" else "patterns",
+        batch=asked.batch or (2 if device == "cpu" else 1),
+        is_timed=asked.timing,
     )
     return _run_cases(asked, request, console)
 
@@ -73,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fusionscope bench", description="Measure eager PyTorch, Fusionscope and TorchInductor in one run."
     )
-    parser.add_argument("--suite", choices=["patterns", "snippets", "smoke"], default="patterns")
+    parser.add_argument("--suite", choices=["patterns", "snippets", "smoke", "models"], default="patterns")
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
     parser.add_argument("--cases", metavar="A,B", help="only these cases")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write results, and a table beside it")
@@ -81,6 +99,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-seconds", type=float, default=3.0, help="longest sampling of one case (3)")
     parser.add_argument("--size", choices=["full", "small"], help="inputs for a large GPU or for a CPU; by the device")
     parser.add_argument("--contestants", type=_contestants, default=",".join(CONTESTANTS), metavar="A,B")
+    parser.add_argument("--batch", type=int, help="of a model's inputs; 2 on a CPU and 1 on a GPU")
+    parser.add_argument(
+        "--timing", action=argparse.BooleanOptionalAction, default=True, help="time the models, or only check them"
+    )
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
     parser.add_argument("--seed", type=int, default=0)
     return parser
@@ -102,7 +124,9 @@ def _contestants(text: str) -> str:
 def _run_cases(asked: argparse.Namespace, request: Request, console: Console) -> int:
     kind = torch.device(request.device).type
     note = "" if kind == "cuda" else "; what fits in the CPU's caches can be below it"
-    method = METHOD.format(clock=CLOCK[kind], floor_note=note)
+    is_models = request.suite == "models"
+    columns = table.MODEL_COLUMNS if is_models else table.COLUMNS
+    method = (MODEL_METHOD if is_models else METHOD).format(clock=CLOCK[kind], floor_note=note)
     document: dict[str, Any] = {}
 
     def on_result(progress: Progress) -> None:
@@ -119,11 +143,11 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
         print(f"{done} {next(reversed(progress.results), '')}", file=sys.stderr, flush=True)
 
     run_suite(request, on_result)
-    console.print(_rich_table(document["cases"], table.COLUMNS))
+    console.print(_rich_table(document["cases"], columns))
     for sentence in [*table.summary(document["geometric_means"]), *table.warnings(document["environment"])]:
         console.print(sentence)
     if asked.out is not None:
-        asked.out.with_suffix(".md").write_text(table.markdown(document))
+        asked.out.with_suffix(".md").write_text(table.markdown(document, columns))
     return 0 if all(table.verdict(result) == "ok" for result in document["cases"].values()) else 1
 
 
@@ -161,9 +185,7 @@ def write_json(path: Path | None, document: dict[str, Any]) -> None:
 def _rich_table(results: dict[str, dict[str, Any]], columns: Sequence[tuple[str, str, int]]) -> Table:
     drawn = Table("case", *(heading for heading, _, _ in columns), "verdict")
     for name, result in results.items():
-        figures = [(result.get(key), decimals) for _, key, decimals in columns]
-        cells = ["-" if figure is None else f"{figure:.{decimals}f}" for figure, decimals in figures]
-        drawn.add_row(name, *cells, table.verdict(result))
+        drawn.add_row(name, *table.cells(result, columns), table.verdict(result))
     return drawn
 
 

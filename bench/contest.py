@@ -44,6 +44,9 @@ class Setup:
     max_seconds: float
     bandwidth: float
     watch: Stopwatch
+    #: Of models alone.
+    batch: int = 1
+    is_timed: bool = True
 
 
 @dataclass
@@ -80,7 +83,7 @@ def run_case(case: Case, contestants: Sequence[str], setup: Setup, starting: Cal
                 _compile_and_check(name, case, (others, inputs), judge, setup, outcome)
         del others
         starting("timing")
-        samples = _time(outcome.callables, inputs, setup)
+        samples = take_times(outcome.callables, inputs, setup)
     moved = sum(_bytes(tensor) for tensor in [*inputs, *_tensors(eager)])
     return _result(case, outcome, samples, moved, setup)
 
@@ -162,14 +165,21 @@ def _compile_and_check(
         _check(name, function(*inputs[1]), judge, outcome)
         outcome.callables[name] = function
     except Exception as error:  # a compiler's failure is a result
-        outcome.errors[name] = sentence_of(error)
-        try:
-            synchronise(setup.device)
-        except Exception as lasting:  # after a kernel's fault, no call of this process to the GPU succeeds
-            raise DeviceLost(name, outcome.errors[name]) from lasting
+        note_failure(name, error, setup.device, outcome)
 
 
-def _time(callables: Mapping[str, Function], inputs: Sequence[torch.Tensor], setup: Setup) -> dict[str, Samples]:
+def note_failure(name: str, error: Exception, device: torch.device, outcome: Outcome) -> None:
+    """Keep what a contestant's failure says. Raises `DeviceLost` where the GPU is of no more use to this process."""
+    outcome.errors[name] = sentence_of(error)
+    try:
+        synchronise(device)
+    except Exception as lasting:  # after a kernel's fault, no call of this process to the GPU succeeds
+        raise DeviceLost(name, outcome.errors[name]) from lasting
+
+
+def take_times(callables: Mapping[str, Function], inputs: Sequence[torch.Tensor], setup: Setup) -> dict[str, Samples]:
+    """Samples of every contestant on the same inputs, interleaved."""
+
     def call_of(function: Function) -> Callable[[], object]:
         return lambda: function(*inputs)
 
@@ -179,28 +189,36 @@ def _time(callables: Mapping[str, Function], inputs: Sequence[torch.Tensor], set
 
 
 def _result(case: Case, outcome: Outcome, samples: Mapping[str, Samples], moved: int, setup: Setup) -> dict[str, Any]:
-    times = {name: samples[name].median_ms if name in samples else None for name in CONTESTANTS}
+    race = race_of(samples)
     floor = moved / setup.bandwidth * 1e3
-    ours, peer = samples.get("ours"), samples.get("inductor_default")
     return {
-        **times,
+        **race,
         "floor": floor,
         "floor_bytes": moved,
         "limit": case.limit,
-        "ours_to_floor": _ratio(times["ours"], floor),
-        "inductor_to_floor": _ratio(times["inductor_default"], floor),
-        "ours_to_inductor": _ratio(times["ours"], times["inductor_default"]),
-        "eager_to_ours": _ratio(times["eager"], times["ours"]),
-        "differs_from_inductor": is_measurable_difference(ours, peer) if ours and peer else None,
+        "ours_to_floor": _ratio(race["ours"], floor),
+        "inductor_to_floor": _ratio(race["inductor_default"], floor),
         "ours_compile_s": outcome.compile_s.get("ours"),
         "inductor_compile_s": outcome.compile_s.get("inductor_default"),
         "inductor_reduce_overhead_compile_s": outcome.compile_s.get("inductor_reduce_overhead"),
         "max_error": outcome.max_error,
         "correct": outcome.correct,
+        "errors": outcome.errors,
+    }
+
+
+def race_of(samples: Mapping[str, Samples]) -> dict[str, Any]:
+    """The times of the contestants, in milliseconds, and how they compare."""
+    times = {name: samples[name].median_ms if name in samples else None for name in CONTESTANTS}
+    ours, peer = samples.get("ours"), samples.get("inductor_default")
+    return {
+        **times,
+        "ours_to_inductor": _ratio(times["ours"], times["inductor_default"]),
+        "eager_to_ours": _ratio(times["eager"], times["ours"]),
+        "differs_from_inductor": is_measurable_difference(ours, peer) if ours and peer else None,
         "quartiles_ms": {name: list(kept.quartiles_ms) for name, kept in samples.items()},
         "host_ms": {name: kept.host_ms for name, kept in samples.items()},
         "samples": {name: len(kept.samples_ms) for name, kept in samples.items()},
-        "errors": outcome.errors,
     }
 
 

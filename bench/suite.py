@@ -22,13 +22,16 @@ from typing import Any
 from bench.contest import CONTESTANTS
 from bench.environment import ROOT
 
-#: Seconds without a word from the process after which it is ended.
-PATIENCE_S = 240.0
+#: Seconds without a word from the process after which it is ended, by suite: a large model takes minutes to compile.
+PATIENCE_S = {"patterns": 240.0, "models": 900.0}
+#: Cases that one process runs. A model has one of its own: what it compiled and holds must not weigh on the next.
+CASES_OF_ONE_PROCESS = {"patterns": None, "models": 1}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to run. `device` is torch's name of it; `size` names the field of a case that holds its inputs."""
+    """What to run. `device` is torch's name of it; `size` names the field of a case that holds its inputs. `batch` and
+    `is_timed` are of models alone."""
 
     cases: tuple[str, ...]
     device: str
@@ -37,6 +40,9 @@ class Request:
     seed: int = 0
     repeat: int = 30
     max_seconds: float = 3.0
+    suite: str = "patterns"
+    batch: int = 1
+    is_timed: bool = True
 
 
 @dataclass
@@ -55,8 +61,9 @@ def run_suite(request: Request, on_result: Callable[[Progress], None]) -> Progre
     progress = Progress()
     while remaining := [name for name in request.cases if name not in progress.results]:
         progress.underway = None
-        ending = _run_worker(request, remaining, progress, on_result)
-        if progress.underway is None and all(name not in progress.results for name in remaining):
+        next_ones = remaining[: CASES_OF_ONE_PROCESS[request.suite]]
+        ending = _run_worker(request, next_ones, progress, on_result)
+        if progress.underway is None and all(name not in progress.results for name in next_ones):
             raise RuntimeError(f"the measuring process did not start: {ending}")
         if progress.underway is not None:
             _blame(progress, *progress.underway, ending)
@@ -94,13 +101,13 @@ def _run_worker(
         assert process.stdin is not None
         process.stdin.write(json.dumps(_orders(request, remaining, progress, writing)) + "\n")
         process.stdin.close()
-        for message in _messages(reading):
+        for message in _messages(reading, PATIENCE_S[request.suite]):
             ending = _note(message, progress) or ending
             if message["event"] == "case":
                 on_result(progress)
         process.wait(timeout=30)
     except (TimeoutError, subprocess.TimeoutExpired):
-        ending = f"nothing was heard for {PATIENCE_S:.0f} s, and the process was ended"
+        ending = f"nothing was heard for {PATIENCE_S[request.suite]:.0f} s, and the process was ended"
     finally:
         os.close(reading)
         _end(process)
@@ -122,6 +129,9 @@ def _orders(request: Request, remaining: list[str], progress: Progress, channel:
         "repeat": request.repeat,
         "max_seconds": request.max_seconds,
         "bandwidth": progress.bandwidth,
+        "suite": request.suite,
+        "batch": request.batch,
+        "is_timed": request.is_timed,
     }
 
 
@@ -142,14 +152,14 @@ def _note(message: dict[str, Any], progress: Progress) -> str | None:
     return str(error) if error else None
 
 
-def _messages(channel: int) -> Iterator[dict[str, Any]]:
+def _messages(channel: int, patience_s: float) -> Iterator[dict[str, Any]]:
     """Every line that the worker writes, until it closes its end. Raises TimeoutError when nothing comes for long."""
     waiting = selectors.DefaultSelector()
     waiting.register(channel, selectors.EVENT_READ)
     pending = b""
     heard = time.monotonic()
     while True:
-        if not waiting.select(timeout=max(0.0, heard + PATIENCE_S - time.monotonic())):
+        if not waiting.select(timeout=max(0.0, heard + patience_s - time.monotonic())):
             raise TimeoutError
         piece = os.read(channel, 1 << 16)
         if not piece:

@@ -8,7 +8,7 @@ from typing import Any
 
 Results = Mapping[str, Mapping[str, Any]]
 
-#: Heading, key of the result, decimals. Times are milliseconds.
+#: Heading, key of the result, decimals (-1: two digits with an exponent). Times are milliseconds.
 COLUMNS = (
     ("floor", "floor", 4),
     ("eager", "eager", 4),
@@ -19,6 +19,23 @@ COLUMNS = (
     ("ours / Inductor", "ours_to_inductor", 2),
     ("ours compile s", "ours_compile_s", 2),
     ("Inductor compile s", "inductor_compile_s", 2),
+)
+
+#: Of a model. Errors are the largest difference from float64, as a share of the largest magnitude.
+MODEL_COLUMNS = (
+    ("error of eager", "eager_error", -1),
+    ("error of ours", "ours_error", -1),
+    ("graphs", "graphs", 0),
+    ("breaks", "graph_breaks", 0),
+    ("kernels", "kernels", 0),
+    ("library calls", "library_calls", 0),
+    ("fallbacks", "fallbacks", 0),
+    ("ours compile s", "ours_compile_s", 1),
+    ("Inductor compile s", "inductor_compile_s", 1),
+    ("eager ms", "eager", 3),
+    ("ours ms", "ours", 3),
+    ("Inductor ms", "inductor_default", 3),
+    ("ours / Inductor", "ours_to_inductor", 2),
 )
 
 #: Share of the cores that others may keep busy before CPU times are called unreliable.
@@ -42,7 +59,7 @@ def geometric_means(results: Results) -> dict[str, dict[str, float | int] | None
         ratios = [
             result[key]
             for result in results.values()
-            if result.get(key) and (result["limit"] == "memory" or not memory_only) and _counts(result, key)
+            if result.get(key) and (not memory_only or result.get("limit") == "memory") and _counts(result, key)
         ]
         mean = math.exp(sum(math.log(ratio) for ratio in ratios) / len(ratios)) if ratios else None
         means[name] = None if mean is None else {"mean": mean, "cases": len(ratios)}
@@ -121,8 +138,8 @@ def summary(means: Mapping[str, Mapping[str, float] | None]) -> Iterable[str]:
 
 def cells(result: Mapping[str, Any], columns: Sequence[tuple[str, str, int]] = COLUMNS) -> list[str]:
     """The figures of one case as text; a dash where there is none."""
-    figures = [(result.get(key), decimals) for _, key, decimals in columns]
-    return ["-" if figure is None else f"{figure:.{decimals}f}" for figure, decimals in figures]
+    figures = [(result.get(key), f".{decimals}f" if decimals >= 0 else ".1e") for _, key, decimals in columns]
+    return ["-" if figure is None else format(figure, form) for figure, form in figures]
 
 
 def _counts(result: Mapping[str, Any], key: str) -> bool:

@@ -20,6 +20,8 @@ import torch
 
 from bench.contest import DeviceLost, Setup, compile_with, fresh_caches, run_case, sentence_of, synchronise
 from bench.environment import copy_bandwidth, describe
+from bench.models import MODELS
+from bench.models.trial import run_model
 from bench.patterns import PATTERNS
 from compiler.runtime.stopwatch import stopwatch
 
@@ -47,14 +49,17 @@ def run(orders: dict[str, Any], send: Send) -> int:
     bandwidth = orders["bandwidth"] or copy_bandwidth(device, watch)
     send("environment", environment=describe(device, bandwidth, orders["seed"]), bandwidth=bandwidth)
     _start_compilers(device, orders["compilers"], send)
-    setup = Setup(device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch)
+    setup = Setup(
+        device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch,
+        orders.get("batch", 1), orders.get("is_timed", True),
+    )  # fmt: skip
     for case, contestants in orders["cases"].items():
 
         def starting(what: str, case: str = case) -> None:
             send("start", case=case, what=what)
 
         try:
-            send("case", case=case, result=run_case(PATTERNS[case], contestants, setup, starting))
+            send("case", case=case, result=_run(orders, case, contestants, setup, starting))
             gc.collect()  # compiled code and its tensors hold each other
         except DeviceLost as lost:
             send("lost", case=case, what=lost.contestant, error=str(lost))
@@ -64,6 +69,14 @@ def run(orders: dict[str, Any], send: Send) -> int:
             if not _is_usable(device):
                 return 1
     return 0
+
+
+def _run(
+    orders: dict[str, Any], case: str, contestants: list[str], setup: Setup, starting: Callable[[str], None]
+) -> dict[str, Any]:
+    if orders.get("suite") == "models":
+        return run_model(MODELS[case], contestants, setup, starting)
+    return run_case(PATTERNS[case], contestants, setup, starting)
 
 
 def _start_compilers(device: torch.device, contestants: list[str], send: Send) -> None:

@@ -6,7 +6,9 @@ backend can run the same steps in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +47,8 @@ class GraphCompilation:
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
     triton: dict[str, RenderedKernel] = field(default_factory=dict)
     executable: Executable | None = None
+    #: What each step took, by the name of its function.
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def groups(self) -> list[Group]:
@@ -95,7 +99,31 @@ def compile_graph(graph: GraphModule, options: Options, device: torch.device) ->
     from compiler.devices import device_for
 
     compilation = GraphCompilation(device, device_for(device), options)
-    compilation.lower(graph)
-    compilation.plan()
-    compilation.generate(wants_triton=device.type == "cuda")
-    return compilation.build().call
+    steps: dict[str, Callable[[], object]] = {
+        "lower": lambda: compilation.lower(graph),
+        "plan": compilation.plan,
+        "generate": lambda: compilation.generate(wants_triton=device.type == "cuda"),
+        "build": compilation.build,
+    }
+    for name, step in steps.items():
+        started = time.perf_counter()
+        step()
+        compilation.seconds[name] = time.perf_counter() - started
+    for observe in _observers:
+        observe(compilation)
+    assert compilation.executable is not None
+    return compilation.executable.call
+
+
+#: A list for the whole process: AOTAutograd compiles a backward graph in the thread that runs it.
+_observers: list[Callable[[GraphCompilation], None]] = []
+
+
+@contextmanager
+def observed_compilations(observe: Callable[[GraphCompilation], None]) -> Iterator[None]:
+    """Within, `observe` gets each graph that `compile_graph` has compiled, in any thread."""
+    _observers.append(observe)
+    try:
+        yield
+    finally:
+        _observers.remove(observe)

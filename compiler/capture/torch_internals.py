@@ -143,6 +143,11 @@ def current_compile_id() -> str:
     return str(torch._guards.CompileContext.current_compile_id())
 
 
+def graph_break_reasons() -> dict[str, int]:
+    """Why Dynamo broke graphs since it was last reset, each reason with how often."""
+    return {str(reason): count for reason, count in torch._dynamo.utils.counters["graph_break"].items()}
+
+
 def recompile_limit() -> int:
     """How often Dynamo compiles one function before it leaves its further calls uncompiled."""
     return int(torch._dynamo.config.recompile_limit)

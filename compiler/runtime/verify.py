@@ -48,8 +48,8 @@ def relative_error(outputs: object, reference: object) -> float:
     A different structure, shape, or kind (floating point against integer) is inf. Precisions may differ: a float32
     output is compared with a float64 reference.
     """
-    found = list(_leaves(outputs))
-    expected = list(_leaves(reference))
+    found = list(leaves(outputs))
+    expected = list(leaves(reference))
     if [path for path, _ in found] != [path for path, _ in expected]:
         return math.inf
     return max(
@@ -64,7 +64,7 @@ def is_correct(outputs: object, reference: object, eager: object) -> bool:
     The error of each output must be explained by rounding: it is within the tolerance of the output's dtype, or within
     twice the error of eager's. An error that is not finite is never right, even where eager has none that is finite.
     """
-    found, expected, baseline = (list(_leaves(value)) for value in (outputs, reference, eager))
+    found, expected, baseline = (list(leaves(value)) for value in (outputs, reference, eager))
     if not [path for path, _ in found] == [path for path, _ in expected] == [path for path, _ in baseline]:
         return False
     for (_, out), (_, ref), (_, plain) in zip(found, expected, baseline, strict=True):
@@ -96,7 +96,7 @@ def to_double(value: Any) -> Any:
     return value
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every value that is no container, with its path; an empty container is a leaf of its own."""
     children: list[tuple[str, Any]] | None = None
     if isinstance(value, Mapping):
@@ -110,7 +110,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     elif not children:
         yield f"{path}()", None
     for step, child in children or ():
-        yield from _leaves(child, path + step)
+        yield from leaves(child, path + step)
 
 
 def _leaf_error(out: Any, ref: Any) -> float:

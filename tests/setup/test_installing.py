@@ -101,7 +101,8 @@ def needed(wanted: list[str], python: str) -> set[str]:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_locks_name_all_that_the_project_needs(python: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["dev"]
+    extras = project["project"]["optional-dependencies"]
+    wanted = project["project"]["dependencies"] + extras["dev"] + extras["bench"]
     # A torch for CUDA needs NVIDIA's packages besides, which it pins itself.
     missing = {name for name in needed(wanted, python) if not name.startswith(("nvidia-", "cuda-"))} - locked().keys()
     assert missing == set()

@@ -1,0 +1,170 @@
+"""One model: run it each way, judge all results against float64, say what was compiled, and time it if asked.
+
+A model is compiled by a first step on one batch and judged by a second step on another, from the same weights and
+statistics, so that a value that was compiled in would be seen.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bench.contest import Outcome, Setup, compile_with, fresh_caches, note_failure, race_of, synchronise, take_times
+from bench.models.compiled import Compiled
+from bench.models.judge import InDouble, Judgement, judge, named_tensors
+from bench.models.model import Model, loss_of
+from compiler.capture.torch_internals import graph_break_reasons
+from compiler.compile import observed_compilations
+from compiler.runtime.verify import to_double
+
+#: A model as a contestant runs it: keyword arguments in, the model's outputs out.
+Callee = Callable[..., Mapping[str, Any]]
+#: Characters kept of what a failure says, from its end.
+LONGEST_TRACEBACK = 8000
+
+Judge = Callable[[Mapping[str, Tensor]], Judgement]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model with the inputs of one batch."""
+
+    module: nn.Module
+    inputs: dict[str, Tensor]
+    is_trained: bool
+
+    def copied(self) -> Run:
+        """With a copy of what a step changes: statistics and gradients."""
+        return replace(self, module=copy.deepcopy(self.module)) if self.is_trained else self
+
+    def in_double(self) -> Run:
+        return replace(self, module=copy.deepcopy(self.module).double(), inputs=to_double(self.inputs))
+
+    def step(self, callee: Callee) -> Mapping[str, Any]:
+        """Forward, and in training the loss and the gradients of all parameters; no optimiser."""
+        if not self.is_trained:
+            with torch.no_grad():
+                return callee(**self.inputs)
+        self.module.zero_grad(set_to_none=True)
+        outputs = callee(**self.inputs)
+        loss_of(outputs).backward()
+        return outputs
+
+    def results(self, callee: Callee) -> dict[str, Tensor]:
+        """All that a step leaves: outputs, and in training gradients and buffers."""
+        found = named_tensors(self.step(callee), "output")
+        if self.is_trained:
+            gradients = {name: parameter.grad for name, parameter in self.module.named_parameters()}
+            found |= named_tensors(gradients, "gradient") | named_tensors(dict(self.module.named_buffers()), "buffer")
+        return found
+
+
+@dataclass
+class Story:
+    """What is told of each contestant besides what any benchmark tells."""
+
+    worst: dict[str, str]
+    share: dict[str, float]
+    second_step_s: dict[str, float]
+    tracebacks: dict[str, str]
+
+
+def run_model(
+    model: Model, contestants: Sequence[str], setup: Setup, starting: Callable[[str], None]
+) -> dict[str, Any]:
+    """The result of one model as plain JSON: what `bench.contest.run_case` gives, and what was compiled."""
+    torch._dynamo.reset()
+    run, others = _prepare(model, setup)
+    outcome, story, compiled = Outcome(), Story({}, {}, {}, {}), Compiled()
+    starting("eager")
+    plain = run.copied()
+    eager = plain.results(plain.module)
+    judge_by = _judge_of(run, eager)
+    _note("eager", judge_by(eager), outcome, story)
+    outcome.callables["eager"] = lambda: plain.step(plain.module)
+    with ExitStack() as caches:
+        for name in contestants:
+            if name == "eager" or (name == "inductor_reduce_overhead" and setup.device.type != "cuda"):
+                continue
+            starting(name)
+            if name != "inductor_reduce_overhead":
+                caches.enter_context(fresh_caches())
+            with observed_compilations(compiled.add):
+                _compile_and_judge(name, run.copied(), others, judge_by, setup, outcome, story)
+            if name == "ours":
+                compiled.breaks = graph_break_reasons()
+        starting("timing")
+        samples = take_times(outcome.callables, (), setup) if setup.is_timed else {}
+    return {
+        **race_of(samples),
+        "parameters": sum(parameter.numel() for parameter in run.module.parameters()),
+        "batch": setup.batch,
+        "max_error": outcome.max_error,
+        "eager_error": outcome.max_error["eager"],
+        "ours_error": outcome.max_error.get("ours"),
+        "share_of_allowed": story.share,
+        "worst": story.worst,
+        "correct": outcome.correct,
+        "compile_s": outcome.compile_s,
+        "ours_compile_s": outcome.compile_s.get("ours"),
+        "inductor_compile_s": outcome.compile_s.get("inductor_default"),
+        "second_step_s": story.second_step_s,
+        **compiled.told(outcome.compile_s.get("ours"), story.second_step_s.get("ours")),
+        "errors": outcome.errors,
+        "tracebacks": story.tracebacks,
+    }
+
+
+def _prepare(model: Model, setup: Setup) -> tuple[Run, dict[str, Tensor]]:
+    """The model with a batch to be judged by, and another batch to compile with."""
+    example = model.example("small" if setup.size == "small" else "full", setup.device, setup.seed)
+    generator = torch.Generator(setup.device).manual_seed(setup.seed)
+    judged, others = (example.inputs(setup.batch, generator) for _ in range(2))
+    return Run(example.module, judged, model.is_trained), others
+
+
+def _judge_of(run: Run, eager: Mapping[str, Tensor]) -> Judge:
+    exact = run.in_double()
+    with InDouble():
+        reference = exact.results(exact.module)
+    return lambda results: judge(results, eager, reference)
+
+
+def _note(name: str, judged: Judgement, outcome: Outcome, story: Story) -> None:
+    outcome.max_error[name], outcome.correct[name] = judged.error, judged.is_right
+    story.worst[name], story.share[name] = judged.worst, judged.share
+
+
+def _compile_and_judge(
+    name: str, run: Run, others: dict[str, Tensor], judge_by: Judge, setup: Setup, outcome: Outcome, story: Story
+) -> None:
+    at_start = copy.deepcopy(dict(run.module.named_buffers()))
+    callee = compile_with(name, run.module)
+    try:
+        outcome.compile_s[name] = _seconds(lambda: replace(run, inputs=others).step(callee), setup)
+        with torch.no_grad():
+            for key, buffer in run.module.named_buffers():
+                buffer.copy_(at_start[key])
+        found: dict[str, Tensor] = {}
+        story.second_step_s[name] = _seconds(lambda: found.update(run.results(callee)), setup)
+        _note(name, judge_by(found), outcome, story)
+        outcome.callables[name] = lambda: run.step(callee)
+    except Exception as error:  # a compiler's failure is a result
+        story.tracebacks[name] = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
+        note_failure(name, error, setup.device, outcome)
+
+
+def _seconds(call: Callable[[], object], setup: Setup) -> float:
+    synchronise(setup.device)
+    started = time.perf_counter()
+    call()
+    synchronise(setup.device)
+    return time.perf_counter() - started
