@@ -27,6 +27,9 @@ def present_captured(graph: CapturedGraph) -> rep.Graph:
         breaks=graph.breaks,
         recompiles=graph.recompiles,
         symbols=graph.symbols,
+        partner=graph.partner,
+        saved=graph.saved,
+        recomputed=graph.recomputed,
     )
 
 

@@ -157,10 +157,13 @@ class Compilation(ReportModel):
 
 
 class SavedTensor(ReportModel):
-    """A tensor that the forward graph keeps for the backward graph: an input, which lives anyway, or an activation."""
+    """A tensor that the forward graph keeps for the backward graph."""
 
-    node: str = Field(description="Its node: an input of the backward graph, and an FX node of the forward graph.")
-    kind: Literal["input", "activation"]
+    node: str = Field(description="The node of the forward graph that made it.")
+    input: str = Field(description="The input of the backward graph that it is.")
+    kind: Literal["input", "output", "activation"] = Field(
+        description="An input or an output of the forward graph lives anyway; an activation is kept for this alone."
+    )
     shape: list[int] = []
     dtype: str = ""
     bytes: int = 0

@@ -11,9 +11,10 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from compiler.capture.captured import Implementation, Phase
+from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
-from compiler.capture.torch_internals import outside_fake_mode
+from compiler.capture.torch_internals import generators_as_tensors, outside_fake_mode
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
@@ -35,6 +36,7 @@ def compile_through_aot(
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
         name_inputs(part, names)
+        restore_values(part)
         make_static(part)
         attach_lines(part)
         with outside_fake_mode():
@@ -47,7 +49,8 @@ def compile_through_aot(
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
-    return backend(graph, example_inputs)
+    with generators_as_tensors():
+        return backend(graph, example_inputs)
 
 
 def specialise_sizes(example_inputs: Sequence[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Symbol
+from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, SavedTensor, Symbol
 
 Phase = Literal["inference", "forward", "backward"]
 
@@ -76,12 +76,14 @@ class CapturedGraph:
     dynamo: torch.fx.GraphModule | None
     aten: torch.fx.GraphModule
     runner: GraphRunner
-    #: The forward graph of a backward graph.
+    #: The forward graph of a backward graph, and the other way.
     partner: str | None = None
     guards: list[Guard] = field(default_factory=list)
     breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: list[Recompile] = field(default_factory=list)
     symbols: list[Symbol] = field(default_factory=list)
+    saved: list[SavedTensor] = field(default_factory=list)
+    recomputed: list[str] = field(default_factory=list)
 
     @property
     def inputs(self) -> list[Any] | None:

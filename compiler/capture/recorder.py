@@ -22,6 +22,7 @@ from compiler.capture.torch_internals import (
     is_dynamo_control_flow,
     recompile_limit,
 )
+from compiler.capture.training import recomputed_in_backward, saved_for_backward
 from compiler.report import Note
 
 Backend = Callable[..., Callable[..., Any]]
@@ -114,6 +115,7 @@ class Recorder:
         self._attach_guards()
         self._attach_breaks()
         self._attach_recompiles()
+        self._attach_training()
         self.capture.compilations = self.ledger.compilations()
         self._note_limit()
         self._finished = True
@@ -188,6 +190,19 @@ class Recorder:
             if graph is not None:
                 recompile.function = graph.function or recompile.function
                 graph.recompiles.append(recompile)
+
+    def _attach_training(self) -> None:
+        """Link each forward graph with its backward graph, and say what the one keeps for the other."""
+        by_name = {graph.name: graph for graph in self.capture.graphs}
+        for backward in self.capture.graphs:
+            forward = by_name.get(backward.partner or "")
+            if backward.phase == "backward" and forward is not None:
+                forward.partner = backward.name
+                try:
+                    backward.saved = saved_for_backward(forward.aten, backward.aten)
+                except ValueError as error:
+                    self.note(f"What {forward.name} saves for {backward.name} cannot be told: {error}.")
+                backward.recomputed = recomputed_in_backward(forward.aten, backward.aten)
 
     def _note_limit(self) -> None:
         """Say so where Dynamo gave up on a function: the calls after that are in no graph."""

@@ -204,6 +204,14 @@ def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
     return torch._subclasses.fake_tensor.unset_fake_temporarily()  # type: ignore[no-any-return]
 
 
+def generators_as_tensors() -> contextlib.AbstractContextManager[Any]:
+    """Have the state of a random generator pass between graphs as a tensor on GPUs too, and not as a generator object.
+
+    It does on the CPU. Our graphs take and give tensors and numbers.
+    """
+    return torch._functorch.config.patch(graphsafe_rng_functionalization=False)  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class GuardFacts:
     """What Dynamo's own guard object says: its kind, the expression of its subject, its code, where it arose.

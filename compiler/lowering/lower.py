@@ -28,6 +28,7 @@ from compiler.lowering import (  # noqa: F401
     pooling,
     random,
     reductions,
+    replayed,
     scatter,
     views,
 )
@@ -129,6 +130,8 @@ class _Walk:
             return args[0][args[1]]
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effect(node, args, kwargs)
+        if node.target in replayed.DRAWS:
+            return replayed.draw(self.build, node.target, args, kwargs, node.meta["val"])
         if not isinstance(node.target, OpOverload):
             if not _holds_tensors([args, kwargs]):
                 return node.target(*args, **kwargs)  # type: ignore[operator]

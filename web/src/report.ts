@@ -274,11 +274,14 @@ export interface Recompile {
   symbolic: string[];
 }
 
-/** A tensor that the forward graph keeps for the backward graph: an input, which lives anyway, or an activation. */
+/** A tensor that the forward graph keeps for the backward graph. */
 export interface SavedTensor {
-  /** Its node: an input of the backward graph, and an FX node of the forward graph. */
+  /** The node of the forward graph that made it. */
   node: string;
-  kind: "input" | "activation";
+  /** The input of the backward graph that it is. */
+  input: string;
+  /** An input or an output of the forward graph lives anyway; an activation is kept for this alone. */
+  kind: "input" | "output" | "activation";
   shape: number[];
   dtype: string;
   bytes: number;

@@ -1,0 +1,44 @@
+"""Random operators whose numbers the backward graph draws again: AOTAutograd leaves them without a value to go by.
+
+Its partitioner wraps them after tracing (see `compiler/lowering/replayed.py`), so the wrapped nodes have no
+`meta["val"]`, which every other node has.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+KEEPING = torch.ops.higher_order.run_and_save_rng_state
+REPLAYING = torch.ops.higher_order.run_with_rng_state
+
+
+def restore_values(graph: torch.fx.GraphModule) -> None:
+    """Give every wrapped random operator, and what is taken out of its result, the fake value of the operator."""
+    for node in graph.graph.nodes:
+        if node.target in (KEEPING, REPLAYING) and "val" not in node.meta:
+            _restore(node)
+
+
+def _restore(node: torch.fx.Node) -> None:
+    place = 0 if node.target is KEEPING else 1
+    target: Any = node.args[place]
+    arguments, keywords = torch.fx.map_arg((node.args[place + 1 :], node.kwargs), lambda read: read.meta["val"])
+    with _fake_mode(node.graph):
+        drawn = target(*arguments, **keywords)
+    if node.target is REPLAYING:
+        node.meta["val"] = drawn
+        return
+    taken = {user.args[1]: user for user in node.users if user.target is operator.getitem}
+    state = taken[0].meta["val"] if 0 in taken else None
+    node.meta["val"] = (state, drawn)
+    if 1 in taken:
+        taken[1].meta.setdefault("val", drawn)
+
+
+def _fake_mode(graph: torch.fx.Graph) -> FakeTensorMode:
+    values = (node.meta.get("val") for node in graph.nodes)
+    return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None) or FakeTensorMode()

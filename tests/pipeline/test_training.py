@@ -1,0 +1,74 @@
+"""Training compiled by us gives eager's losses, gradients and parameters, no further from float64 than eager's are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+from compiler.backend import fusionscope
+from compiler.runtime.verify import TOLERANCE, is_correct, relative_error
+from tests.pipeline.training_programs import PROGRAMS
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(function: Any) -> Any:
+    return torch.compile(function, backend=fusionscope)
+
+
+def outcome(program: Any, compile_with: Any, dtype: torch.dtype) -> Any:
+    torch.manual_seed(1)
+    return program(compile_with, dtype)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_losses_gradients_and_parameters_are_eagers(name: str) -> None:
+    program = PROGRAMS[name]
+    eager = outcome(program, lambda function: function, torch.float32)
+    ours = outcome(program, compiled, torch.float32)
+    exact = outcome(program, lambda function: function, torch.float64)
+    if "autocast" in name:
+        # What was rounded to bfloat16 stays rounded when it is cast back.
+        assert relative_error(ours, exact) <= max(TOLERANCE[torch.bfloat16], 2 * relative_error(eager, exact))
+    else:
+        assert is_correct(ours, exact, eager)
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_dropout_drops_the_same_elements_forward_and_backward(is_checkpointed: bool) -> None:
+    """Each element that survived has the gradient of its scale, and each that did not has none."""
+
+    def dropped(x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x * 3, 0.25) * 2
+
+    def through(x: torch.Tensor) -> Any:
+        return checkpoint(dropped, x, use_reentrant=False) if is_checkpointed else dropped(x)
+
+    function = compiled(through)
+    x = torch.ones(64, 64, requires_grad=True)
+    result = function(x)
+    torch.autograd.backward(result.sum())
+    survived = result.detach() != 0
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, torch.where(survived, 8.0, 0.0))
+    torch.testing.assert_close(result.detach(), torch.where(survived, 8.0, 0.0))
+    assert 0.70 < survived.float().mean().item() < 0.80
+
+
+def test_dropout_follows_the_seed() -> None:
+    function = compiled(lambda x: F.dropout(x, 0.5))
+    x = torch.ones(256)
+    torch.manual_seed(5)
+    first, second = function(x), function(x)
+    torch.manual_seed(5)
+    assert torch.equal(function(x), first) and not torch.equal(first, second)
