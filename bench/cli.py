@@ -67,7 +67,8 @@ def main(argv: list[str] | None = None) -> int:
     if missing is not None:
         console.print(missing)
         return 2
-    known: Mapping[str, object] = {"smoke": SMOKE, "models": MODELS}.get(asked.suite, PATTERNS)
+    suites: dict[str, Mapping[str, object]] = {"smoke": SMOKE, "models": MODELS, "patterns": PATTERNS}
+    known = suites[asked.suite]
     unknown = [name for name in chosen if name not in known]
     if unknown:
         console.print(f"No case {', '.join(unknown)}; the cases are {', '.join(known)}.")

@@ -67,6 +67,10 @@ class Note(ReportModel):
     line: int | None = None
 
 
+#: A size: a number, or a formula of symbols (`64 * s0`) where it differs from call to call.
+SizeText = int | str
+
+
 class FxNode(ReportModel):
     """A node of an FX graph. `users` and `args` name nodes of the same graph; `lines` are lines of the snippet."""
 
@@ -75,8 +79,8 @@ class FxNode(ReportModel):
     target: str
     args: list[str] = []
     text: str = ""
-    shape: list[int] | None = None
-    stride: list[int] | None = None
+    shape: list[SizeText] | None = None
+    stride: list[SizeText] | None = None
     dtype: str | None = None
     bytes: int | None = None
     lines: list[int] = []
@@ -183,10 +187,10 @@ class LoopNode(ReportModel):
 
     name: str
     kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"]
-    sizes: list[int] = []
-    reduction_sizes: list[int] = []
+    sizes: list[SizeText] = []
+    reduction_sizes: list[SizeText] = []
     dtype: str | None = None
-    shape: list[int] | None = None
+    shape: list[SizeText] | None = None
     body: list[str] = []
     reads: list[Access] = []
     writes: list[Access] = []
@@ -225,8 +229,8 @@ class Buffer(ReportModel):
     """A tensor of the schedule. `first` and `last` are positions in the order of kernels (-1 for inputs)."""
 
     name: str
-    shape: list[int]
-    stride: list[int] = []
+    shape: list[SizeText]
+    stride: list[SizeText] = []
     dtype: str
     bytes: int
     first: int | None = None

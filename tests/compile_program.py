@@ -20,7 +20,7 @@ from compiler.schedule.cost import buffer_bytes, extern_bytes
 from compiler.schedule.group import Group
 
 
-def capture_graph(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
+def capture_graph(function: Callable[..., Any], *inputs: Any, dynamic: bool = False) -> torch.fx.GraphModule:
     """The functional ATen graph of `function` on `inputs`, as the backend gets it."""
     found: list[torch.fx.GraphModule] = []
 
@@ -33,17 +33,17 @@ def capture_graph(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphM
 
     torch._dynamo.reset()
     with torch.no_grad():
-        torch.compile(function, backend=backend, dynamic=False)(*inputs)
+        torch.compile(function, backend=backend, dynamic=dynamic)(*inputs)
     (graph,) = found
     return graph
 
 
 def compile_program(
-    function: Callable[..., Any], *inputs: Any, target: str = "sm_90", **knobs: Any
+    function: Callable[..., Any], *inputs: Any, target: str = "sm_90", dynamic: bool = False, **knobs: Any
 ) -> GraphCompilation:
     """Everything up to kernels' text, for the CPU and for `target`."""
     compilation = GraphCompilation(torch.device("cpu"), device_for(target), Options(knobs=knobs))
-    compilation.lower(capture_graph(function, *inputs))
+    compilation.lower(capture_graph(function, *inputs, dynamic=dynamic))
     compilation.plan()
     compilation.generate(wants_triton=True)
     return compilation

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.size import Integer, is_multiple
 from compiler.schedule.group import Group, Space
 
 #: Splits of one dimension are looked for this often; more is a sign of an index that will not become affine.
@@ -55,16 +56,16 @@ def _split_all(group: Group) -> Group:
     return group
 
 
-def _split_point(group: Group) -> tuple[Dim, int] | None:
+def _split_point(group: Group) -> tuple[Dim, Integer] | None:
     """A loop that some index divides by a divisor of its size, and that divisor."""
     for index in indices_of(group):
         for atom, _ in index.terms:
             if not isinstance(atom, FloorDiv | Mod):
                 continue
             terms = atom.numerator.terms
-            if len(terms) == 1 and isinstance(terms[0][0], Dim) and terms[0][1] == 1 and not atom.numerator.offset:
+            if len(terms) == 1 and isinstance(terms[0][0], Dim) and terms[0][1] == 1 and atom.numerator.offset == 0:
                 dim = terms[0][0]
-                if dim.size % atom.divisor == 0 and 1 < atom.divisor < dim.size:
+                if is_multiple(dim.size, atom.divisor) and atom.divisor not in (1, dim.size):
                     return dim, atom.divisor
     return None
 

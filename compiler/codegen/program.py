@@ -31,6 +31,7 @@ import torch
 from compiler.ir.body import Instruction, operands_of
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype
+from compiler.ir.size import Atom, Integer, atoms_of
 from compiler.schedule.group import Group, Space
 
 Level = Literal["x", "r"]
@@ -92,7 +93,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Program:
-    """A kernel before it is text. `reads` and `writes` are buffers in the order of the kernel's parameters."""
+    """A kernel before it is text. `reads` and `writes` are buffers in the order of the kernel's parameters; `sizes`
+    follow them, what it needs of the sizes that differ from call to call."""
 
     name: str
     space: Space
@@ -102,6 +104,7 @@ class Program:
     writes: tuple[str, ...]
     storage: dict[str, torch.dtype] = field(hash=False)
     is_persistent: bool = False
+    sizes: tuple[Atom, ...] = ()
 
     @property
     def scatters(self) -> tuple[Statement, ...]:
@@ -123,7 +126,17 @@ def build_program(group: Group, storage: dict[str, torch.dtype], is_persistent: 
     reads = tuple(dict.fromkeys(s.buffer for s in statements if s.op == "load" and s.buffer is not None))
     writes = tuple(dict.fromkeys(s.buffer for s in statements if s.op == "store" and s.buffer is not None))
     touched = {name: storage[name] for name in (*reads, *writes)}
-    return Program(group.name, group.space, sections, tuple(statements), reads, writes, touched, is_persistent)
+    sizes = _sizes(group.space, statements)
+    return Program(group.name, group.space, sections, tuple(statements), reads, writes, touched, is_persistent, sizes)
+
+
+def _sizes(space: Space, statements: list[Statement]) -> tuple[Atom, ...]:
+    """The sizes that loops and addresses depend on, by name."""
+    found = {atom.name: atom for dim in (*space.x, *space.r) for atom in atoms_of(dim.size)}
+    for statement in statements:
+        if statement.index is not None:
+            found |= {atom.name: atom for size in statement.index.sizes for atom in atoms_of(size)}
+    return tuple(found[name] for name in sorted(found))
 
 
 class _Inliner:
@@ -316,9 +329,10 @@ def _unique(name: str, taken: set[str]) -> str:
 class RenderedKernel:
     """A kernel as text.
 
-    `parameters` are buffers in the order in which the launcher passes them (reads, then writes); `lines` gives, for
-    each line of `source` that computes something (counted from 1), the loop nodes that it computes for; `config` is
-    what the launch needs besides (grid, block sizes, warps), plain values only.
+    `parameters` are buffers in the order in which the launcher passes them (reads, then writes), `sizes` the integers
+    that it passes after them; `lines` gives, for each line of `source` that computes something (counted from 1), the
+    loop nodes that it computes for; `config` is what the launch needs besides (grid, block sizes, warps), plain values
+    only. `grid` is how many programs a launch has.
     """
 
     name: str
@@ -329,3 +343,5 @@ class RenderedKernel:
     config: dict[str, int | str | tuple[int, ...]] = field(hash=False)
     #: Parameters that it changes in place: what they hold before matters.
     updates: tuple[str, ...] = ()
+    sizes: tuple[Atom, ...] = ()
+    grid: Integer = 1

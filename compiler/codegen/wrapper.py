@@ -6,18 +6,21 @@ scope. `empty` allocates on the graph's device, `view` makes a strided view, `re
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from compiler.codegen.program import RenderedKernel, identifier
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
+from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of
 from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
-FUNCTIONS = frozenset("torch device inf nan empty view reuse as_planned library inputs call".split())
+FUNCTIONS = frozenset("torch device inf nan max min float empty view reuse as_planned library inputs call".split())
 
 
 def variable(buffer: str) -> str:
@@ -30,6 +33,7 @@ def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: dict[str, Rend
     """The text of `call(inputs)`, which takes and gives flat lists."""
     writer = _Writer(schedule.graph, plan)
     writer.inputs()
+    writer.sizes(kernels.values())
     for position, unit in enumerate(schedule.units):
         if isinstance(unit, ExternNode):
             writer.library_call(unit)
@@ -53,14 +57,41 @@ class _Writer:
 
     def inputs(self) -> None:
         names = [variable(name) if name is not None else "_" for name in self.graph.inputs]
+        for symbol, (place, part) in self.graph.symbols.items():
+            if not part:
+                names[place] = symbol.name
         if names:
             self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = inputs")
+        for symbol, (place, part) in self.graph.symbols.items():
+            if part:
+                self.line(f"{symbol.name} = {names[place]}{part}")
+
+    def sizes(self, kernels: Iterable[RenderedKernel]) -> None:
+        """Every formula that is no symbol gets the name by which layouts and launches know it."""
+        layouts = [*self.graph.buffers.values(), *(o.layout for o in self.graph.outputs if o.layout is not None)]
+        values = [size for layout in layouts for size in (*layout.shape, *layout.stride, layout.offset)]
+        values += [o.value for o in self.graph.outputs if isinstance(o.value, Size)]
+        values += [size for node in self.graph.nodes if isinstance(node, ExternNode) for size in _sizes_in(node)]
+        atoms = [atom for value in values for atom in atoms_of(value)]
+        defined: set[str] = set()
+        for atom in [*atoms, *(atom for kernel in kernels for atom in kernel.sizes)]:
+            self._define(atom, defined)
+
+    def _define(self, atom: Atom, defined: set[str]) -> None:
+        if isinstance(atom, Symbol) or atom.name in defined:
+            return
+        if isinstance(atom, Quotient):
+            for inner in (*atoms_of(atom.numerator), *atoms_of(atom.divisor)):
+                self._define(inner, defined)
+        defined.add(atom.name)
+        self.line(f"{atom.name} = {atom.text}")
 
     def launch(self, group: Group, kernel: RenderedKernel) -> None:
         for name in kernel.parameters:
             if name in group.stored:
                 self.allocate(name)
-        self.line(f"{kernel.name}({', '.join(variable(name) for name in kernel.parameters)})")
+        arguments = [*map(variable, kernel.parameters), *(atom.name for atom in kernel.sizes)]
+        self.line(f"{kernel.name}({', '.join(arguments)})")
 
     def allocate(self, name: str) -> None:
         buffer = self.plan.buffers[name]
@@ -97,6 +128,8 @@ class _Writer:
             return f"[{items}]"
         if isinstance(value, torch.device):
             return f"torch.device({str(value)!r})"
+        if isinstance(value, Size):
+            return value.text
         if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
             return f"float({str(value)!r})"
         return repr(value)
@@ -124,6 +157,14 @@ class _Writer:
         text = self.strided(output.buffer, output.layout, is_new=output.buffer in given)
         given.add(output.buffer)
         return text
+
+
+def _sizes_in(node: ExternNode) -> Iterator[Size]:
+    """The sizes among the arguments of a library call, those of views included."""
+    for tensor in node.tensor_arguments:
+        layout = tensor.layout
+        yield from (n for n in (*layout.shape, *layout.stride, layout.offset) if isinstance(n, Size))
+    yield from (n for n in tree_leaves([node.arguments, node.keywords]) if isinstance(n, Size))
 
 
 def _operator_text(target: Any) -> str:

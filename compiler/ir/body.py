@@ -20,6 +20,7 @@ import torch
 
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import POINTWISE, handled_by
+from compiler.ir.size import Integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ class Recorder:
             self.instructions.append(instruction)
         return Value(number, dtype)
 
-    def _indirect(self, value: Value, size: int) -> Index:
+    def _indirect(self, value: Value, size: Integer) -> Index:
         return Index.of(Indirect(value.number, size))
 
 

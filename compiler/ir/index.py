@@ -2,7 +2,7 @@
 
 An `Index` is the element offset that a loop reads or writes, as a formula of the loop's variables:
 
-    Index  =  constant + sum of coefficient * atom
+    Index  =  constant + sum of coefficient * atom            constants and coefficients are sizes (see size.py)
     atom   =  Dim            a loop variable, 0 <= d < d.size
            |  Indirect       a value loaded from memory, 0 <= v < size (embedding, gather)
            |  FloorDiv       Index // constant
@@ -16,23 +16,38 @@ whose parts are multiples of the divisor dissolve:
     (512 * x0 + r0) // 512  ->  x0        when 0 <= r0 < 512
     (512 * x0 + r0) % 512   ->  r0
 
-Division floors and remainders are not negative, as in Python; all divisors are positive constants.
+Division floors and remainders are not negative, as in Python; all divisors are positive. Where sizes are symbols, what
+cannot be told for every value of them is left as it stands, or raises `compiler.ir.size.Undecided`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd, prod
+
+from compiler.ir.size import (
+    Integer,
+    Size,
+    Undecided,
+    common_factor,
+    divide,
+    hint,
+    is_below,
+    is_multiple,
+    is_negative_stride,
+    known_quotient,
+    product,
+    text_of,
+)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Dim:
     """A loop variable: it takes the integers 0, 1, ..., size - 1."""
 
     name: str
-    size: int
+    size: Integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +55,19 @@ class Indirect:
     """The value of an earlier instruction (its number in the body), known to lie in 0 <= value < size."""
 
     value: int
-    size: int
+    size: Integer
 
 
 @dataclass(frozen=True, slots=True)
 class FloorDiv:
     numerator: Index
-    divisor: int
+    divisor: Integer
 
 
 @dataclass(frozen=True, slots=True)
 class Mod:
     numerator: Index
-    divisor: int
+    divisor: Integer
 
 
 Atom = Dim | Indirect | FloorDiv | Mod
@@ -62,8 +77,8 @@ Atom = Dim | Indirect | FloorDiv | Mod
 class Index:
     """`constant + sum(coefficient * atom)`; build it with `of`, `constant` and the operators, never by hand."""
 
-    offset: int
-    terms: tuple[tuple[Atom, int], ...]
+    offset: Integer
+    terms: tuple[tuple[Atom, Integer], ...]
 
     # Hashing is on the path of every comparison of two accesses, so it is computed once for each value.
     @cached_property
@@ -80,42 +95,42 @@ class Index:
         return Index(0, ((atom, 1),))
 
     @staticmethod
-    def number(value: int) -> Index:
+    def number(value: Integer) -> Index:
         return Index(value, ())
 
-    def __add__(self, other: Index | int) -> Index:
-        if isinstance(other, int):
+    def __add__(self, other: Index | Integer) -> Index:
+        if not isinstance(other, Index):
             return Index(self.offset + other, self.terms)
         return _normal_form(self.offset + other.offset, (*self.terms, *other.terms))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Index | int) -> Index:
+    def __sub__(self, other: Index | Integer) -> Index:
         return self + (other * -1)
 
-    def __rsub__(self, other: int) -> Index:
+    def __rsub__(self, other: Integer) -> Index:
         return self * -1 + other
 
-    def __mul__(self, factor: int) -> Index:
+    def __mul__(self, factor: Integer) -> Index:
         if factor == 0:
             return ZERO
         return Index(self.offset * factor, tuple((atom, coefficient * factor) for atom, coefficient in self.terms))
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, divisor: int) -> Index:
+    def __floordiv__(self, divisor: Integer) -> Index:
         return floor_divide(self, divisor)
 
-    def __mod__(self, divisor: int) -> Index:
+    def __mod__(self, divisor: Integer) -> Index:
         return modulo(self, divisor)
 
     @cached_property
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> tuple[Integer, Integer]:
         """The smallest and the largest value, both inclusive; exact for affine expressions, else safe."""
         low = high = self.offset
         for atom, coefficient in self.terms:
             atom_low, atom_high = _atom_bounds(atom)
-            if coefficient < 0:
+            if is_negative_stride(coefficient):
                 atom_low, atom_high = atom_high, atom_low
             low += coefficient * atom_low
             high += coefficient * atom_high
@@ -131,6 +146,16 @@ class Index:
             elif isinstance(atom, FloorDiv | Mod):
                 found |= atom.numerator.dims
         return frozenset(found)
+
+    @property
+    def sizes(self) -> Iterator[Integer]:
+        """Every size in it: the constant, coefficients and divisors."""
+        yield self.offset
+        for atom, coefficient in self.terms:
+            yield coefficient
+            if isinstance(atom, FloorDiv | Mod):
+                yield atom.divisor
+                yield from atom.numerator.sizes
 
     @cached_property
     def indirections(self) -> frozenset[Indirect]:
@@ -148,11 +173,11 @@ class Index:
         """Whether it is a sum of multiples of loop variables, without division, remainder or loaded values."""
         return all(isinstance(atom, Dim) for atom, _ in self.terms)
 
-    def coefficient(self, dim: Dim) -> int:
+    def coefficient(self, dim: Dim) -> Integer:
         """The factor of `dim` where it stands alone; 0 where it does not occur (see `is_affine`)."""
         return next((factor for atom, factor in self.terms if atom == dim), 0)
 
-    def stride(self, dim: Dim) -> int | None:
+    def stride(self, dim: Dim) -> Integer | None:
         """How far the offset moves when `dim` grows by one: 0 if not at all, None if that is not one number."""
         if dim not in self.dims:
             return 0
@@ -186,10 +211,11 @@ class Index:
             result = result + (Index.of(atom) if value is None else value) * coefficient
         return result
 
-    def evaluate(self, dims: Mapping[Dim, int], values: Mapping[int, int] | None = None) -> int:
+    def evaluate(self, dims: Mapping[Dim, int], values: Mapping[int, int] | None = None) -> Integer:
         """Its value at one point of the loop; `values` gives the loaded values by their number."""
         total = self.offset
         for atom, coefficient in self.terms:
+            value: Integer
             if isinstance(atom, Dim):
                 value = dims[atom]
             elif isinstance(atom, Indirect):
@@ -205,7 +231,7 @@ class Index:
         """Source text; `name` gives the text of variables. Python and, with "/", C (all values here are >= 0
         wherever a division is taken, which `floor_divide` and `modulo` ensure)."""
         if not self.terms:
-            return str(self.offset)
+            return text_of(self.offset)
         parts: list[str] = []
         for atom, coefficient in self.terms:
             if isinstance(atom, Dim | Indirect):
@@ -216,16 +242,26 @@ class Index:
                 operator = floor_divide_operator if isinstance(atom, FloorDiv) else "%"
                 text = f"{inner} {operator} {atom.divisor}"
                 text = f"({text})"
-            magnitude = abs(coefficient)
-            text = text if magnitude == 1 else f"{magnitude} * {text}"
-            sign = "-" if coefficient < 0 else "+"
+            sign, magnitude = _sign_and_magnitude(coefficient)
+            text = text if magnitude == 1 else f"{_factor(magnitude)} * {text}"
             parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
-        if self.offset:
-            parts.append(f" {'-' if self.offset < 0 else '+'} {abs(self.offset)}")
+        if self.offset != 0:
+            sign, magnitude = _sign_and_magnitude(self.offset)
+            parts.append(f" {sign} {magnitude}")
         return "".join(parts)
 
     def __str__(self) -> str:
         return self.render(lambda atom: atom.name if isinstance(atom, Dim) else f"v{atom.value}")
+
+
+def _sign_and_magnitude(value: Integer) -> tuple[str, Integer]:
+    """How to print it after other terms."""
+    is_negative = value < 0 if isinstance(value, int) else all(coefficient < 0 for _, coefficient in value.terms)
+    return ("-", value * -1) if is_negative else ("+", value)
+
+
+def _factor(value: Integer) -> str:
+    return value.factor if isinstance(value, Size) else str(value)
 
 
 def _is_parenthesised(text: str) -> bool:
@@ -243,28 +279,28 @@ def _is_parenthesised(text: str) -> bool:
 ZERO = Index(0, ())
 
 
-def _atom_bounds(atom: Atom) -> tuple[int, int]:
+def _atom_bounds(atom: Atom) -> tuple[Integer, Integer]:
     if isinstance(atom, Dim | Indirect):
-        return 0, max(atom.size - 1, 0)
+        return 0, 0 if atom.size == 0 else atom.size - 1
     low, high = atom.numerator.bounds
     if isinstance(atom, FloorDiv):
         return low // atom.divisor, high // atom.divisor
     return 0, atom.divisor - 1
 
 
-def _sort_key(term: tuple[Atom, int]) -> tuple[int, int, str]:
+def _sort_key(term: tuple[Atom, Integer]) -> tuple[int, int, str]:
     # Largest stride first reads best ("512 * x0 + r0"); the text breaks ties in a stable way.
     atom, coefficient = term
     rank = 0 if isinstance(atom, Dim) else 1
     text = atom.name if isinstance(atom, Dim) else repr(atom)
-    return -abs(coefficient), rank, text
+    return -abs(hint(coefficient)), rank, text
 
 
-def _normal_form(offset: int, terms: Iterable[tuple[Atom, int]]) -> Index:
-    collected: dict[Atom, int] = {}
+def _normal_form(offset: Integer, terms: Iterable[tuple[Atom, Integer]]) -> Index:
+    collected: dict[Atom, Integer] = {}
     for atom, coefficient in terms:
         collected[atom] = collected.get(atom, 0) + coefficient
-    collected = {atom: coefficient for atom, coefficient in collected.items() if coefficient}
+    collected = {atom: coefficient for atom, coefficient in collected.items() if coefficient != 0}
     if any(isinstance(atom, Mod) for atom in collected):
         rejoined = _rejoin(collected)
         if rejoined is not None:
@@ -272,7 +308,7 @@ def _normal_form(offset: int, terms: Iterable[tuple[Atom, int]]) -> Index:
     return Index(offset, tuple(sorted(collected.items(), key=_sort_key)))
 
 
-def _rejoin(collected: dict[Atom, int]) -> Index | None:
+def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
     """Undo a split that turned out needless:  c*k * (e // c)  +  k * (e % c)  ->  k * e,
     and one level of a longer split:  c*k * ((e // c) % m)  +  k * (e % c)  ->  k * (e % (c*m))."""
     for atom, coefficient in collected.items():
@@ -280,7 +316,7 @@ def _rejoin(collected: dict[Atom, int]) -> Index | None:
             continue
         quotient = floor_divide(atom.numerator, atom.divisor)
         others = {key: value for key, value in collected.items() if key != atom}
-        if len(quotient.terms) == 1 and not quotient.offset:
+        if len(quotient.terms) == 1 and quotient.offset == 0:
             inner, factor = quotient.terms[0]
             if others.get(inner) == coefficient * atom.divisor * factor:
                 del others[inner]
@@ -293,84 +329,101 @@ def _rejoin(collected: dict[Atom, int]) -> Index | None:
     return None
 
 
-def floor_divide(numerator: Index, divisor: int) -> Index:
+def floor_divide(numerator: Index, divisor: Integer) -> Index:
     """numerator // divisor, for divisor > 0.
 
     Terms that are multiples of the divisor leave the division; it vanishes where the rest stays below the divisor."""
     if divisor == 1:
         return numerator
-    whole = {atom: c // divisor for atom, c in numerator.terms if c % divisor == 0}
-    rest_terms = tuple((atom, c) for atom, c in numerator.terms if c % divisor)
-    rest = Index(numerator.offset % divisor, rest_terms)
-    quotient = _normal_form(numerator.offset // divisor, whole.items())
-    low, high = rest.bounds
+    whole = [(atom, divide(c, divisor)[0]) for atom, c in numerator.terms if is_multiple(c, divisor)]
+    outside, inside = divide(numerator.offset, divisor)
+    rest = Index(inside, tuple((atom, c) for atom, c in numerator.terms if not is_multiple(c, divisor)))
+    quotient = _normal_form(outside, whole)
     # Whole divisors move out until nothing negative is divided, so that C's division gives the same.
-    shift = low // divisor
-    if shift == high // divisor:
+    shift = _least_quotient(rest, divisor)
+    high = rest.bounds[1]
+    if shift == known_quotient(high, divisor):
         return quotient + shift
-    rest, quotient = rest - shift * divisor, quotient + shift
+    rest, quotient = rest - divisor * shift, quotient + shift
     parts = _split_below(rest, divisor)
     if parts is not None:
         step, large, _ = parts
-        return quotient + floor_divide(large, divisor // step)
-    if len(rest.terms) == 1 and rest.terms[0][1] == 1 and not rest.offset:
+        return quotient + floor_divide(large, divide(divisor, step)[0])
+    if len(rest.terms) == 1 and rest.terms[0][1] == 1 and rest.offset == 0:
         atom = rest.terms[0][0]
         if isinstance(atom, FloorDiv):
             return quotient + floor_divide(atom.numerator, atom.divisor * divisor)
-        if isinstance(atom, Mod) and atom.divisor % divisor == 0:
-            return quotient + modulo(floor_divide(atom.numerator, divisor), atom.divisor // divisor)
+        if isinstance(atom, Mod) and is_multiple(atom.divisor, divisor):
+            return quotient + modulo(floor_divide(atom.numerator, divisor), divide(atom.divisor, divisor)[0])
     return quotient + Index(0, ((FloorDiv(rest, divisor), 1),))
 
 
-def modulo(numerator: Index, divisor: int) -> Index:
+def _least_quotient(index: Index, divisor: Integer) -> Integer:
+    """index // divisor where the index is smallest. Raises Undecided where it may be negative by an unknown amount."""
+    low, _ = index.bounds
+    quotient = known_quotient(low, divisor)
+    if quotient is not None:
+        return quotient
+    if low >= 0:
+        return 0
+    raise Undecided(f"how often {text_of(divisor)} goes into {text_of(low)} depends on the sizes of a call")
+
+
+def modulo(numerator: Index, divisor: Integer) -> Index:
     """numerator % divisor, for divisor > 0, with a result that is not negative."""
     if divisor == 1:
         return ZERO
-    terms: list[tuple[Atom, int]] = []
+    terms: list[tuple[Atom, Integer]] = []
+    offset = numerator.offset
     for atom, coefficient in numerator.terms:
-        if coefficient % divisor == 0:
+        if is_multiple(coefficient, divisor):
             continue
-        if isinstance(atom, Mod) and (atom.divisor * coefficient) % divisor == 0:
+        if isinstance(atom, Mod) and is_multiple(atom.divisor * coefficient, divisor):
             # (e % (k*m)) * c  is  e * c  modulo k*m*c, so modulo the divisor too.
             terms += [(inner, c * coefficient) for inner, c in atom.numerator.terms]
-            terms += [(_UNIT, atom.numerator.offset * coefficient)] if atom.numerator.offset else []
+            offset = offset + atom.numerator.offset * coefficient
             continue
         terms.append((atom, coefficient))
-    offset = numerator.offset + sum(c for atom, c in terms if atom is _UNIT)
-    rest = _normal_form(0, [(atom, c % divisor if c > 0 else c) for atom, c in terms if atom is not _UNIT])
+    rest = _normal_form(0, [(atom, _reduced(c, divisor)) for atom, c in terms])
     # Rejoined parts may have brought a constant of their own.
-    rest = Index((offset + rest.offset) % divisor, tuple((atom, c) for atom, c in rest.terms if c % divisor))
-    low, high = rest.bounds
-    shift = low // divisor
-    rest = rest - shift * divisor
-    if shift == high // divisor:
+    offset = divide(offset + rest.offset, divisor)[1]
+    rest = Index(offset, tuple((atom, c) for atom, c in rest.terms if not is_multiple(c, divisor)))
+    shift = _least_quotient(rest, divisor)
+    high = rest.bounds[1]
+    rest = rest - divisor * shift
+    if shift == known_quotient(high, divisor):
         return rest
     parts = _split_below(rest, divisor)
     if parts is not None:
         step, large, small = parts
-        return modulo(large, divisor // step) * step + small
+        return modulo(large, divide(divisor, step)[0]) * step + small
     return Index(0, ((Mod(rest, divisor), 1),))
 
 
-def _split_below(index: Index, divisor: int) -> tuple[int, Index, Index] | None:
+def _reduced(coefficient: Integer, divisor: Integer) -> Integer:
+    """A coefficient modulo the divisor; one that is negative stays, since it would only grow."""
+    if isinstance(coefficient, int) and isinstance(divisor, int):
+        return coefficient % divisor if coefficient > 0 else coefficient
+    return coefficient
+
+
+def _split_below(index: Index, divisor: Integer) -> tuple[Integer, Index, Index] | None:
     """Write  index = step * large + small  with  0 <= small < step  and  step > 1  a divisor of `divisor`.
 
     Then small never carries: index // divisor = large // (divisor // step), as in (256*x + r) // 65536 = x // 256
     where r < 256."""
-    steps = {gcd(divisor, coefficient) for _, coefficient in index.terms} - {1}
-    for step in sorted(steps, reverse=True):
-        small = Index(index.offset % step, tuple((atom, c) for atom, c in index.terms if c % step))
+    steps = {common_factor(divisor, coefficient) for _, coefficient in index.terms} - {1}
+    for step in sorted(steps, key=hint, reverse=True):
+        large_offset, small_offset = divide(index.offset, step)
+        small = Index(small_offset, tuple((atom, c) for atom, c in index.terms if not is_multiple(c, step)))
         low, high = small.bounds
-        if low >= 0 and high < step:
-            terms = tuple((atom, c // step) for atom, c in index.terms if c % step == 0)
-            return step, Index(index.offset // step, terms), small
+        if is_below(-1, low) and is_below(high, step):
+            terms = tuple((atom, divide(c, step)[0]) for atom, c in index.terms if is_multiple(c, step))
+            return step, Index(large_offset, terms), small
     return None
 
 
-_UNIT = Dim("1", 2)  # stands for the number one inside `modulo` alone
-
-
-def flatten(indices: Sequence[Index], sizes: Sequence[int]) -> Index:
+def flatten(indices: Sequence[Index], sizes: Sequence[Integer]) -> Index:
     """Row-major position of a point:  flatten((i, j), (4, 512))  ->  512 * i + j."""
     position = ZERO
     for index, size in zip(indices, sizes, strict=True):
@@ -378,14 +431,14 @@ def flatten(indices: Sequence[Index], sizes: Sequence[int]) -> Index:
     return position
 
 
-def unflatten(position: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
+def unflatten(position: Index, sizes: Sequence[Integer]) -> tuple[Index, ...]:
     """The point at a row-major position, the inverse of `flatten`."""
     result: list[Index] = []
-    inner = prod(sizes)
+    inner = product(sizes)
     for place, size in enumerate(sizes):
-        inner = inner // size if size else 0
-        digit = position // inner if inner > 1 else position
-        result.append(digit % size if place and size > 1 else ZERO if size <= 1 else digit)
+        inner = inner // size if size != 0 else 0
+        digit = position // inner if inner not in (0, 1) else position
+        result.append(ZERO if size in (0, 1) else digit % size if place else digit)
     return tuple(result)
 
 
@@ -400,10 +453,17 @@ def invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool = Fa
     The answer is checked by putting it back: where `value` can leave the range of `index`, there is none, unless
     `is_masked` says that the caller guards against that (then the answer counts only where the guard holds).
     """
+    try:
+        return _invert(index, dims, value, is_masked)
+    except Undecided:
+        return None
+
+
+def _invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool) -> dict[Dim, Index] | None:
     if not index.is_affine:
         return None
-    ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -index.coefficient(dim))
-    if any(index.coefficient(dim) <= 0 for dim in ordered):
+    ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -hint(index.coefficient(dim)))
+    if any(is_negative_stride(index.coefficient(dim)) for dim in ordered):
         return None
     answer: dict[Dim, Index] = {}
     remaining = value - index.offset
@@ -418,5 +478,7 @@ def invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool = Fa
         remaining = remaining % step
     if is_masked:
         return answer
-    stays_inside = all(0 <= low and high < dim.size for dim, i in answer.items() for low, high in [i.bounds])
+    stays_inside = all(
+        is_below(-1, low) and is_below(high, dim.size) for dim, i in answer.items() for low, high in [i.bounds]
+    )
     return answer if stays_inside and index.substitute(answer) == value else None

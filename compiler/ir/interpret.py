@@ -14,14 +14,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from compiler.ir.bind import bind, symbols_of_call
 from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, TensorArgument
 from compiler.ir.ops import compute_dtype
+from compiler.ir.size import Integer, known
 
 
 def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of the graph; `inputs` are in the order of its placeholders."""
+    graph = bind(graph, symbols_of_call(graph, inputs))
     storages: dict[str, Tensor] = {}
     for name, value in zip(graph.inputs, inputs, strict=True):
         if name is not None:
@@ -43,14 +46,21 @@ def flat_storage(tensor: Tensor, layout: Layout) -> Tensor:
     """The memory of a tensor from its first element on, as one dimension."""
     if tuple(tensor.shape) != layout.shape:
         raise ValueError(f"a tensor of shape {layout.shape} is wanted, not {tuple(tensor.shape)}")
-    if any(s != t for size, s, t in zip(layout.shape, layout.stride, tensor.stride(), strict=True) if size > 1):
-        copy = torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype, device=tensor.device)
+    pairs = zip(layout.shape, layout.stride, tensor.stride(), strict=True)
+    if any(wanted != given for size, wanted, given in pairs if size not in (0, 1)):
+        shape, stride = numbers(layout.shape), numbers(layout.stride)
+        copy = torch.empty_strided(shape, stride, dtype=layout.dtype, device=tensor.device)
         tensor = copy.copy_(tensor)
-    return tensor.as_strided((layout.storage_numel,), (1,), tensor.storage_offset())
+    return tensor.as_strided((known(layout.storage_numel),), (1,), tensor.storage_offset())
+
+
+def numbers(sizes: Sequence[Integer]) -> tuple[int, ...]:
+    return tuple(map(known, sizes))
 
 
 def view(storage: Tensor, layout: Layout) -> Tensor:
-    return storage.as_strided(layout.shape, layout.stride, storage.storage_offset() + layout.offset)
+    offset = storage.storage_offset() + known(layout.offset)
+    return storage.as_strided(numbers(layout.shape), numbers(layout.stride), offset)
 
 
 def run_extern(node: ExternNode, storages: dict[str, Tensor]) -> None:
@@ -73,7 +83,7 @@ def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
     if node.updates is not None:
         storages[node.name] = storages[node.updates].clone()
     else:
-        storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype, device=device)
+        storages[node.name] = torch.zeros(known(node.layout.storage_numel), dtype=node.layout.dtype, device=device)
     loop = _Loop(node.x_dims, node.r_dims, storages, device)
     for number, instruction in enumerate(node.body.instructions):
         loop.values[number] = loop.evaluate(instruction)
@@ -86,8 +96,8 @@ class _Loop:
         self, x_dims: tuple[Dim, ...], r_dims: tuple[Dim, ...], storages: dict[str, Tensor], device: torch.device
     ) -> None:
         self.dims = (*x_dims, *r_dims)
-        self.sizes = tuple(dim.size for dim in self.dims)
-        self.x_sizes = tuple(dim.size for dim in x_dims) + (1,) * len(r_dims)
+        self.sizes = numbers([dim.size for dim in self.dims])
+        self.x_sizes = numbers([dim.size for dim in x_dims]) + (1,) * len(r_dims)
         self.r_axes = tuple(range(len(x_dims), len(self.dims)))
         self.storages = storages
         self.device = device
@@ -116,19 +126,20 @@ class _Loop:
     def index(self, index: Index | None) -> Tensor:
         """The value of an index expression at every point."""
         assert index is not None
-        total = torch.tensor(index.offset, device=self.device)
+        total = torch.tensor(known(index.offset), device=self.device)
         for atom, coefficient in index.terms:
             if isinstance(atom, Dim):
                 axis = self.dims.index(atom)
-                shape = [atom.size if place == axis else 1 for place in range(len(self.dims))]
-                value = torch.arange(atom.size, device=self.device).reshape(shape)
+                size = self.sizes[axis]
+                shape = [size if place == axis else 1 for place in range(len(self.dims))]
+                value = torch.arange(size, device=self.device).reshape(shape)
             elif isinstance(atom, Indirect):
                 value = self.values[atom.value]
             elif isinstance(atom, FloorDiv):
-                value = torch.div(self.index(atom.numerator), atom.divisor, rounding_mode="floor")
+                value = torch.div(self.index(atom.numerator), known(atom.divisor), rounding_mode="floor")
             else:
-                value = torch.remainder(self.index(atom.numerator), atom.divisor)
-            total = total + value * coefficient
+                value = torch.remainder(self.index(atom.numerator), known(atom.divisor))
+            total = total + value * known(coefficient)
         return total
 
     def load(self, i: Instruction, masks: list[Tensor]) -> Tensor:

@@ -10,30 +10,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import Any, Literal
 
 import torch
 
 from compiler.ir.body import Body
 from compiler.ir.index import Dim, Index
+from compiler.ir.size import Integer, Symbol, hint, product
 
 
 @dataclass(frozen=True)
 class Layout:
     """How a tensor lies in its buffer: sizes and strides in elements, and the offset of its first element."""
 
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
+    shape: tuple[Integer, ...]
+    stride: tuple[Integer, ...]
     dtype: torch.dtype
-    offset: int = 0
+    offset: Integer = 0
 
     @property
-    def numel(self) -> int:
-        return prod(self.shape)
+    def numel(self) -> Integer:
+        return product(self.shape)
 
     @property
-    def storage_numel(self) -> int:
+    def storage_numel(self) -> Integer:
         """Elements that the storage must have for every element of the tensor to lie inside."""
         if self.numel == 0:
             return self.offset
@@ -41,9 +41,10 @@ class Layout:
 
     @property
     def bytes(self) -> int:
-        """Bytes of its distinct elements (an expanded dimension, of stride 0, counts once)."""
-        distinct = prod(size for size, stride in zip(self.shape, self.stride, strict=True) if stride != 0)
-        return distinct * self.dtype.itemsize if self.numel else 0
+        """Bytes of its distinct elements (an expanded dimension, of stride 0, counts once); where sizes are symbols,
+        in the first call."""
+        distinct = product(hint(size) for size, stride in zip(self.shape, self.stride, strict=True) if stride != 0)
+        return hint(distinct) * self.dtype.itemsize if self.numel != 0 else 0
 
     def index(self, position: tuple[Index, ...]) -> Index:
         """Element offset of a point of the tensor."""
@@ -53,12 +54,12 @@ class Layout:
         return total
 
     @staticmethod
-    def contiguous(shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
-        strides: list[int] = []
-        step = 1
+    def contiguous(shape: tuple[Integer, ...], dtype: torch.dtype) -> Layout:
+        strides: list[Integer] = []
+        step: Integer = 1
         for size in reversed(shape):
             strides.append(step)
-            step *= max(size, 1)
+            step = step * (1 if size == 0 else size)
         return Layout(shape, tuple(reversed(strides)), dtype)
 
 
@@ -93,12 +94,12 @@ class LoopNode:
         return "scatter" if self.is_scatter else "reduction" if self.is_reduction else "pointwise"
 
     @property
-    def numel(self) -> int:
-        return prod(dim.size for dim in self.x_dims)
+    def numel(self) -> Integer:
+        return product(dim.size for dim in self.x_dims)
 
     @property
-    def reduction_numel(self) -> int:
-        return prod(dim.size for dim in self.r_dims)
+    def reduction_numel(self) -> Integer:
+        return product(dim.size for dim in self.r_dims)
 
     @cached_property
     def read_buffers(self) -> frozenset[str]:
@@ -177,7 +178,8 @@ class LoopGraph:
     """A lowered graph: nodes in an order that respects data, and the buffers between them.
 
     `buffers` gives the layout of every buffer's storage, inputs included; `inputs` are in the order of the graph's
-    placeholders (None for one that is not a tensor).
+    placeholders (None for one that is not a tensor). `symbols` tells for each size that is known only in a call how the
+    wrapper finds it: the place of an input, and what of that input it is (`.shape[0]`; nothing for a plain integer).
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -186,6 +188,7 @@ class LoopGraph:
     outputs: list[GraphOutput] = field(default_factory=list)
     #: Small CPU tensors held by the graph (lifted constants), by buffer name.
     constants: dict[str, torch.Tensor] = field(default_factory=dict)
+    symbols: dict[Symbol, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def output_buffers(self) -> frozenset[str]:

@@ -24,6 +24,9 @@ from typing import Any, Literal, Protocol
 
 import torch
 
+from compiler.ir.index import Index
+from compiler.ir.size import Integer, Size
+
 ResultDtype = Literal["same", "bool"]
 
 
@@ -126,9 +129,11 @@ class Ops:
         operands = (value,) if mask is None else (value, mask)
         return handler.emit("store", operands, handler.dtype_of(value), buffer=buffer, index=index, value=mode)
 
-    def constant(self, value: bool | int | float, dtype: torch.dtype) -> Any:
+    def constant(self, value: bool | int | float | Size, dtype: torch.dtype) -> Any:
         """A number; integers wrap around into the dtype, as PyTorch's scalars do."""
         dtype = compute_dtype(dtype)
+        if isinstance(value, Size):
+            return self.to_dtype(self.index_value(Index.number(value)), dtype)
         if dtype.is_floating_point:
             value = float(value)
         else:
@@ -139,7 +144,7 @@ class Ops:
         """The value of an index expression, as a number."""
         return _handler.get().emit("index_value", (), dtype, index=index)
 
-    def indirect(self, value: Any, size: int) -> Any:
+    def indirect(self, value: Any, size: Integer) -> Any:
         """A loaded integer value as an index variable; the lowering has made sure that 0 <= value < size."""
         return _handler.get().emit("indirect", (value,), torch.int64, value=size)
 

@@ -14,6 +14,8 @@ from compiler.ir.canonical import canonicalise
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node, TensorArgument
 from compiler.ir.ops import ops
+from compiler.ir.size import Integer, Undecided, hint
+from compiler.lowering.eager import EagerTensor
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, Position, TensorValue, of_buffer
 
 Element = Callable[[Position, Position], Any]
@@ -23,32 +25,43 @@ Update = tuple[Position, Any, Any]
 SEEDS = "seeds"
 
 
-def is_dense(shape: Sequence[int], stride: Sequence[int]) -> bool:
+def _by_stride(shape: Sequence[Integer], stride: Sequence[Integer]) -> list[tuple[Integer, Integer]]:
+    """Strides and sizes of the dimensions of more than one element, the innermost first."""
+    pairs = [(step, size) for step, size in zip(stride, shape, strict=True) if size not in (0, 1)]
+    return sorted(pairs, key=lambda pair: (hint(pair[0]), hint(pair[1])))
+
+
+def is_dense(shape: Sequence[Integer], stride: Sequence[Integer]) -> bool:
     """Whether every element of the storage belongs to exactly one element of the tensor."""
-    expected = 1
-    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size != 1):
+    expected: Integer = 1
+    if 0 in shape:
+        return False
+    for step, size in _by_stride(shape, stride):
         if step != expected:
             return False
-        expected *= size
+        expected = expected * size
     return True
 
 
-def overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+def overlaps(shape: Sequence[Integer], stride: Sequence[Integer]) -> bool:
     """Whether two elements of the tensor may share memory (never so for strides that nest, gaps or not)."""
-    reached = 0
-    for step, size in sorted((step, size) for step, size in zip(stride, shape, strict=True) if size > 1):
-        if step <= reached:
+    reached: Integer = 0
+    for step, size in _by_stride(shape, stride):
+        try:
+            if step <= reached:
+                return True
+        except Undecided:
             return True
-        reached += step * (size - 1)
+        reached = reached + step * (size - 1)
     return False
 
 
-def fake_tensors(value: Any) -> list[torch.Tensor]:
-    """The tensors in the `val` of an FX node."""
-    if isinstance(value, torch.Tensor):
+def eager_tensors(value: Any) -> list[EagerTensor]:
+    """The tensors in the value of an FX node."""
+    if isinstance(value, EagerTensor):
         return [value]
     if isinstance(value, list | tuple):
-        return [tensor for item in value for tensor in fake_tensors(item)]
+        return [tensor for item in value for tensor in eager_tensors(item)]
     return []
 
 
@@ -58,10 +71,12 @@ class Builder:
     def __init__(self) -> None:
         self.graph = LoopGraph()
         self.node: torch.fx.Node | None = None
+        #: What eager mode's result of that node looks like: an `EagerTensor`, or several in a list.
+        self.eager: Any = None
         self.device = torch.device("cpu")
         self.seeds = 0
         #: What eager's tensor of a value looks like, by the value's id.
-        self.fakes: dict[int, torch.Tensor] = {}
+        self.eager_of: dict[int, EagerTensor] = {}
         #: Values that lie on the graph's device although eager's tensor does not, by id.
         self.moved: set[int] = set()
         self._nodes: list[Node] = []
@@ -87,12 +102,11 @@ class Builder:
         self.graph.buffers[name] = layout
         return of_buffer(name, layout)
 
-    def result_layout(self, shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
+    def result_layout(self, shape: tuple[Integer, ...], dtype: torch.dtype) -> Layout:
         """The layout of a result of the current node: eager's strides where they are dense, else contiguous."""
-        value = None if self.node is None else self.node.meta.get("val")
-        for tensor in fake_tensors(value):
-            if tuple(tensor.shape) == shape and is_dense(shape, tensor.stride()):
-                return Layout(shape, tuple(tensor.stride()), dtype)
+        for tensor in eager_tensors(self.eager):
+            if tensor.shape == shape and is_dense(shape, tensor.stride()):
+                return Layout(shape, tensor.stride(), dtype)
         return Layout.contiguous(shape, dtype)
 
     @property
@@ -108,7 +122,7 @@ class Builder:
     # --- loop nodes
 
     def pointwise(
-        self, shape: tuple[int, ...], dtype: torch.dtype, element: Callable[[Position], Any], *,
+        self, shape: tuple[Integer, ...], dtype: torch.dtype, element: Callable[[Position], Any], *,
         label: str = "", layout: Layout | None = None, materialise: bool = False,
     ) -> TensorValue:  # fmt: skip
         """One node that computes each element from its position. Where the element reads nothing, it stays a formula
@@ -130,8 +144,9 @@ class Builder:
         return self._add_loop(node)
 
     def reduction(
-        self, shape: tuple[int, ...], dtype: torch.dtype, sizes: Sequence[int], element: Element, *, label: str = ""
-    ) -> TensorValue:
+        self, shape: tuple[Integer, ...], dtype: torch.dtype, sizes: Sequence[Integer], element: Element, *,
+        label: str = "",
+    ) -> TensorValue:  # fmt: skip
         """One node that reduces over loops of `sizes`: `element(position, reduced)` calls `ops.reduce` once and may go
         on with its result. Neither `shape` nor `sizes` may hold a zero (an empty reduction is a constant)."""
         if dtype not in SUPPORTED_DTYPES:
@@ -144,7 +159,7 @@ class Builder:
         return self._add_loop(node)
 
     def scatter(
-        self, start: TensorValue, sources: tuple[int, ...], mode: str, update: Callable[[Position], Update], *,
+        self, start: TensorValue, sources: tuple[Integer, ...], mode: str, update: Callable[[Position], Update], *,
         label: str = "",
     ) -> TensorValue:  # fmt: skip
         """One node that changes the buffer of `start` in place, at a place for each position of a loop over `sources`,
@@ -165,7 +180,7 @@ class Builder:
             raise
         return self._add_loop(canonicalise(node))
 
-    def _loop(self, layout: Layout, sizes: tuple[int, ...], element: Element, label: str) -> LoopNode:
+    def _loop(self, layout: Layout, sizes: tuple[Integer, ...], element: Element, label: str) -> LoopNode:
         name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
         dims = [Dim(f"x{place}", size) for place, size in enumerate(layout.shape)]
         reduced = [Dim(f"r{place}", size) for place, size in enumerate(sizes)]
@@ -177,10 +192,11 @@ class Builder:
         except BaseException:
             self._names.discard(name)
             raise
-        storage_order = sorted(range(len(dims)), key=lambda place: (-layout.stride[place], place))
+        storage_order = sorted(range(len(dims)), key=lambda place: (-hint(layout.stride[place]), place))
         # Reductions run in the order of the memory that they read, so that their loops merge.
-        strides = [body.reads[0].index.stride(dim) or 0 if body.reads else 0 for dim in reduced]
-        reading_order = sorted(range(len(reduced)), key=lambda place: (-abs(strides[place]), place))
+        strides = [body.reads[0].index.stride(dim) if body.reads else None for dim in reduced]
+        steps = [0 if stride is None else stride for stride in strides]
+        reading_order = sorted(range(len(reduced)), key=lambda place: (-abs(hint(steps[place])), place))
         x_dims = tuple(dims[place] for place in storage_order)
         r_dims = tuple(reduced[place] for place in reading_order)
         return canonicalise(LoopNode(name, layout, x_dims, r_dims, body, **self._provenance))
@@ -219,12 +235,12 @@ class Builder:
 
     def argument(self, value: TensorValue) -> TensorArgument:
         """`value` as a library call takes it: a strided view of a buffer, copied where it is none."""
-        fake = self.fakes.get(id(value))
+        fake = self.eager_of.get(id(value))
         layout = value.layout()
         if layout is None:
             wanted = Layout.contiguous(value.shape, value.dtype)
             if fake is not None and is_dense(value.shape, fake.stride()):
-                wanted = Layout(value.shape, tuple(fake.stride()), value.dtype)
+                wanted = Layout(value.shape, fake.stride(), value.dtype)
             value = self.materialise(value, wanted)
             layout = value.layout()
         assert value.buffer is not None and layout is not None
@@ -237,7 +253,7 @@ class Builder:
         arguments = tuple(self._argument_tree(value) for value in args)
         keywords = {key: self._argument_tree(value) for key, value in kwargs.items()}
         if result is ...:
-            result = None if self.node is None else self.node.meta.get("val")
+            result = self.eager
         returns_sequence = isinstance(result, list | tuple)
         outputs = self._extern_outputs(result if isinstance(result, list | tuple) else [result], returns_sequence)
         own_name = self.fresh_name(self.origin) if returns_sequence or outputs[0] is None else outputs[0][0]
@@ -248,10 +264,10 @@ class Builder:
         values = tuple(None if output is None else of_buffer(*output) for output in outputs)
         return values if returns_sequence else values[0]
 
-    def move(self, value: TensorValue, fake: torch.Tensor) -> TensorValue:
+    def move(self, value: TensorValue, fake: EagerTensor) -> TensorValue:
         """A copy of an input on the graph's device."""
         name = self.fresh_name(f"{self.origin}_moved")
-        layout = Layout(value.shape, tuple(fake.stride()), value.dtype)
+        layout = Layout(value.shape, fake.stride(), value.dtype)
         moved = of_buffer(name, layout)
         self.graph.buffers[name] = layout
         self._nodes.append(ExternNode(
@@ -264,11 +280,11 @@ class Builder:
     def _extern_outputs(self, results: Sequence[Any], is_sequence: bool) -> tuple[tuple[str, Layout] | None, ...]:
         outputs: list[tuple[str, Layout] | None] = []
         for place, fake in enumerate(results):
-            if not isinstance(fake, torch.Tensor):
+            if not isinstance(fake, EagerTensor):
                 outputs.append(None)
                 continue
             name = self.fresh_name(f"{self.origin}_{place}" if is_sequence else self.origin)
-            layout = Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype)
+            layout = Layout(fake.shape, fake.stride(), fake.dtype)
             self.graph.buffers[name] = layout
             outputs.append((name, layout))
         return tuple(outputs)
@@ -317,9 +333,9 @@ class Builder:
         return self.graph
 
 
-def with_eager_strides(layout: Layout, fake: torch.Tensor | None) -> Layout:
+def with_eager_strides(layout: Layout, fake: EagerTensor | None) -> Layout:
     """The layout with eager's strides for dimensions of size one, whose strides no index can tell."""
-    if fake is None or tuple(fake.shape) != layout.shape:
+    if fake is None or fake.shape != layout.shape:
         return layout
     is_free = layout.numel == 0
     strides = tuple(

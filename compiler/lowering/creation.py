@@ -17,8 +17,7 @@ aten = torch.ops.aten
 
 def _result_dtype(build: Builder) -> torch.dtype:
     """The dtype of the current node's result, which knows the defaults that were in force."""
-    assert build.node is not None
-    dtype: torch.dtype = build.node.meta["val"].dtype
+    dtype: torch.dtype = build.eager.dtype
     return dtype
 
 
@@ -88,13 +87,12 @@ def _progression(build: Builder, size: int, start: Any, step: Any, dtype: torch.
 
 @lowers(aten.arange.default, aten.arange.start, aten.arange.start_step)
 def arange(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
-    assert build.node is not None
     start = bounds[0] if len(bounds) > 1 else 0
     step = bounds[2] if len(bounds) > 2 else 1
     dtype = _result_dtype(build)
     if not dtype.is_floating_point and not all(float(number).is_integer() for number in (start, step)):
         raise CannotLower("it counts integers in fractional steps")
-    return _progression(build, int(build.node.meta["val"].shape[0]), start, step, dtype)
+    return _progression(build, build.eager.shape[0], start, step, dtype)
 
 
 @lowers(torch.ops.prims.iota.default)

@@ -9,16 +9,17 @@ import torch
 
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import broadcast_shapes
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
-from compiler.lowering.views import slice_bounds, unsqueeze, wrap
+from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_place
 
 aten = torch.ops.aten
 
 
-def wrapped_index(value: Any, size: int) -> Index:
+def wrapped_index(value: Any, size: Integer) -> Index:
     """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative.
 
     Eager raises for an index outside of the dimension; a kernel cannot, so it takes the nearest place instead and
@@ -99,11 +100,11 @@ def index_(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]
 # --- put together from parts
 
 
-def at_least(index: Index, bound: int) -> Any:
+def at_least(index: Index, bound: Integer) -> Any:
     return ops.ge(ops.index_value(index), ops.constant(bound, torch.int64))
 
 
-def below(index: Index, bound: int) -> Any:
+def below(index: Index, bound: Integer) -> Any:
     return ops.lt(ops.index_value(index), ops.constant(bound, torch.int64))
 
 
@@ -118,18 +119,17 @@ def all_of(conditions: Sequence[Any]) -> Any:
 @lowers(aten.cat)
 def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
     """One node that chooses by the position; each part is read only where it is the chosen one."""
-    assert build.node is not None
-    dtype: torch.dtype = build.node.meta["val"].dtype
-    shape = tuple(int(size) for size in build.node.meta["val"].shape)
+    dtype: torch.dtype = build.eager.dtype
+    shape = build.eager.shape
     # Eager skips tensors of shape (0,) whatever the shape of the others.
-    parts = [tensor for tensor in tensors if tensor.numel]
+    parts = [tensor for tensor in tensors if tensor.numel != 0]
     at = wrap(dim, len(shape))
     starts = [sum(part.shape[at] for part in parts[:place]) for place in range(len(parts))]
 
     def element(position: Position) -> Any:
         result = None
         for part, start in reversed(list(zip(parts, starts, strict=True))):
-            is_above = [at_least(position[at], start)] if start else []
+            is_above = [at_least(position[at], start)] if start != 0 else []
             is_below: list[Any] = [] if result is None else [below(position[at], start + part.shape[at])]
             chosen = all_of([*is_above, *is_below])
             place = (*position[:at], position[at] - start, *position[at + 1 :])
@@ -171,14 +171,14 @@ def constant_pad_nd(build: Builder, x: TensorValue, pad: Sequence[int], value: A
 @lowers(aten.select_scatter)
 def select_scatter(build: Builder, x: TensorValue, src: TensorValue, dim: int, index: int) -> TensorValue:
     at = wrap(dim, x.rank)
-    chosen = wrap(index, x.shape[at])
+    chosen = wrap_place(index, x.shape[at])
     return slice_scatter(build, x, unsqueeze(build, src, at), at, chosen, chosen + 1)
 
 
 @lowers(aten.slice_scatter)
 def slice_scatter(
-    build: Builder, x: TensorValue, src: TensorValue, dim: int = 0, start: int | None = None, end: int | None = None,
-    step: int = 1,
+    build: Builder, x: TensorValue, src: TensorValue, dim: int = 0, start: Integer | None = None,
+    end: Integer | None = None, step: int = 1,
 ) -> TensorValue:  # fmt: skip
     at = wrap(dim, x.rank)
     first, count = slice_bounds(x.shape[at], start, end, step)
@@ -186,8 +186,8 @@ def slice_scatter(
 
     def element(position: Position) -> Any:
         distance = position[at] - first
-        conditions = [at_least(distance, 0)] if first else []
-        if first + (count - 1) * step + 1 < x.shape[at]:
+        conditions = [at_least(distance, 0)] if first != 0 else []
+        if first + (count - 1) * step + 1 != x.shape[at]:
             conditions.append(below(distance, (count - 1) * step + 1))
         if step > 1:
             conditions.append(ops.eq(ops.index_value(distance % step), ops.constant(0, torch.int64)))

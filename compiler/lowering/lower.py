@@ -11,6 +11,7 @@ No operator makes lowering fail: one without a lowering of ours is a library cal
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch.fx
 from torch._ops import OpOverload
 
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
+from compiler.ir.size import Integer, Size, Symbol, hint
 from compiler.lowering import (  # noqa: F401
     creation,
     indexing,
@@ -33,17 +35,19 @@ from compiler.lowering import (  # noqa: F401
     views,
 )
 from compiler.lowering.aliases import from_owner
-from compiler.lowering.builder import Builder, fake_tensors, overlaps, with_eager_strides
+from compiler.lowering.builder import Builder, eager_tensors, overlaps, with_eager_strides
+from compiler.lowering.eager import EagerTensor, describe, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
+from compiler.lowering.scalars import scalar
 from compiler.lowering.values import CannotLower, TensorValue, constant
 
 
 class LoweringError(Exception):
-    """The graph holds something that is no functional ATen graph of tensors with known sizes."""
+    """The graph holds something that is no functional ATen graph of tensors."""
 
 
 def lower(gm: torch.fx.GraphModule) -> LoopGraph:
-    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors of known sizes), and `meta["lines"]` maybe."""
+    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe."""
     return _Walk(gm).run()
 
 
@@ -54,21 +58,26 @@ class _Walk:
         self.values: dict[torch.fx.Node, Any] = {}
         #: The node whose memory each buffer is, as far as the caller gets to see it.
         self.owners: dict[str, torch.fx.Node] = {}
+        #: What eager mode's value of each node looks like.
+        self.eager = {node: describe(node.meta.get("val")) for node in gm.graph.nodes}
 
     def run(self) -> LoopGraph:
-        self.build.device = _device_of(self.gm)
+        self.build.device = _device_of(self.eager)
         for node in self.gm.graph.nodes:
             self._visit(node)
         return self.build.finish()
 
     def _visit(self, node: torch.fx.Node) -> None:
-        self.build.node = node
+        self._turn_to(node)
         self.values[node] = value = self._value_of(node)
-        self._remember_eager(value, node.meta.get("val"))
+        self._remember_eager(value, self.eager[node])
+
+    def _turn_to(self, node: torch.fx.Node) -> None:
+        self.build.node, self.build.eager = node, self.eager[node]
 
     def _remember_eager(self, value: Any, fake: Any) -> None:
-        if isinstance(value, TensorValue) and isinstance(fake, torch.Tensor):
-            self.build.fakes.setdefault(id(value), fake)
+        if isinstance(value, TensorValue) and isinstance(fake, EagerTensor):
+            self.build.eager_of.setdefault(id(value), fake)
         elif isinstance(value, list | tuple) and isinstance(fake, list | tuple):
             for item, item_fake in zip(value, fake, strict=False):
                 self._remember_eager(item, item_fake)
@@ -85,19 +94,30 @@ class _Walk:
         raise LoweringError(f"{node.name}: a functional graph has no {node.op} nodes")
 
     def _placeholder(self, node: torch.fx.Node) -> Any:
-        fake = node.meta.get("val")
-        if not isinstance(fake, torch.Tensor):
+        fake = self.eager[node]
+        place = len(self.build.graph.inputs)
+        if not isinstance(fake, EagerTensor):
             self.build.graph.inputs.append(None)
+            self._find_symbol(fake, place, "")
             return fake
         self.build.graph.inputs.append(node.name)
-        value = self.build.add_input(node.name, Layout(tuple(fake.shape), tuple(fake.stride()), fake.dtype))
+        for dim, (size, stride) in enumerate(zip(fake.shape, fake.stride(), strict=True)):
+            self._find_symbol(size, place, f".shape[{dim}]")
+            self._find_symbol(stride, place, f".stride({dim})")
+        value = self.build.add_input(node.name, Layout(fake.shape, fake.stride(), fake.dtype))
         self.owners[node.name] = node
         if fake.dim() == 0 and self._is_elsewhere(fake) and all(_is_arithmetic(user) for user in node.users):
             # Eager takes a CPU scalar beside GPU tensors; a kernel cannot read it there.
             return self.build.move(value, fake)
         return value
 
-    def _is_elsewhere(self, fake: torch.Tensor) -> bool:
+    def _find_symbol(self, size: Any, place: int, part: str) -> None:
+        """Remember where a call's value of a symbol is found: in the input at `place`; a plain integer is best."""
+        symbol: Symbol | None = symbol_in(size)
+        if symbol is not None and (not part or symbol not in self.build.graph.symbols):
+            self.build.graph.symbols[symbol] = place, part
+
+    def _is_elsewhere(self, fake: EagerTensor) -> bool:
         return fake.device.type != self.build.device.type
 
     def _reads_elsewhere(self, value: Any) -> bool:
@@ -106,7 +126,7 @@ class _Walk:
             return any(self._reads_elsewhere(item) for item in value)
         if not isinstance(value, TensorValue) or value.buffer is None or id(value) in self.build.moved:
             return False
-        fake = self.build.fakes.get(id(value))
+        fake = self.build.eager_of.get(id(value))
         return fake is not None and self._is_elsewhere(fake)
 
     def _attribute(self, node: torch.fx.Node) -> Any:
@@ -124,6 +144,8 @@ class _Walk:
     # --- operators
 
     def _call(self, node: torch.fx.Node) -> Any:
+        if isinstance(self.eager[node], Size):
+            return self.eager[node]
         args = _map(node.args, self.values)
         kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
         if node.target is operator.getitem:
@@ -133,6 +155,8 @@ class _Walk:
         if node.target in replayed.DRAWS:
             return replayed.draw(self.build, node.target, args, kwargs, node.meta["val"])
         if not isinstance(node.target, OpOverload):
+            if isinstance(node.meta.get("val"), torch.SymFloat):
+                return scalar(node.target, args)
             if not _holds_tensors([args, kwargs]):
                 return node.target(*args, **kwargs)  # type: ignore[operator]
             raise LoweringError(f"{node.name}: {node.target} is not an ATen operator")
@@ -144,7 +168,7 @@ class _Walk:
             return self._fall_back(node, args, kwargs, "It reads a tensor that is on another device.")
         checkpoint = self.build.checkpoint()
         try:
-            return self._checked(lowering(self.build, *args, **kwargs), node.meta.get("val"))
+            return self._checked(lowering(self.build, *args, **kwargs), self.eager[node])
         except Exception as error:  # a gap in a lowering must not end an exploration
             self.build.roll_back(checkpoint)
             message = str(error) if isinstance(error, CannotLower) else f"{type(error).__name__}: {error}"
@@ -156,7 +180,7 @@ class _Walk:
 
         Tokens only keep such calls in order, which the order of the nodes does here."""
         token, target, *arguments = args
-        _, *results = node.meta["val"]
+        _, *results = self.eager[node]
         result = results[0] if len(results) == 1 else tuple(results)
         reason = f"{operator_name(target)} has an effect besides its results, so it stays a call."
         value = self.build.extern(target, arguments, kwargs, is_fallback=False, reason=reason, result=result)
@@ -164,14 +188,15 @@ class _Walk:
 
     def _checked(self, value: Any, fake: Any) -> Any:
         """The value, once it has been found to have eager's shapes and dtypes."""
-        if isinstance(fake, torch.Tensor):
+        if isinstance(fake, EagerTensor):
             if not isinstance(value, TensorValue):
                 raise CannotLower("it gives no tensor")
-            if value.shape != tuple(fake.shape) or value.dtype != fake.dtype:
+            if value.shape != fake.shape and _are_one(value.shape, fake.shape):
+                value = replace(value, shape=fake.shape)
+            if value.shape != fake.shape or value.dtype != fake.dtype:
                 raise CannotLower(f"it gives {value.dtype}{list(value.shape)}, not {fake.dtype}{list(fake.shape)}")
         elif isinstance(fake, list | tuple):
-            for item, item_fake in zip(value, fake, strict=True):
-                self._checked(item, item_fake)
+            return tuple(self._checked(item, item_fake) for item, item_fake in zip(value, fake, strict=True))
         return value
 
     def _fall_back(self, node: torch.fx.Node, args: Any, kwargs: dict[str, Any], reason: str) -> Any:
@@ -207,28 +232,28 @@ class _Walk:
         value = self._with_memory(result, None)
         layout = value.layout()
         assert layout is not None
-        return GraphOutput(value.buffer, with_eager_strides(layout, self._fake_of(result)))
+        return GraphOutput(value.buffer, with_eager_strides(layout, self._eager_of(result)))
 
     def _with_memory(self, node: torch.fx.Node, owners: dict[str, torch.fx.Node] | None) -> TensorValue:
         """The node's value as strides in a buffer, eager's if possible, and one that no other of `owners` has."""
-        self.build.node = node
-        value, fake = self.values[node], self._fake_of(node)
+        self._turn_to(node)
+        value, fake = self.values[node], self._eager_of(node)
         layout = value.layout()
         wanted = Layout.contiguous(value.shape, value.dtype)
         if fake is not None and not overlaps(value.shape, fake.stride()):
-            wanted = replace(wanted, stride=tuple(fake.stride()))
+            wanted = replace(wanted, stride=fake.stride())
         if layout is not None and value.buffer is not None:
             is_free = owners is None or owners.get(value.buffer, node) is node
             found = with_eager_strides(layout, fake)
-            if is_free and (fake is None or found.stride == tuple(fake.stride()) or found == wanted):
+            if is_free and (fake is None or found.stride == fake.stride() or found == wanted):
                 return value
         copy = self.build.copied(value, wanted, label="" if value.buffer is None else "copy")
         self._remember_eager(copy, fake)
         return copy
 
-    def _fake_of(self, node: torch.fx.Node) -> torch.Tensor | None:
-        fakes = fake_tensors(node.meta.get("val"))
-        return fakes[0] if len(fakes) == 1 else self.build.fakes.get(id(self.values[node]))
+    def _eager_of(self, node: torch.fx.Node) -> EagerTensor | None:
+        tensors = eager_tensors(self.eager[node])
+        return tensors[0] if len(tensors) == 1 else self.build.eager_of.get(id(self.values[node]))
 
 
 def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
@@ -240,9 +265,15 @@ def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
         return tuple(mapped) if isinstance(value, tuple) else mapped
     if isinstance(value, slice):
         return slice(_map(value.start, values), _map(value.stop, values), _map(value.step, values))
-    if isinstance(value, torch.SymInt):
-        return int(value)
     return value
+
+
+def _are_one(ours: Sequence[Integer], eager: Sequence[Integer]) -> bool:
+    """Whether the shapes are two ways to write one: a guard may make formulas equal that are not the same."""
+    if len(ours) != len(eager):
+        return False
+    pairs = list(zip(ours, eager, strict=True))
+    return all(a == b or (hint(a) == hint(b) and not (isinstance(a, int) and isinstance(b, int))) for a, b in pairs)
 
 
 def _is_arithmetic(user: torch.fx.Node) -> bool:
@@ -258,7 +289,7 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, TensorValue)
 
 
-def _device_of(gm: torch.fx.GraphModule) -> torch.device:
+def _device_of(eager: dict[torch.fx.Node, Any]) -> torch.device:
     """The device of the graph: that of its first tensor which is not on the CPU, else the CPU."""
-    devices = [tensor.device for node in gm.graph.nodes for tensor in fake_tensors(node.meta.get("val"))]
+    devices = [tensor.device for value in eager.values() for tensor in eager_tensors(value)]
     return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))

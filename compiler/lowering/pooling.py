@@ -12,7 +12,7 @@ from compiler.ir.ops import compute_dtype, ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, at_least, below
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue
+from compiler.lowering.values import CannotLower, Position, TensorValue, fixed
 
 aten = torch.ops.aten
 
@@ -29,8 +29,7 @@ class Window:
     def __init__(
         self, build: Builder, x: TensorValue, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
     ) -> None:
-        assert build.node is not None
-        result = build.node.meta["val"]
+        result = build.eager
         self.shape = tuple(int(size) for size in (result[0] if isinstance(result, list | tuple) else result).shape)
         self.image = x.shape[-2:]
         self.kernel = pair(kernel)
@@ -150,7 +149,7 @@ def max_pool2d_backward(
     compute = compute_dtype(x.dtype)
 
     def element(position: Position, back: Position) -> Any:
-        pooled, exists = window.windows_over(position, back, gradient.shape[-2:])
+        pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-2:]])
         place = (*position[:-2], *pooled)
         is_largest = ops.eq(indices.load(place, exists), ops.index_value(flatten(position[-2:], x.shape[-2:])))
         chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
@@ -169,7 +168,7 @@ def avg_pool2d_backward(
     compute = compute_dtype(x.dtype)
 
     def element(position: Position, back: Position) -> Any:
-        pooled, exists = window.windows_over(position, back, gradient.shape[-2:])
+        pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-2:]])
         starts = [w * step - before for w, step, before in zip(pooled, window.stride, window.padding, strict=True)]
         distances = [index - start for index, start in zip(position[-2:], starts, strict=True)]
         conditions = [below(d, size) for d, size in zip(distances, window.kernel, strict=True) if d.bounds[1] >= size]

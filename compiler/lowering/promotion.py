@@ -13,6 +13,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer, Size, hint
 from compiler.lowering.builder import Builder
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
 
@@ -24,7 +25,7 @@ def stand_in(operand: Operand) -> Any:
     """What PyTorch's promotion rules look at: a number, or an empty tensor of the same dtype and rank."""
     if isinstance(operand, TensorValue):
         return torch.empty((1,) * operand.rank, dtype=operand.dtype, device="meta")
-    return operand
+    return hint(operand) if isinstance(operand, Size) else operand
 
 
 def common_dtype(*operands: Operand) -> torch.dtype:
@@ -45,12 +46,20 @@ def dtypes_of(kind: Kind, *operands: Operand) -> tuple[torch.dtype, torch.dtype]
     return compute_dtype(compute), result
 
 
-def broadcast_shapes(*operands: Operand) -> tuple[int, ...]:
+def broadcast_shapes(*operands: Operand) -> tuple[Integer, ...]:
+    """The shape of an elementwise result: of the sizes of each dimension, the one that is not 1.
+
+    Eager mode has accepted the operands, so two different formulas are of one value: a guard says so."""
     shapes = [operand.shape for operand in operands if isinstance(operand, TensorValue)]
-    return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+    rank = max(map(len, shapes), default=0)
+    result: list[Integer] = []
+    for place in range(-rank, 0):
+        sizes = {shape[place] for shape in shapes if len(shape) >= -place} - {1}
+        result.append(min(sizes, key=str) if sizes else 1)
+    return tuple(result)
 
 
-def element_of(operand: Operand, shape: tuple[int, ...], position: Position, dtype: torch.dtype) -> Any:
+def element_of(operand: Operand, shape: tuple[Integer, ...], position: Position, dtype: torch.dtype) -> Any:
     """One element of an operand that takes part in a result of `shape`, converted to `dtype`."""
     if isinstance(operand, TensorValue):
         return ops.to_dtype(broadcast(operand, shape).load(position), dtype)

@@ -12,6 +12,7 @@ import torch
 
 from compiler.ir.index import Index, flatten
 from compiler.ir.ops import ops
+from compiler.ir.size import Integer
 from compiler.lowering.builder import SEEDS, Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue
@@ -19,7 +20,7 @@ from compiler.lowering.values import CannotLower, Position, TensorValue
 aten = torch.ops.aten
 
 
-def _random(build: Builder, shape: tuple[int, ...], dtype: torch.dtype, op: str, finish: Any = None) -> TensorValue:
+def _random(build: Builder, shape: tuple[Integer, ...], dtype: torch.dtype, op: str, finish: Any = None) -> TensorValue:
     if not dtype.is_floating_point and finish is None:
         raise CannotLower(f"it draws random numbers of {dtype}")
     place = build.next_seed()
@@ -32,10 +33,8 @@ def _random(build: Builder, shape: tuple[int, ...], dtype: torch.dtype, op: str,
     return build.pointwise(shape, dtype, element)
 
 
-def _result(build: Builder) -> tuple[tuple[int, ...], torch.dtype]:
-    assert build.node is not None
-    fake = build.node.meta["val"]
-    return tuple(fake.shape), fake.dtype
+def _result(build: Builder) -> tuple[tuple[Integer, ...], torch.dtype]:
+    return build.eager.shape, build.eager.dtype
 
 
 @lowers(aten.rand.default, aten.rand_like.default)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, prod
+from math import inf
 from typing import Any
 
 import torch
 
 from compiler.ir.index import Index, flatten
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer, product
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, constant
@@ -43,8 +44,8 @@ class Plan:
         return tuple(inner.get(place, index) for place, index in enumerate(self.full(position)))
 
     @property
-    def count(self) -> int:
-        return prod(self.sizes)
+    def count(self) -> Integer:
+        return product(self.sizes)
 
 
 def reduce_values(

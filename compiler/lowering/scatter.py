@@ -20,6 +20,7 @@ import torch
 from compiler.ir.index import Index, unflatten
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder, Update, is_dense, overlaps
 from compiler.lowering.indexing import all_of, at_least, below
 from compiler.lowering.promotion import broadcast_shapes
@@ -42,7 +43,7 @@ Updating = Callable[[Position], Update]
 MODES = {"sum": "add", "mean": "add", "amin": "min", "amax": "max"}
 
 
-def place_in(value: Any, size: int) -> tuple[Index, Any]:
+def place_in(value: Any, size: Integer) -> tuple[Index, Any]:
     """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative, and whether it
     is one."""
     value, zero, bound = ops.to_dtype(value, torch.int64), ops.constant(0, torch.int64), ops.constant(size, torch.int64)
@@ -53,7 +54,7 @@ def place_in(value: Any, size: int) -> tuple[Index, Any]:
 
 
 def scatter_into(
-    build: Builder, x: TensorValue, sources: tuple[int, ...], mode: str, update: Updating, *,
+    build: Builder, x: TensorValue, sources: tuple[Integer, ...], mode: str, update: Updating, *,
     before: Updating | None = None, dtype: torch.dtype | None = None, label: str = "",
 ) -> TensorValue:  # fmt: skip
     """A copy of `x`, changed at a place for each position of a loop over `sources`. `before` is written first, where a

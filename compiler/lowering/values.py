@@ -15,6 +15,7 @@ import torch
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
+from compiler.ir.size import Integer, Size, is_negative_stride, product
 
 Position = tuple[Index, ...]
 
@@ -35,7 +36,7 @@ SUPPORTED_DTYPES = frozenset({
 class TensorValue:
     """A tensor of the graph: either a view of `buffer`, at element `offset(position)`, or a formula without reads."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Integer, ...]
     dtype: torch.dtype
     buffer: str | None
     #: From a position of this tensor to the element's offset in the buffer; not used for a formula.
@@ -48,11 +49,8 @@ class TensorValue:
         return len(self.shape)
 
     @property
-    def numel(self) -> int:
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+    def numel(self) -> Integer:
+        return product(self.shape)
 
     def load(self, position: Position, mask: Any = None) -> Any:
         """The element at `position`, in the dtype that bodies compute in. With a `mask`, memory is read only where it
@@ -64,7 +62,7 @@ class TensorValue:
         assert self.buffer is not None and self.offset is not None
         return ops.load(self.buffer, self.offset(position), self.dtype, mask)
 
-    def view(self, shape: tuple[int, ...], position_of: Callable[[Position], Position]) -> TensorValue:
+    def view(self, shape: tuple[Integer, ...], position_of: Callable[[Position], Position]) -> TensorValue:
         """The tensor of `shape` whose element p is the element `position_of(p)` of this one."""
         offset, formula = self.offset, self.formula
         return TensorValue(
@@ -82,9 +80,16 @@ class TensorValue:
         dims = tuple(Dim(f"p{place}", size) for place, size in enumerate(self.shape))
         offset = self.offset(tuple(Index.of(dim) for dim in dims))
         strides = tuple(offset.coefficient(dim) for dim in dims)
-        if not offset.is_affine or offset.offset < 0 or any(stride < 0 for stride in strides):
+        if not offset.is_affine or any(map(is_negative_stride, (offset.offset, *strides))):
             return None
         return Layout(self.shape, strides, self.dtype, offset.offset)
+
+
+def fixed(size: Integer) -> int:
+    """A size that must be a number. Raises CannotLower where it is known only in a call."""
+    if isinstance(size, int):
+        return size
+    raise CannotLower(f"it needs a number where there is a size that differs from call to call, {size.text}")
 
 
 def of_buffer(buffer: str, layout: Layout) -> TensorValue:
@@ -92,13 +97,15 @@ def of_buffer(buffer: str, layout: Layout) -> TensorValue:
     return TensorValue(layout.shape, layout.dtype, buffer, offset=layout.index)
 
 
-def constant(value: bool | int | float, shape: tuple[int, ...], dtype: torch.dtype) -> TensorValue:
+def constant(value: bool | int | float | Integer, shape: tuple[Integer, ...], dtype: torch.dtype) -> TensorValue:
     """A tensor of one value, rounded to its dtype as a stored tensor would be."""
+    if isinstance(value, Size):
+        return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(value, dtype))
     rounded = torch.tensor(value, dtype=dtype).item() if dtype.is_floating_point else value
     return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(rounded, dtype))
 
 
-def broadcast(value: TensorValue, shape: tuple[int, ...]) -> TensorValue:
+def broadcast(value: TensorValue, shape: tuple[Integer, ...]) -> TensorValue:
     """`value` as one operand of an elementwise operator whose result has `shape`."""
     if value.shape == shape:
         return value

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import torch
 
 from compiler.ir.index import Index, flatten, unflatten
 from compiler.ir.nodes import Layout
+from compiler.ir.size import Integer, hint, product
 from compiler.lowering.builder import Builder, is_dense
+from compiler.lowering.eager import EagerTensor
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, of_buffer
+from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, fixed, of_buffer
 
 aten = torch.ops.aten
 ZERO = Index.number(0)
+#: What torch writes for the end of a slice that has none.
+LAST = 2**63 - 1
 
 
 def wrap(dim: int, rank: int) -> int:
     """A dimension counted from the end as one counted from the start."""
     return dim + rank if dim < 0 else dim
+
+
+def wrap_place(index: Integer, size: Integer) -> Integer:
+    """An index counted from the end as one counted from the start."""
+    return index + size if index < 0 else index
 
 
 def wrap_all(dims: Any, rank: int) -> list[int]:
@@ -30,20 +38,18 @@ def wrap_all(dims: Any, rank: int) -> list[int]:
     return [wrap(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
-def flat_sizes(sizes: Sequence[Any]) -> list[int]:
-    return [int(size) for size in sizes]
-
-
 @lowers(aten.view.default, aten._unsafe_view, aten.reshape, aten.view_copy.default, aten._reshape_alias)
-def view(build: Builder, x: TensorValue, size: Sequence[int], *_: Any) -> TensorValue:
-    known = prod(s for s in flat_sizes(size) if s != -1)
-    shape = tuple(x.numel // known if s == -1 else s for s in flat_sizes(size))
+def view(build: Builder, x: TensorValue, size: Sequence[Integer], *_: Any) -> TensorValue:
+    known = product(s for s in size if s != -1)
+    shape = tuple(x.numel // known if s == -1 else s for s in size)
+    if isinstance(build.eager, EagerTensor) and len(build.eager.shape) == len(shape):
+        shape = build.eager.shape
     if shape == x.shape:
         return x
     return x.view(shape, lambda position: _regroup(position, shape, x.shape))
 
 
-def _regroup(position: Position, shape: tuple[int, ...], old: tuple[int, ...]) -> Position:
+def _regroup(position: Position, shape: tuple[Integer, ...], old: tuple[Integer, ...]) -> Position:
     """The point of `old` with the same row-major place as `position` of `shape`.
 
     Sizes are split into the smallest groups of equal products, so a dimension that the view leaves alone stays free of
@@ -52,8 +58,8 @@ def _regroup(position: Position, shape: tuple[int, ...], old: tuple[int, ...]) -
     new_at = old_at = 0
     while old_at < len(old):
         new_end, old_end = new_at + 1, old_at + 1
-        while new_end <= len(shape) and prod(shape[new_at:new_end]) != prod(old[old_at:old_end]):
-            if prod(shape[new_at:new_end]) < prod(old[old_at:old_end]):
+        while new_end <= len(shape) and product(shape[new_at:new_end]) != product(old[old_at:old_end]):
+            if hint(product(shape[new_at:new_end])) < hint(product(old[old_at:old_end])):
                 new_end += 1
             else:
                 old_end += 1
@@ -90,9 +96,9 @@ def t(build: Builder, x: TensorValue) -> TensorValue:
 
 
 @lowers(aten.expand, aten.expand_copy)
-def expand(build: Builder, x: TensorValue, size: Sequence[int], *, implicit: bool = False) -> TensorValue:
+def expand(build: Builder, x: TensorValue, size: Sequence[Integer], *, implicit: bool = False) -> TensorValue:
     added = len(size) - x.rank
-    shape = tuple(x.shape[place - added] if s == -1 else s for place, s in enumerate(flat_sizes(size)))
+    shape = tuple(x.shape[place - added] if s == -1 else s for place, s in enumerate(size))
     return broadcast(x, shape)
 
 
@@ -114,22 +120,30 @@ def unsqueeze(build: Builder, x: TensorValue, dim: int) -> TensorValue:
 
 
 @lowers(aten.select.int, aten.select_copy.int)
-def select(build: Builder, x: TensorValue, dim: int, index: int) -> TensorValue:
+def select(build: Builder, x: TensorValue, dim: int, index: Integer) -> TensorValue:
     at = wrap(dim, x.rank)
-    chosen = Index.number(wrap(index, x.shape[at]))
+    chosen = Index.number(wrap_place(index, x.shape[at]))
     return x.view((*x.shape[:at], *x.shape[at + 1 :]), lambda position: (*position[:at], chosen, *position[at:]))
 
 
-def slice_bounds(size: int, start: int | None, end: int | None, step: int) -> tuple[int, int]:
+def slice_bounds(
+    size: Integer, start: Integer | None, end: Integer | None, step: int
+) -> tuple[Integer, Integer]:
     """The first element of a slice and how many it has, by Python's rules."""
-    chosen = range(size)[slice(start, end, step)]
-    return chosen.start, len(chosen)
+    if isinstance(size, int) and isinstance(start, int | None) and isinstance(end, int | None):
+        chosen = range(size)[slice(start, end, step)]
+        return chosen.start, len(chosen)
+    first = wrap_place(start or 0, size)
+    last = size if end is None or end == LAST else wrap_place(end, size)
+    first, last = (size if bound > size else bound for bound in (first, last))
+    return first, (last - first + (step - 1)) // step
 
 
 @lowers(aten.slice.Tensor, aten.slice_copy.Tensor)
 def slice_(
-    build: Builder, x: TensorValue, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> TensorValue:
+    build: Builder, x: TensorValue, dim: int = 0, start: Integer | None = None, end: Integer | None = None,
+    step: int = 1,
+) -> TensorValue:  # fmt: skip
     at = wrap(dim, x.rank)
     first, count = slice_bounds(x.shape[at], start, end, step)
     return x.view(
@@ -139,10 +153,10 @@ def slice_(
 
 
 @lowers(aten.split.Tensor, aten.split_copy.Tensor, aten.unsafe_split.Tensor)
-def split(build: Builder, x: TensorValue, split_size: int, dim: int = 0) -> tuple[TensorValue, ...]:
-    size = x.shape[wrap(dim, x.rank)]
-    starts = range(0, size, split_size) if size else [0]
-    return tuple(slice_(build, x, dim, start, start + split_size) for start in starts)
+def split(build: Builder, x: TensorValue, split_size: Integer, dim: int = 0) -> tuple[TensorValue, ...]:
+    """Pieces of one size, the last one perhaps smaller; how many there are is what eager mode says."""
+    at = wrap(dim, x.rank)
+    return split_with_sizes(build, x, [piece.shape[at] for piece in build.eager], dim)
 
 
 @lowers(
@@ -150,9 +164,10 @@ def split(build: Builder, x: TensorValue, split_size: int, dim: int = 0) -> tupl
     aten.split.sizes,
 )  # fmt: skip
 def split_with_sizes(
-    build: Builder, x: TensorValue, split_sizes: Sequence[int], dim: int = 0
+    build: Builder, x: TensorValue, split_sizes: Sequence[Integer], dim: int = 0
 ) -> tuple[TensorValue, ...]:
-    parts, start = [], 0
+    parts: list[TensorValue] = []
+    start: Integer = 0
     for size in split_sizes:
         parts.append(slice_(build, x, dim, start, start + size))
         start += size
@@ -161,7 +176,7 @@ def split_with_sizes(
 
 @lowers(aten.unbind.int, aten.unbind_copy.int)
 def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
-    return tuple(select(build, x, dim, index) for index in range(x.shape[wrap(dim, x.rank)]))
+    return tuple(select(build, x, dim, index) for index in range(fixed(x.shape[wrap(dim, x.rank)])))
 
 
 @lowers(aten.alias, aten.alias_copy, aten.detach, aten.detach_copy, aten.lift_fresh, aten.lift_fresh_copy, aten.lift)
@@ -175,7 +190,7 @@ def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
     return x.view(
         x.shape,
         lambda position: tuple(
-            size - 1 - index if place in flipped else index
+            index * -1 + (size - 1) if place in flipped else index
             for place, (index, size) in enumerate(zip(position, x.shape, strict=True))
         ),
     )
@@ -188,7 +203,7 @@ def repeat(build: Builder, x: TensorValue, repeats: Sequence[int]) -> TensorValu
     return x.view(
         shape,
         lambda position: tuple(
-            ZERO if size <= 1 else index if index.bounds[1] < size and index.bounds[0] >= 0 else index % size
+            ZERO if size in (0, 1) else index % size
             for index, size in zip(position[added:], x.shape, strict=True)
         ),
     )
@@ -222,39 +237,40 @@ def unfold(build: Builder, x: TensorValue, dimension: int, size: int, step: int)
     )
 
 
-def place_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[int, ...], int]:
+def place_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[Integer, ...], Integer]:
     """The strides of eager's tensor and its offset, where its elements fill its storage without gaps."""
-    fake = build.fakes.get(id(x))
+    fake = build.eager_of.get(id(x))
     if fake is None or not is_dense(x.shape, fake.stride()):
         raise CannotLower("it views the storage of a tensor that has gaps")
-    return tuple(int(step) for step in fake.stride()), int(fake.storage_offset())
+    return fake.stride(), fake.storage_offset()
 
 
-def digits(place: Index, shape: Sequence[int], stride: Sequence[int]) -> Position:
+def digits(place: Index, shape: Sequence[Integer], stride: Sequence[Integer]) -> Position:
     """The position of the element that lies at `place` in a dense tensor."""
     return tuple(ZERO if size == 1 else (place // step) % size for size, step in zip(shape, stride, strict=True))
 
 
 @lowers(aten.as_strided, aten.as_strided_copy)
 def as_strided(
-    build: Builder, x: TensorValue, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> TensorValue:
+    build: Builder, x: TensorValue, size: Sequence[Integer], stride: Sequence[Integer],
+    storage_offset: Integer | None = None,
+) -> TensorValue:  # fmt: skip
     """Strides speak of eager's storage: a place in it is turned into a position of `x`, wherever `x` lies here."""
-    fake, layout = build.fakes.get(id(x)), x.layout()
+    fake, layout = build.eager_of.get(id(x)), x.layout()
     if fake is not None and layout is not None and x.buffer is not None and _strides_agree(layout, fake):
-        shift = 0 if storage_offset is None else storage_offset - int(fake.storage_offset())
+        shift = 0 if storage_offset is None else storage_offset - fake.storage_offset()
         whole = build.graph.buffers[x.buffer]
-        viewed = Layout(tuple(flat_sizes(size)), tuple(flat_sizes(stride)), x.dtype, layout.offset + shift)
+        viewed = Layout(tuple(size), tuple(stride), x.dtype, layout.offset + shift)
         if viewed.offset >= 0 and viewed.storage_numel <= whole.storage_numel:
             return of_buffer(x.buffer, viewed)
     strides, first = place_in_eager(build, x)
     start = 0 if storage_offset is None else storage_offset - first
-    viewed = Layout(tuple(flat_sizes(size)), tuple(flat_sizes(stride)), x.dtype, start)
+    viewed = Layout(tuple(size), tuple(stride), x.dtype, start)
     if start < 0 or viewed.storage_numel > x.numel:
         raise CannotLower("it views memory outside of its tensor")
     return x.view(viewed.shape, lambda position: digits(viewed.index(position), x.shape, strides))
 
 
-def _strides_agree(layout: Layout, fake: torch.Tensor) -> bool:
+def _strides_agree(layout: Layout, fake: EagerTensor) -> bool:
     pairs = zip(layout.shape, layout.stride, fake.stride(), strict=True)
     return all(size == 1 or own == eager for size, own, eager in pairs)

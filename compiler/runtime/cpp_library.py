@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -57,7 +58,8 @@ class CompilationFailed(RuntimeError):
 
 
 def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
-    """Functions by kernel name; each takes tensors in the order of the kernel's parameters and returns nothing.
+    """Functions by kernel name; each takes tensors in the order of the kernel's parameters, then its sizes, and returns
+    nothing.
 
     The tensors must have the dtypes and the layout that the kernel was written for; nothing is checked here.
     """
@@ -103,15 +105,16 @@ def _digest(path: Path) -> str:
 
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
     function = getattr(library, identifier(kernel.name))
-    function.argtypes = [ctypes.c_void_p] * len(kernel.parameters)
+    count = len(kernel.parameters)
+    function.argtypes = [ctypes.c_void_p] * count + [ctypes.c_int64] * len(kernel.sizes)
     function.restype = None
     set_threads = library.omp_set_num_threads if hasattr(library, "omp_set_num_threads") else None
     is_parallel = kernel.config.get("parallel") != "no"
 
-    def run(*tensors: torch.Tensor) -> None:
+    def run(*arguments: Any) -> None:
         if is_parallel and set_threads is not None:
             set_threads(torch.get_num_threads())
-        function(*[tensor.data_ptr() for tensor in tensors])
+        function(*[tensor.data_ptr() for tensor in arguments[:count]], *arguments[count:])
 
     run.__name__ = kernel.name
     return run

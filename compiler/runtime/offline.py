@@ -53,7 +53,7 @@ def check_by_emulation(compilation: GraphCompilation, report: rep.Graph, inputs:
         artifact = next((a for a in kernels[name].also if a.language == "triton"), None)
         if artifact is None or artifact.check is not None:
             continue
-        count = programs(rendered)
+        count = programs(rendered, [atom.hint for atom in rendered.sizes])
         if count > MOST_PROGRAMS:
             artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
             continue
@@ -66,7 +66,7 @@ def check_by_emulation(compilation: GraphCompilation, report: rep.Graph, inputs:
             for parameter, t in zip(rendered.parameters, launch.before, strict=True)
         ]
         try:
-            interpret(rendered, results)
+            interpret(rendered, results, launch.sizes)
         except Exception as error:
             artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
             continue

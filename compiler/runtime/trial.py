@@ -63,33 +63,35 @@ def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
 
 
 class _Recorder:
-    """Stands in for a launcher during one call of the wrapper and keeps the tensors that the kernel gets."""
+    """Stands in for a launcher during one call of the wrapper and keeps what the kernel gets: tensors, then sizes."""
 
     def __init__(self, launch: Callable[..., None]) -> None:
         self.launch = launch
-        self.tensors: tuple[torch.Tensor, ...] | None = None
+        self.arguments: tuple[Any, ...] | None = None
 
-    def __call__(self, *tensors: torch.Tensor) -> None:
-        self.tensors = tensors
-        self.launch(*tensors)
+    def __call__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+        self.launch(*arguments)
 
 
-def record_arguments(compilation: GraphCompilation, inputs: list[Any]) -> dict[str, tuple[torch.Tensor, ...]]:
-    """The tensors that each kernel is launched with in one call of the graph."""
+def record_arguments(compilation: GraphCompilation, inputs: list[Any]) -> dict[str, tuple[Any, ...]]:
+    """The tensors and sizes that each kernel is launched with in one call of the graph."""
     executable, schedule = compilation.executable, compilation.schedule
     assert executable is not None and schedule is not None
     recorders = {name: _Recorder(launch) for name, launch in executable.kernels.items()}
     with torch.no_grad():
         build_executable(schedule, executable.wrapper, recorders, compilation.runs_on).call(copy_values(inputs))
-    return {name: recorder.tensors for name, recorder in recorders.items() if recorder.tensors is not None}
+    return {name: recorder.arguments for name, recorder in recorders.items() if recorder.arguments is not None}
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The tensors of one launch as they were before it and after it, in the order of the kernel's parameters."""
+    """The tensors of one launch as they were before it and after it, in the order of the kernel's parameters, and the
+    sizes that it was given."""
 
     before: tuple[torch.Tensor, ...]
     after: tuple[torch.Tensor, ...]
+    sizes: tuple[int, ...] = ()
 
 
 def record_launches(compilation: GraphCompilation, inputs: list[Any], names: set[str]) -> dict[str, Launch]:
@@ -106,10 +108,11 @@ def record_launches(compilation: GraphCompilation, inputs: list[Any], names: set
         def snapshot(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
             return tuple(t if p in given else _copy(t) for p, t in zip(parameters, tensors, strict=True))
 
-        def call(*tensors: torch.Tensor) -> None:
+        def call(*arguments: Any) -> None:
+            tensors, sizes = arguments[: len(parameters)], arguments[len(parameters) :]
             before = snapshot(tensors)
-            launch(*tensors)
-            launches[name] = Launch(before, snapshot(tensors))
+            launch(*arguments)
+            launches[name] = Launch(before, snapshot(tensors), sizes)
 
         return call if name in names else launch
 
@@ -137,8 +140,8 @@ def measure_kernels(
     launch = compilation.executable.kernels
 
     def call_of(name: str) -> Callable[[], None]:
-        tensors = arguments[name]
-        return lambda: launch[name](*tensors)
+        given = arguments[name]
+        return lambda: launch[name](*given)
 
     times = measure_each({name: call_of(name) for name in arguments}, compilation.runs_on, timing)
     for kernel in report.kernels:

@@ -21,7 +21,7 @@ kernels is put right in the same scope:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -43,20 +43,22 @@ Array = npt.NDArray[Any]
 _one_at_a_time = threading.Lock()
 
 
-def programs(kernel: RenderedKernel) -> int:
-    """The program instances of one launch."""
-    return grid_size(kernel)
+def programs(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
+    """The program instances of one launch with these values of the kernel's sizes."""
+    return grid_size(kernel, sizes)
 
 
-def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor]) -> None:
-    """Run `kernel` on CPU tensors in the order of its parameters; its outputs are filled in place."""
+def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequence[int] = ()) -> None:
+    """Run `kernel` on CPU tensors in the order of its parameters, and its sizes; its outputs are filled in place."""
     if len(tensors) != len(kernel.parameters):
         raise ValueError(f"{kernel.name} takes {len(kernel.parameters)} tensors, got {len(tensors)}")
-    arguments = list(tensors)
+    arguments: list[Any] = list(tensors)
     wanted = workspace_of(kernel)
     if wanted is not None:
         arguments.append(torch.zeros(max(wanted[0], 16), dtype=torch.uint8))
         arguments.append(torch.zeros(max(wanted[1], 1), dtype=torch.int32))
+    arguments += sizes
+    count = grid_size(kernel, sizes)
     namespace = fresh_namespace(kernel)
     namespace["libdevice"] = _Libdevice()
     function = namespace[kernel.name]
@@ -66,9 +68,9 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor]) -> None:
         values = {name: stock._implicit_cvt(tensor) for name, tensor in zip(names, arguments, strict=False)}
         values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
         builder = stock.interpreter_builder
-        builder.set_grid_dim(max(grid_size(kernel), 1), 1, 1)
+        builder.set_grid_dim(max(count, 1), 1, 1)
         with np.errstate(all="ignore"):
-            for number in range(grid_size(kernel)):
+            for number in range(count):
                 builder.set_grid_idx(number, 0, 0)
                 body(**values)
 

@@ -1,9 +1,9 @@
 """Launching Triton kernels on the GPU at hand.
 
 Triton's own dispatch looks at every argument on every call to find the right specialisation, which takes longer than
-many kernels run. Shapes are literals in our kernels and all arguments are pointers, so one question is left: are all of
-them divisible by 16, as memory from torch's allocator is? Where they are, the kernel that was compiled once is launched
-straight; a view that starts elsewhere goes through Triton's dispatch.
+many kernels run. Our kernels take pointers, and sizes that they are not specialised for, so one question is left: are
+all pointers divisible by 16, as memory from torch's allocator is? Where they are, the kernel that was compiled once is
+launched straight; a view that starts elsewhere goes through Triton's dispatch.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any
 import torch
 
 from compiler.codegen.program import RenderedKernel
-from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_size, kernel_namespace, workspace_of
+from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, kernel_namespace, workspace_of
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
 
 
 def load_triton(kernel: RenderedKernel) -> TritonLauncher:
-    """A function of the kernel's tensors, in the order of `kernel.parameters`, that launches it on the current stream.
+    """A function of the kernel's tensors, in the order of `kernel.parameters`, and then of its sizes, that launches it
+    on the current stream.
 
     The kernel is compiled at the first call, or by `prepare`."""
     return TritonLauncher(kernel)
@@ -49,7 +50,8 @@ class TritonLauncher:
     def __init__(self, kernel: RenderedKernel) -> None:
         self.kernel = kernel
         self._function = kernel_namespace(kernel)[kernel.name]
-        self._grid = grid_size(kernel)
+        self._grid = grid_of(kernel)
+        self._count = len(kernel.parameters)
         self._blocks = block_sizes(kernel)
         self._constants = tuple(self._blocks.values())
         self._options = {name: kernel.config[name] for name in LAUNCH_OPTIONS}
@@ -60,8 +62,10 @@ class TritonLauncher:
         self.spills: int | None = None
         self.shared_bytes: int | None = None
 
-    def __call__(self, *tensors: torch.Tensor) -> None:
-        if self._grid == 0:
+    def __call__(self, *arguments: Any) -> None:
+        tensors, sizes = arguments[: self._count], arguments[self._count :]
+        grid = self._grid(*sizes)
+        if grid == 0:
             return
         device = tensors[0].get_device()
         stream = torch._C._cuda_getCurrentRawStream(device)
@@ -72,11 +76,11 @@ class TritonLauncher:
         for pointer in pointers:
             together |= pointer
         if together % ALIGNMENT or device != torch.cuda.current_device():
-            self._dispatch(device, tensors)
+            self._dispatch(device, grid, (*tensors, *sizes))
             return
-        compiled = self._compiled.get(device) or self._compile(device, tensors)
+        compiled = self._compiled.get(device) or self._compile(device, (*tensors, *sizes))
         compiled.run(
-            self._grid,
+            grid,
             1,
             1,
             stream,
@@ -86,20 +90,22 @@ class TritonLauncher:
             None,
             None,
             *pointers,
+            *sizes,
             *self._constants,
         )
 
-    def prepare(self, *tensors: torch.Tensor) -> None:
+    def prepare(self, *arguments: Any) -> None:
         """Compile and load for the device of these tensors, without a launch."""
+        tensors, sizes = arguments[: self._count], arguments[self._count :]
         device = tensors[0].get_device()
-        if self._grid and device not in self._compiled:
+        if device not in self._compiled and self._grid(*sizes):
             if self._wanted is not None:
                 tensors = (*tensors, *self._workspace(device, torch._C._cuda_getCurrentRawStream(device)))
-            self._compile(device, tensors)
+            self._compile(device, (*tensors, *sizes))
 
-    def _compile(self, device: int, tensors: tuple[torch.Tensor, ...]) -> _Compiled:
+    def _compile(self, device: int, arguments: tuple[Any, ...]) -> _Compiled:
         with torch.cuda.device(device):
-            kernel = self._function.warmup(*tensors, grid=(self._grid,), **self._blocks, **self._options)
+            kernel = self._function.warmup(*arguments, grid=(1,), **self._blocks, **self._options)
             run = kernel.run  # loads the binary, after which the other attributes are there
             compiled = _Compiled(
                 run,
@@ -114,10 +120,10 @@ class TritonLauncher:
         self.shared_bytes = compiled.shared_bytes
         return compiled
 
-    def _dispatch(self, device: int, tensors: tuple[torch.Tensor, ...]) -> None:
+    def _dispatch(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
         with torch.cuda.device(device):
-            self._function[(self._grid,)](*tensors, **self._blocks, **self._options)
+            self._function[(grid,)](*arguments, **self._blocks, **self._options)
 
     def _workspace(self, device: int, stream: int) -> list[torch.Tensor]:
         """Memory for the parts of a split reduction; one for each stream, since two launches must not share it."""

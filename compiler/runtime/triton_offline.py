@@ -72,10 +72,11 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
     pointers = {argument_name(kernel, place): POINTERS[storage[name]] for place, name in enumerate(kernel.parameters)}
     if workspace_of(kernel) is not None:
         pointers |= {"workspace_ptr": "*u8", "counters_ptr": "*i32"}
+    sizes = {atom.name: "i64" for atom in kernel.sizes}
     blocks = block_sizes(kernel)
     source = ASTSource(
         fn=kernel_namespace(kernel)[kernel.name],
-        signature={**pointers, **dict.fromkeys(blocks, "constexpr")},
+        signature={**pointers, **sizes, **dict.fromkeys(blocks, "constexpr")},
         constexprs=dict(blocks),
         attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers))},
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
 
 from compiler.codegen.program import RenderedKernel
+from compiler.ir.size import Atom, Integer, Quotient
 
 #: Triton's names of the pointers to elements of each dtype.
 POINTERS: dict[torch.dtype, str] = {
@@ -71,11 +73,35 @@ def block_sizes(kernel: RenderedKernel) -> dict[str, int]:
     }
 
 
-def grid_size(kernel: RenderedKernel) -> int:
-    """Programs of a launch; 0 where there is nothing to do."""
-    grid = kernel.config["grid"]
-    assert isinstance(grid, tuple)
-    return grid[0]
+def grid_size(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
+    """Programs of a launch with these values of the kernel's sizes; 0 where there is nothing to do."""
+    return grid_of(kernel)(*sizes)
+
+
+def grid_of(kernel: RenderedKernel) -> Callable[..., int]:
+    """Programs of a launch as a function of the kernel's sizes."""
+    if isinstance(kernel.grid, int):
+        count = kernel.grid
+        return lambda *_: count
+    names = ", ".join(atom.name for atom in kernel.sizes)
+    function: Callable[..., int] = eval(f"lambda {names}: {_spelled_out(kernel.grid, kernel.sizes)}")
+    return function
+
+
+def _spelled_out(size: Integer, given: Sequence[Atom]) -> str:
+    """A size as text over the names of `given` alone."""
+    if isinstance(size, int):
+        return str(size)
+    terms = []
+    for monomial, coefficient in size.terms:
+        factors = [str(coefficient)]
+        for atom in monomial:
+            if atom in given or not isinstance(atom, Quotient):
+                factors.append(atom.name)
+            else:
+                factors.append(f"(({_spelled_out(atom.numerator, given)}) // ({_spelled_out(atom.divisor, given)}))")
+        terms.append(" * ".join(factors))
+    return " + ".join(terms)
 
 
 def workspace_of(kernel: RenderedKernel) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@
 
 Bytes count each distinct element of a buffer once, weighted by how its accesses coalesce: a warp that reads with a
 stride moves whole 32-byte sectors for single elements, unless the tile is two-dimensional and the sectors are used up.
+Sizes that differ from call to call count as what they were in the first.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from compiler.devices import Device
 from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import ExternNode, Layout
+from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
 
 #: How many times the useful bytes an access moves that does not follow the lanes: a 32-byte sector for 8 float32,
@@ -36,10 +38,10 @@ def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
     """Distinct bytes that one access touches in a whole run of the space."""
     dims = access.index.dims
     if access.index.indirections:
-        elements = space.numel * space.reduction_numel
+        elements = hint(space.numel) * hint(space.reduction_numel)
     else:
-        elements = prod(dim.size for dim in dims)
-    return min(elements, layout.storage_numel) * layout.dtype.itemsize
+        elements = prod(hint(dim.size) for dim in dims)
+    return min(elements, hint(layout.storage_numel)) * layout.dtype.itemsize
 
 
 def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
@@ -82,8 +84,8 @@ def _weighted_bytes(group: Group, layouts: dict[str, Layout]) -> float:
 
 
 def operations(group: Group) -> int:
-    points = group.space.numel
-    everything = points * group.space.reduction_numel
+    points = hint(group.space.numel)
+    everything = points * hint(group.space.reduction_numel)
     r_dims = frozenset(group.space.r)
     total = 0
     for member in group.members:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from compiler import report
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
+from compiler.ir.size import Integer
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost import touched_bytes
 from compiler.schedule.group import Space
@@ -18,6 +20,11 @@ from compiler.schedule.scheduler import Decision, Schedule
 
 def dtype_name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def shown(sizes: Sequence[Integer]) -> list[int | str]:
+    """Sizes as the report has them: a formula where they differ from call to call."""
+    return [size if isinstance(size, int) else size.text for size in sizes]
 
 
 def describe_loops(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[report.LoopNode]:
@@ -42,10 +49,10 @@ def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.Lo
     return report.LoopNode(
         name=node.name,
         kind=node.kind,
-        sizes=[dim.size for dim in node.x_dims],
-        reduction_sizes=[dim.size for dim in node.r_dims],
+        sizes=shown([dim.size for dim in node.x_dims]),
+        reduction_sizes=shown([dim.size for dim in node.r_dims]),
         dtype=dtype_name(node.layout.dtype),
-        shape=list(node.layout.shape),
+        shape=shown(node.layout.shape),
         body=node.body.lines(),
         reads=[access(a) for a in node.body.reads],
         writes=[access(a) for a in node.body.writes],
@@ -66,7 +73,7 @@ def _describe_extern(node: ExternNode, graph: LoopGraph, is_dead: bool) -> repor
         name=node.name,
         kind="extern",
         dtype=dtype_name(first.dtype) if first else None,
-        shape=list(first.shape) if first else None,
+        shape=shown(first.shape) if first else None,
         body=[f"{name}: {node.reason}" if node.reason else name],
         reads=reads,
         writes=writes,
@@ -112,8 +119,8 @@ def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
     return [
         report.Buffer(
             name=b.name,
-            shape=list(b.layout.shape),
-            stride=list(b.layout.stride),
+            shape=shown(b.layout.shape),
+            stride=shown(b.layout.stride),
             dtype=dtype_name(b.layout.dtype),
             bytes=b.layout.bytes,
             first=b.first,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from compiler.ir.body import Body
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import LoopNode
+from compiler.ir.size import Integer, product, text_of
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,16 @@ class Space:
     r: tuple[Dim, ...] = ()
 
     @property
-    def numel(self) -> int:
-        return prod(dim.size for dim in self.x)
+    def numel(self) -> Integer:
+        return product(dim.size for dim in self.x)
 
     @property
-    def reduction_numel(self) -> int:
-        return prod(dim.size for dim in self.r)
+    def reduction_numel(self) -> Integer:
+        return product(dim.size for dim in self.r)
 
     def __str__(self) -> str:
         def sizes(dims: tuple[Dim, ...]) -> str:
-            return ", ".join(f"{dim.name} < {dim.size}" for dim in dims)
+            return ", ".join(f"{dim.name} < {text_of(dim.size)}" for dim in dims)
 
         return f"[{sizes(self.x)} | {sizes(self.r)}]" if self.r else f"[{sizes(self.x)}]"
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from math import prod
 from typing import Any
 
 from compiler.ir.body import Access
 from compiler.ir.index import Dim, Index, flatten, invert, unflatten
+from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.reasons import Refuse
 
@@ -74,12 +74,12 @@ def _solve(host: Space, guest: Space, guest_index: Index, host_index: Index) -> 
     values = invert(guest_index, (*guest.x, *guest.r), host_index)
     if values is None:
         return None
-    free_host = [dim for dim in host_dims if dim not in host_index.dims and dim.size > 1]
-    free_guest = [dim for dim in (*guest.x, *guest.r) if dim not in guest_index.dims and dim.size > 1]
+    free_host = [dim for dim in host_dims if dim not in host_index.dims and dim.size != 1]
+    free_guest = [dim for dim in (*guest.x, *guest.r) if dim not in guest_index.dims and dim.size != 1]
     if not _match_free(host, guest, free_host, free_guest, values):
         return None
     driving = {dim for index in values.values() for dim in index.dims}
-    is_onto = prod(dim.size for dim in driving) == guest.numel * guest.reduction_numel
+    is_onto = product(dim.size for dim in driving) == guest.numel * guest.reduction_numel
     return values if is_onto and _keeps_levels(host, guest, values) else None
 
 
@@ -89,8 +89,8 @@ def _match_free(
     """Pair the loops that the solved offset does not mention, in order; extends `values`."""
     if not free_guest:
         # The guest runs once for each x, and the host's r is not its concern.
-        return set(free_host) == {dim for dim in host.r if dim.size > 1} if free_host else True
-    if prod(d.size for d in free_host) != prod(d.size for d in free_guest):
+        return set(free_host) == {dim for dim in host.r if dim.size != 1} if free_host else True
+    if product(d.size for d in free_host) != product(d.size for d in free_guest):
         return False
     position = flatten([Index.of(dim) for dim in free_host], [dim.size for dim in free_host])
     values.update(zip(free_guest, unflatten(position, [dim.size for dim in free_guest]), strict=True))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.ir.nodes import ExternNode, Layout
+from compiler.ir.size import Integer
 from compiler.schedule.group import Group
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit, produced_by, read_by
@@ -53,7 +54,7 @@ def plan_memory(schedule: Schedule) -> MemoryPlan:
     given = [name for name in schedule.graph.inputs if name is not None]
     for name in (*given, *schedule.graph.constants):
         planned[name] = PlannedBuffer(name, schedule.graph.buffers[name], "input", -1, last_use.get(name))
-    pool: defaultdict[int, list[str]] = defaultdict(list)
+    pool: defaultdict[Integer, list[str]] = defaultdict(list)
     freed: dict[int, tuple[str, ...]] = {}
     for position, unit in enumerate(schedule.units):
         for name in sorted(produced_by(unit)):
@@ -96,7 +97,7 @@ def _kept(outputs: frozenset[str], updates: dict[str, str]) -> frozenset[str]:
     return frozenset(kept)
 
 
-def _storage_bytes(layout: Layout) -> int:
+def _storage_bytes(layout: Layout) -> Integer:
     return layout.storage_numel * layout.dtype.itemsize
 
 
@@ -121,7 +122,7 @@ def _plan_one(
     schedule: Schedule,
     last_use: dict[str, int],
     kept: frozenset[str],
-    pool: defaultdict[int, list[str]],
+    pool: defaultdict[Integer, list[str]],
 ) -> PlannedBuffer:
     layout = schedule.graph.buffers[name]
     if name not in _stored(unit):
@@ -131,6 +132,6 @@ def _plan_one(
         last = len(schedule.units) if is_output else last_use.get(name, position)
         return PlannedBuffer(name, layout, "output" if is_output else "allocated", position, last)
     free = pool[_storage_bytes(layout)]
-    if free and isinstance(unit, Group) and layout.numel:
+    if free and isinstance(unit, Group) and layout.numel != 0:
         return PlannedBuffer(name, layout, "reused", position, last_use.get(name, position), free.pop())
     return PlannedBuffer(name, layout, "allocated", position, last_use.get(name, position))

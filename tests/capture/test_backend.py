@@ -45,22 +45,18 @@ def test_forward_and_backward(compiled_graphs: list[torch.fx.GraphModule]) -> No
     assert len(compiled_graphs) == 2
 
 
-@pytest.mark.parametrize("dynamic", [None, True, False])
-def test_sizes_are_specialised_and_guarded(compiled_graphs: list[torch.fx.GraphModule], dynamic: bool | None) -> None:
+@pytest.mark.parametrize(("dynamic", "graphs"), [(None, 2), (True, 1), (False, 3)])
+def test_a_graph_serves_the_sizes_that_its_guards_allow(
+    compiled_graphs: list[torch.fx.GraphModule], dynamic: bool | None, graphs: int
+) -> None:
     compiled = torch.compile(lambda x, n: x.reshape(-1, 2) * n + x.shape[0], backend=fusionscope, dynamic=dynamic)
     for size, factor in ((8, 2), (10, 3), (12, 4), (8, 2)):
         x = torch.randn(size)
         torch.testing.assert_close(compiled(x, factor), x.reshape(-1, 2) * factor + size)
-    assert len(compiled_graphs) == 3
-    for graph in compiled_graphs:
-        for node in graph.graph.nodes:
-            value = node.meta.get("val")
-            assert not isinstance(value, torch.SymInt)
-            if isinstance(value, torch.Tensor):
-                assert all(type(size) is int for size in (*value.shape, *value.stride()))
+    assert len(compiled_graphs) == graphs
 
 
-def test_sizes_are_specialised_in_the_backward_graph(compiled_graphs: list[torch.fx.GraphModule]) -> None:
+def test_sizes_are_the_calls_own_in_the_backward_graph(compiled_graphs: list[torch.fx.GraphModule]) -> None:
     compiled = torch.compile(lambda x: (x.sin() * x.shape[0]).sum(), backend=fusionscope, dynamic=True)
     for size in (6, 9):
         x = torch.randn(size, requires_grad=True)

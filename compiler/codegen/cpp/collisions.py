@@ -12,11 +12,15 @@ from collections.abc import Iterable
 
 from compiler.codegen.program import Statement
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.size import Undecided, is_multiple
 
 
 def keeps_apart(dim: Dim, stores: Iterable[Statement]) -> bool:
     """Whether points that differ in `dim` store at different places, whatever is loaded."""
-    return all(store.index is not None and _decides(store.index, dim) for store in stores if store.is_scatter)
+    try:
+        return all(store.index is not None and _decides(store.index, dim) for store in stores if store.is_scatter)
+    except Undecided:
+        return False
 
 
 def _decides(index: Index, dim: Dim) -> bool:
@@ -29,4 +33,4 @@ def _decides(index: Index, dim: Dim) -> bool:
         return False
     smaller = tuple((atom, factor) for atom, factor in rest if abs(factor) < step)
     low, high = Index(0, smaller).bounds
-    return high - low < step and all(factor % (step * dim.size) == 0 for _, factor in rest if abs(factor) >= step)
+    return high - low < step and all(is_multiple(factor, step * dim.size) for _, factor in rest if abs(factor) >= step)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import StatementPrinter, over, within
 from compiler.codegen.program import Section, Statement
+from compiler.ir.size import is_multiple, text_of
 
 
 class PassPrinter(StatementPrinter):
@@ -18,8 +19,8 @@ class PassPrinter(StatementPrinter):
         ]
         self._pass_comment(section, accumulators)
         self.declare_kept(section)
-        is_split = plan.parallel == "chunks" and bool(plan.chunk)
-        if not plan.chunk:
+        is_split = plan.parallel == "chunks" and plan.is_cut
+        if not plan.is_cut:
             self._declare(accumulators, "")
             with ExitStack() as loops:
                 self._r_loops(loops, section, accumulators)
@@ -27,7 +28,7 @@ class PassPrinter(StatementPrinter):
             self._declare(accumulators, "")
             if is_split:
                 self._declare_parts(accumulators)
-                writer.line("#pragma omp parallel for schedule(static)")
+                writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                 self._chunk(section, accumulators, is_split)
             if is_split and accumulators:
@@ -49,10 +50,14 @@ class PassPrinter(StatementPrinter):
     def _chunk(self, section: Section, accumulators: list[Accumulator], is_split: bool) -> None:
         """One chunk: its own accumulators, which hide or join those of the whole."""
         plan, writer, dim = self.plan, self.writer, self.plan.r_loops[0]
-        writer.line(f"const int64_t {dim.name}_start = chunk * {plan.chunk};")
-        last = f"{dim.name}_start + {plan.chunk}"
-        if dim.size % plan.chunk:
-            last = f"fs::minimum<int64_t>({last}, {dim.size})"
+        chunk = str(plan.chunk)
+        if plan.shares:
+            chunk = f"{dim.name}_share"
+            writer.line(f"const int64_t {chunk} = ({text_of(dim.size + (plan.shares - 1))}) / {plan.shares};")
+        writer.line(f"const int64_t {dim.name}_start = chunk * {chunk};")
+        last = f"{dim.name}_start + {chunk}"
+        if plan.shares or not is_multiple(dim.size, plan.chunk):
+            last = f"fs::minimum<int64_t>({last}, {text_of(dim.size)})"
         writer.line(f"const int64_t {dim.name}_end = {last};")
         self._declare(accumulators, "_here")
         with ExitStack() as loops:
@@ -115,7 +120,7 @@ class PassPrinter(StatementPrinter):
         for place, dim in enumerate(plan.r_loops):
             if plan.shape == "rows" and place == len(plan.r_loops) - 1:
                 self._simd(accumulators, suffix, section.statements)
-            loops.enter_context(writer.block(within(dim) if place == 0 and plan.chunk else over(dim)))
+            loops.enter_context(writer.block(within(dim) if place == 0 and plan.is_cut else over(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
             self.simd(section.statements, plan.inner)

@@ -17,14 +17,16 @@ does the result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
-from compiler.codegen.program import Program, Statement
+from compiler.codegen.program import Program, Section, Statement
 from compiler.ir.index import Dim
 from compiler.ir.ops import POINTWISE
+from compiler.ir.size import Integer, hint, text_of
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
 
@@ -42,6 +44,8 @@ SCATTER_BLOCK = 64
 ROW_CHUNK, COLUMN_CHUNK = 4096, 128
 #: Chunks whose results are kept side by side when they are computed in parallel: of rows, and of blocks of columns.
 ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
+#: Pieces of a long reduction whose length differs from call to call.
+SHARES = 64
 #: Bytes of a row that may be kept between passes: half of a small first-level cache and less.
 KEPT_BYTES = 1 << 16
 #: Cost of what is worth keeping; see `OpInfo.cost`.
@@ -53,7 +57,8 @@ class Plan:
     """How `program` is laid out as loops. `outer` and `r_loops` are from the outside in; `inner` is the vectorised x
     loop of `pointwise` and `columns`, `block` its size in blocks (0: in one piece). `across` is the second variable of
     a transposing kernel's squares, `in_order` are the loops of a scatter that no thread shares. `chunk` is how many
-    points of `r_loops[0]` one chunk has (0: not cut)."""
+    points of `r_loops[0]` one chunk has (0: not cut, unless into as many `shares` of a size that the kernel computes,
+    where the length differs from call to call). `operations` is the work of the whole kernel."""
 
     program: Program
     shape: Shape
@@ -66,10 +71,25 @@ class Plan:
     parallel: Literal["no", "x", "chunks"] = "no"
     kept: frozenset[int] = frozenset()
     in_order: tuple[Dim, ...] = ()
+    shares: int = 0
+    operations: Integer = 0
 
     @property
-    def chunks(self) -> int:
-        return -(-self.r_loops[0].size // self.chunk) if self.chunk else 1
+    def is_cut(self) -> bool:
+        return bool(self.chunk or self.shares)
+
+    @property
+    def chunks(self) -> str:
+        """How many chunks there are, as text."""
+        size = self.r_loops[0].size
+        if self.shares or not isinstance(size, int):
+            return str(self.shares) if self.shares else f"({text_of(size + (self.chunk - 1))}) / {self.chunk}"
+        return str(-(-size // self.chunk) if self.chunk else 1)
+
+    @property
+    def worth_threads(self) -> str:
+        """The clause by which a kernel of differing sizes uses threads only where there is enough to do."""
+        return "" if isinstance(self.operations, int) else f" if({text_of(self.operations)} >= {PARALLEL_WORK})"
 
 
 def make_plan(program: Program) -> Plan:
@@ -77,7 +97,16 @@ def make_plan(program: Program) -> Plan:
     passes = [section for section in program.sections if section.level == "r"]
     x_loops = tuple(dim for dim in program.space.x if dim.size != 1)
     r_loops = tuple(dim for dim in program.space.r if dim.size != 1)
-    work = _work(program)
+    operations = _work(program)
+    # What differs from call to call may be much in another one; the kernel decides then (see `worth_threads`).
+    work = operations if isinstance(operations, int) else max(hint(operations), PARALLEL_WORK)
+    plan = _plan(program, passes, x_loops, r_loops, work)
+    return replace(plan, operations=operations)
+
+
+def _plan(
+    program: Program, passes: list[Section], x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int
+) -> Plan:
     if not passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
@@ -88,10 +117,14 @@ def make_plan(program: Program) -> Plan:
     )
     if columns_win and inner_x is not None and r_loops:
         outer = tuple(dim for dim in x_loops if dim != inner_x)
-        plan = Plan(program, "columns", outer, inner_x, r_loops, block=min(COLUMN_BLOCK, max(inner_x.size, 1)))
+        plan = Plan(program, "columns", outer, inner_x, r_loops, block=_block_of(inner_x.size))
     else:
         plan = Plan(program, "rows", x_loops, None, r_loops)
     return _cut_reduction(plan, work)
+
+
+def _block_of(size: Integer) -> int:
+    return min(COLUMN_BLOCK, max(size, 1)) if isinstance(size, int) else COLUMN_BLOCK
 
 
 def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Plan:
@@ -101,11 +134,12 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
         return Plan(program, "pointwise", (), None, ())
     outer = tuple(dim for dim in x_loops if dim != inner)
     plan = Plan(program, "pointwise", outer, inner, (), parallel=parallel)
-    across = next((dim for dim in outer if dim.size >= TRANSPOSE_BLOCK and _is_crossed(program, inner, dim)), None)
-    if across is not None and inner.size >= TRANSPOSE_BLOCK:
+    crossed = (dim for dim in outer if hint(dim.size) >= TRANSPOSE_BLOCK and _is_crossed(program, inner, dim))
+    across = next(crossed, None)
+    if across is not None and hint(inner.size) >= TRANSPOSE_BLOCK:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
-    if parallel == "x" and outer and prod(dim.size for dim in outer) < ENOUGH_PIECES and inner.size > 4096:
+    if parallel == "x" and outer and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
         return replace(plan, block=4096)
     return plan
 
@@ -137,21 +171,25 @@ def _cut_reduction(plan: Plan, work: int) -> Plan:
     stays_apart = all(keeps_apart(dim, plan.program.scatters) for dim in shared)
     if not plan.r_loops:
         return replace(plan, parallel="x" if work >= PARALLEL_WORK and plan.outer and stays_apart else "no")
-    inner_points = prod(dim.size for dim in plan.r_loops[1:]) or 1
-    blocks = -(-plan.inner.size // plan.block) if plan.inner is not None and plan.block else 1
-    pieces = prod(dim.size for dim in plan.outer) * blocks
+    inner_points = _points(plan.r_loops[1:]) or 1
+    blocks = -(-hint(plan.inner.size) // plan.block) if plan.inner is not None and plan.block else 1
+    pieces = _points(plan.outer) * blocks
+    if not all(isinstance(dim.size, int) for dim in plan.outer):
+        pieces = max(pieces, ENOUGH_PIECES)  # few rows in the first call are no sign of few rows
     wanted, most = (ROW_CHUNK, ROW_CHUNKS) if plan.shape == "rows" else (COLUMN_CHUNK, COLUMN_CHUNKS)
-    longest = plan.r_loops[0].size
+    longest, is_fixed = hint(plan.r_loops[0].size), isinstance(plan.r_loops[0].size, int)
     is_parallel = work >= PARALLEL_WORK and stays_apart
     in_chunks = is_parallel and not plan.program.scatters and pieces < ENOUGH_PIECES and longest > 1
     if in_chunks:
         wanted = max(min(wanted, longest * inner_points // ENOUGH_PIECES), -(-longest // most) * inner_points)
     chunk = max(1, wanted // inner_points)
-    if chunk >= longest:
+    if chunk >= longest and is_fixed:
         chunk = 0
     parallel: Literal["no", "x", "chunks"] = "no"
     if is_parallel:
         parallel = "chunks" if chunk and in_chunks else "x" if pieces > 1 else "no"
+    if parallel == "chunks" and not is_fixed:
+        return replace(plan, chunk=0, shares=SHARES, parallel=parallel)
     kept = _kept_values(plan.program) if plan.shape == "rows" and parallel != "chunks" else frozenset()
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
 
@@ -160,6 +198,8 @@ def _kept_values(program: Program) -> frozenset[int]:
     """Values of one pass that later passes read from an array: the costly ones that are needed again."""
     passes = [{s.number: s for s in section.statements} for section in program.sections if section.level == "r"]
     numel = program.space.reduction_numel
+    if not isinstance(numel, int):
+        return frozenset()
     kept: set[int] = set()
     for place, statements in enumerate(passes):
         later = {number for other in passes[place + 1 :] for number in other}
@@ -176,12 +216,17 @@ def _cost(statement: Statement) -> int:
     return POINTWISE[statement.op].cost if statement.op in POINTWISE else 0
 
 
-def _work(program: Program) -> int:
+def _points(dims: Sequence[Dim]) -> int:
+    """How many points the loops have, in the first call where that differs."""
+    return prod(hint(dim.size) for dim in dims)
+
+
+def _work(program: Program) -> Integer:
     """Simple operations of the whole kernel, a coarse count."""
-    total = 0
+    total: Integer = 0
     for section in program.sections:
         points = program.space.numel * (program.space.reduction_numel if section.level == "r" else 1)
-        total += points * (1 + sum(_cost(s) for s in section.statements) // 8)
+        total = total + points * (1 + sum(_cost(s) for s in section.statements) // 8)
     return total
 
 
@@ -197,7 +242,7 @@ def _contiguity(dim: Dim, program: Program, level: str) -> int:
         for statement in _accesses(section.statements) if section.level == level else ():
             assert statement.index is not None and statement.buffer is not None
             if statement.index.stride(dim) == 1:
-                elements = prod(dim.size for dim in statement.index.dims)
+                elements = _points(tuple(statement.index.dims))
                 weight = 2 if statement.op == "store" else 1
                 total += elements * program.storage[statement.buffer].itemsize * weight
     return total
@@ -207,7 +252,7 @@ def _most_contiguous(dims: tuple[Dim, ...], program: Program, level: str) -> Dim
     """The variable to vectorise along; the last one among equals, and a long one rather than one of a few points."""
     if not dims:
         return None
-    return max(reversed(dims), key=lambda dim: (_contiguity(dim, program, level), min(dim.size, 8)))
+    return max(reversed(dims), key=lambda dim: (_contiguity(dim, program, level), min(hint(dim.size), 8)))
 
 
 def _innermost(dims: tuple[Dim, ...], inner: Dim) -> tuple[Dim, ...]:

@@ -14,14 +14,15 @@ from compiler.codegen.cpp.statements import over, over_blocks, within
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.program import RenderedKernel, build_program, identifier
 from compiler.ir.index import Dim
+from compiler.ir.size import hint, is_multiple, text_of
 from compiler.schedule.group import Group
 
 
 def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
     """The kernel of `group` as C++; `storage` gives the dtype of every buffer that it touches.
 
-    `extern "C" void NAME(const T* a_ptr, ..., T* out_ptr)`: the parameters are the buffers that it reads, then those
-    that it writes, as in `RenderedKernel.parameters`.
+    `extern "C" void NAME(const T* a_ptr, ..., T* out_ptr, int64_t s0, ...)`: the parameters are the buffers that it
+    reads, then those that it writes, as in `RenderedKernel.parameters`, then the sizes that differ from call to call.
     """
     plan = make_plan(build_program(simplify_loops(group), storage))
     printer = _KernelPrinter(plan)
@@ -31,7 +32,8 @@ def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
     config: dict[str, int | str | tuple[int, ...]] = {"shape": plan.shape, "parallel": plan.parallel}
     config |= {name: size for name, size in (("block", plan.block), ("chunk", plan.chunk)) if size}
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
-    return RenderedKernel(program.name, "cpp", printer.writer.text, parameters, printer.writer.origins, config, updates)
+    source, origins = printer.writer.text, printer.writer.origins
+    return RenderedKernel(program.name, "cpp", source, parameters, origins, config, updates, program.sizes)
 
 
 class _KernelPrinter(PassPrinter):
@@ -49,6 +51,7 @@ class _KernelPrinter(PassPrinter):
             f"{self.pointers[name]}"
             for name in dict.fromkeys((*program.reads, *program.writes))
         ]
+        parameters += [f"const int64_t {atom.name}" for atom in program.sizes]
         writer.signature(f'extern "C" void {identifier(program.name)}', parameters)
         with writer.indented():
             printers = {
@@ -79,10 +82,10 @@ class _KernelPrinter(PassPrinter):
                 outer.append(over_blocks(plan.across, plan.block))
             if plan.block:
                 outer.append(over_blocks(plan.inner, plan.block))
-            sizes = [dim.size for dim in plan.outer]
-            sizes += [-(-dim.size // plan.block) for dim in (plan.across, plan.inner) if dim and plan.block]
+            sizes = [hint(dim.size) for dim in plan.outer]
+            sizes += [-(-hint(dim.size) // plan.block) for dim in (plan.across, plan.inner) if dim and plan.block]
             if not outer and plan.parallel == "x":
-                self.writer.line("#pragma omp parallel for simd schedule(static)")
+                self.writer.line(f"#pragma omp parallel for simd schedule(static){plan.worth_threads}")
             else:
                 self._nest(loops, outer, sizes)
                 for dim in (plan.across, plan.inner) if plan.block else ():
@@ -97,10 +100,10 @@ class _KernelPrinter(PassPrinter):
     def _scatter(self) -> None:
         plan = self.plan
         with ExitStack() as loops:
-            outer, sizes = [over(dim) for dim in plan.outer], [dim.size for dim in plan.outer]
+            outer, sizes = [over(dim) for dim in plan.outer], [hint(dim.size) for dim in plan.outer]
             if plan.inner is not None and plan.block:
                 outer.append(over_blocks(plan.inner, plan.block))
-                sizes.append(-(-plan.inner.size // plan.block))
+                sizes.append(-(-hint(plan.inner.size) // plan.block))
             self._nest(loops, outer, sizes)
             if plan.inner is not None and plan.block:
                 self._block_end(plan.inner)
@@ -118,7 +121,7 @@ class _KernelPrinter(PassPrinter):
 
     def _rows(self) -> None:
         with ExitStack() as loops:
-            self._nest(loops, [over(dim) for dim in self.plan.outer], [dim.size for dim in self.plan.outer])
+            self._nest(loops, [over(dim) for dim in self.plan.outer], [hint(dim.size) for dim in self.plan.outer])
             for section in self.program.sections:
                 if section.level == "x":
                     for statement in section.statements:
@@ -129,12 +132,12 @@ class _KernelPrinter(PassPrinter):
     def _columns(self) -> None:
         plan = self.plan
         assert plan.inner is not None
-        blocks = -(-plan.inner.size // plan.block) if plan.block else 1
+        blocks = -(-hint(plan.inner.size) // plan.block) if plan.block else 1
         with ExitStack() as loops:
             self._nest(
                 loops,
                 [*map(over, plan.outer), over_blocks(plan.inner, max(plan.block, 1))],
-                [*(dim.size for dim in plan.outer), blocks],
+                [*(hint(dim.size) for dim in plan.outer), blocks],
             )
             self._block_end(plan.inner)
             for section in self.program.sections:
@@ -157,13 +160,14 @@ class _KernelPrinter(PassPrinter):
         if self.plan.parallel == "x" and heads:
             together = next((n for n in range(1, len(sizes)) if prod(sizes[:n]) >= ENOUGH_PIECES), len(sizes))
             collapse = f" collapse({together})" if together > 1 else ""
-            self.writer.line(f"#pragma omp parallel for{collapse} schedule(static)")
+            self.writer.line(f"#pragma omp parallel for{collapse} schedule(static){self.plan.worth_threads}")
         for head in heads:
             loops.enter_context(self.writer.block(head))
 
     def _block_end(self, dim: Dim) -> None:
         name, block = dim.name, self.plan.block
-        if dim.size % max(block, 1) == 0:
+        if is_multiple(dim.size, max(block, 1)):
             self.writer.line(f"const int64_t {name}_end = {name}_start + {block};")
         else:
-            self.writer.line(f"const int64_t {name}_end = fs::minimum<int64_t>({name}_start + {block}, {dim.size});")
+            last = f"fs::minimum<int64_t>({name}_start + {block}, {text_of(dim.size)})"
+            self.writer.line(f"const int64_t {name}_end = {last};")

@@ -21,6 +21,7 @@ from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.program import Section, Statement, identifier
 from compiler.ir.index import Dim
+from compiler.ir.size import text_of
 
 
 class StatementPrinter:
@@ -142,11 +143,11 @@ class StatementPrinter:
 
 
 def over(dim: Dim) -> str:
-    return f"for (int64_t {dim.name} = 0; {dim.name} < {dim.size}; ++{dim.name})"
+    return f"for (int64_t {dim.name} = 0; {dim.name} < {text_of(dim.size)}; ++{dim.name})"
 
 
 def over_blocks(dim: Dim, block: int) -> str:
-    return f"for (int64_t {dim.name}_start = 0; {dim.name}_start < {dim.size}; {dim.name}_start += {block})"
+    return f"for (int64_t {dim.name}_start = 0; {dim.name}_start < {text_of(dim.size)}; {dim.name}_start += {block})"
 
 
 def within(dim: Dim) -> str:

@@ -21,6 +21,7 @@ from compiler.codegen.loops import simplify_loops
 from compiler.codegen.program import Program, build_program
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index
+from compiler.ir.size import Integer, ceiling_quotient, hint, is_multiple, known, product
 from compiler.schedule.group import Group, Space
 
 Kind = Literal["pointwise", "persistent", "looped", "split"]
@@ -47,17 +48,17 @@ class Axis:
     is_scalar: bool = False
 
     @property
-    def numel(self) -> int:
-        return prod(dim.size for dim in self.dims)
+    def numel(self) -> Integer:
+        return product(dim.size for dim in self.dims)
 
     @property
-    def blocks(self) -> int:
-        return -(-self.numel // self.block)
+    def blocks(self) -> Integer:
+        return ceiling_quotient(self.numel, self.block)
 
     @property
     def is_exact(self) -> bool:
         """Whether the blocks cover it without a rest, so that no mask is needed."""
-        return self.numel > 0 and self.numel % self.block == 0
+        return self.numel != 0 and is_multiple(self.numel, self.block)
 
     @property
     def block_name(self) -> str:
@@ -67,7 +68,7 @@ class Axis:
 @dataclass(frozen=True)
 class Plan:
     """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` plans,
-    each taking `chunk` of r."""
+    each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call)."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -77,8 +78,8 @@ class Plan:
     chunk: int = 0
 
     @property
-    def grid(self) -> int:
-        return prod(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
+    def grid(self) -> Integer:
+        return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 
     @property
     def vectors(self) -> tuple[Axis, ...]:
@@ -87,10 +88,14 @@ class Plan:
 
     @property
     def needs_wide_offsets(self) -> bool:
-        """Whether an offset or a padded count of elements goes beyond 31 bits."""
-        most = max((max(map(abs, s.index.bounds)) for s in self.program.statements if s.index is not None), default=0)
-        padded = [axis.blocks * axis.block for axis in self.axes]
-        return max(most, *padded, self.grid, prod(a.blocks * a.block for a in self.axes if a.name != "r")) >= 2**31
+        """Whether an offset or a padded count of elements goes beyond 31 bits, or may do so in another call."""
+        if self.program.sizes:
+            return True
+        indices = [s.index for s in self.program.statements if s.index is not None]
+        most = max((abs(known(bound)) for index in indices for bound in index.bounds), default=0)
+        padded = [known(axis.blocks) * axis.block for axis in self.axes]
+        everything = prod(known(axis.blocks) * axis.block for axis in self.axes if axis.name != "r")
+        return max(most, *padded, known(self.grid), everything) >= 2**31
 
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
@@ -118,7 +123,7 @@ def _accesses(program: Program) -> list[_Access]:
     for statement in program.statements:
         if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
             itemsize = program.storage[statement.buffer].itemsize
-            touched = prod(dim.size for dim in statement.index.dims)
+            touched = prod(hint(dim.size) for dim in statement.index.dims)
             found[statement.buffer, statement.index] = _Access(statement.index, touched * itemsize, itemsize)
     return list(found.values())
 
@@ -153,19 +158,19 @@ def _plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Devic
     if other is not None:
         return _plan_transposed(program, dims, other, accesses, device)
     program = replace(program, space=Space(dims))
-    block, warps = _pointwise_block(prod(dim.size for dim in dims), accesses, device)
+    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, device)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
 def _transposed_dim(accesses: list[_Access], dims: tuple[Dim, ...]) -> Dim | None:
     """The loop that must be a tile axis of its own: contiguous in accesses that the last loop strides through."""
     inner = dims[-1]
-    if inner.size < 4:
+    if hint(inner.size) < 4:
         return None
     strided = [a for a in accesses if a.index.stride(inner) not in (0, 1, -1)]
     unit = _unit_bytes(strided, dims[:-1])
     best = max(unit, key=lambda dim: unit[dim], default=None)
-    return best if best is not None and unit[best] and best.size >= 4 else None
+    return best if best is not None and unit[best] and hint(best.size) >= 4 else None
 
 
 def _plan_transposed(
@@ -173,13 +178,13 @@ def _plan_transposed(
 ) -> Plan:
     """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions."""
     y_dims = _with_last(dims[:-1], other)
-    x_size, y_size = dims[-1].size, prod(dim.size for dim in y_dims)
+    x_size, y_size = hint(dims[-1].size), prod(hint(dim.size) for dim in y_dims)
     side = 64 if len(accesses) <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
         side = 32
     x_block, y_block = min(side, next_power_of_two(x_size)), min(side, next_power_of_two(y_size))
-    if other.size < side:
-        y_block = min(y_block, max(next_power_of_two(other.size), 4))
+    if hint(other.size) < side:
+        y_block = min(y_block, max(next_power_of_two(hint(other.size)), 4))
     axes = (Axis("y", y_dims, y_block), Axis("x", dims[-1:], x_block))
     warps = _warps(x_block * y_block, 16 if side == 64 else 8)
     return Plan("pointwise", replace(program, space=Space((*y_dims, dims[-1]))), axes, warps)
@@ -269,20 +274,22 @@ def _live_registers(program: Program) -> int:
 def _fits_registers(program: Program, walk: _Walk, passes: int, device: Device) -> bool:
     """Whether all of r may be held in registers. For one pass nothing is gained beyond a block's worth of r."""
     size = program.space.reduction_numel
+    if not isinstance(size, int):
+        return False  # a later call may have more
     if walk.is_outer and not walk.is_mixed:
         return size <= 32 or (size <= 128 and passes > 1)
     if passes == 1 and size > 4096:
         return False
     padded = next_power_of_two(size)
     # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
-    points = min(_COALESCED_POINTS, next_power_of_two(max(program.space.numel, 1))) if walk.is_mixed else 1
+    points = min(_COALESCED_POINTS, next_power_of_two(max(hint(program.space.numel), 1))) if walk.is_mixed else 1
     held = padded * _live_registers(program) * points
     budget = device.registers_per_multiprocessor * 3 // 4 if device.registers_per_multiprocessor else 49152
     return padded <= _LONGEST_PERSISTENT and held <= budget
 
 
 def _plan_persistent(program: Program, walk: _Walk, device: Device) -> Plan:
-    rows, size = program.space.numel, program.space.reduction_numel
+    rows, size = hint(program.space.numel), known(program.space.reduction_numel)
     r_block = next_power_of_two(size)
     elements = 2048 if walk.itemsize <= 2 else 1024
     x_block = max(1, elements // r_block)
@@ -303,7 +310,7 @@ def _plan_persistent(program: Program, walk: _Walk, device: Device) -> Plan:
 
 
 def _plan_looped(program: Program, walk: _Walk, device: Device) -> Plan:
-    rows, size = program.space.numel, program.space.reduction_numel
+    rows, size = hint(program.space.numel), _expected_length(program.space.reduction_numel)
     accumulators = sum(len(section.reductions) for section in program.sections)
     if walk.is_outer:
         x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
@@ -317,6 +324,11 @@ def _plan_looped(program: Program, walk: _Walk, device: Device) -> Plan:
     return Plan("looped", program, axes, _warps(x_block * r_block, 8, most=16))
 
 
+def _expected_length(size: Integer) -> int:
+    """For the choice of a block: a length that differs from call to call may be small in the first."""
+    return size if isinstance(size, int) else max(hint(size), 1024)
+
+
 def _split(plan: Plan, device: Device) -> Plan:
     """Share each row among several programs where rows alone do not fill the device.
 
@@ -325,12 +337,17 @@ def _split(plan: Plan, device: Device) -> Plan:
     if any(s.op == "store" and s.level == "r" for s in program.statements):
         return plan
     x_axis, r_axis = plan.axes
-    programs, warps = x_axis.blocks, device.multiprocessors * max(device.threads_per_multiprocessor // 32, 1)
+    if not isinstance(x_axis.numel, int):
+        return plan
+    r_blocks = hint(r_axis.blocks)
+    programs, warps = known(x_axis.blocks), device.multiprocessors * max(device.threads_per_multiprocessor // 32, 1)
     # With fewer than a third of the warps that the device can hold, memory is not kept busy.
-    if programs == 0 or programs * plan.num_warps * 3 > warps or r_axis.blocks < 4:
+    if programs == 0 or programs * plan.num_warps * 3 > warps or r_blocks < 4:
         return plan
     wanted = warps // plan.num_warps
-    splits = min(-(-wanted // programs), r_axis.blocks // 2, 1024)
-    chunk = -(-r_axis.blocks // splits) * r_axis.block
+    splits = min(-(-wanted // programs), r_blocks // 2, 1024)
+    if not isinstance(r_axis.numel, int):
+        return replace(plan, kind="split", splits=splits) if splits > 1 else plan
+    chunk = -(-r_blocks // splits) * r_axis.block
     splits = -(-r_axis.numel // chunk)
     return replace(plan, kind="split", splits=splits, chunk=chunk) if splits > 1 else plan

@@ -17,6 +17,7 @@ from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
 from compiler.ir.index import Dim
+from compiler.ir.size import hint, known, text_of
 from compiler.schedule.group import Group
 
 _IMPORTS = """import triton
@@ -59,24 +60,26 @@ class _Renderer:
         blocks = {axis.block_name: axis.block for axis in self.vectors}
         arguments = [self.printer.pointer(name) for name in parameters]
         arguments += ["workspace_ptr", "counters_ptr"] if plan.kind == "split" else []
+        arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         arguments += [f"{name}: tl.constexpr" for name in blocks]
         head = [_IMPORTS, *(f"\n{HELPERS[name]}" for name in HELPERS if name in self.printer.helpers)]
         define = wrapped_call(f"def {identifier(program.name)}({', '.join(arguments)}):")
-        head += [f"\n@triton.jit\n{define}\n", self._docstring()]
+        head += [f"\n{_decorator(program)}\n{define}\n", self._docstring()]
         text = "\n".join(head[:-2]) + "\n" + "".join(head[-2:])
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **blocks,
             "num_warps": plan.num_warps,
             "num_stages": 1,
-            "grid": (plan.grid,),
+            "grid": (hint(plan.grid),),
             "plan": plan.kind,
         }
         if plan.kind == "split":
-            config |= {"workspace_bytes": self._workspace()[1], "counters": plan.axes[0].blocks, "splits": plan.splits}
+            counters = known(plan.axes[0].blocks)
+            config |= {"workspace_bytes": self._workspace()[1], "counters": counters, "splits": plan.splits}
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
-        source = text + self.writer.text()
-        return RenderedKernel(identifier(program.name), "triton", source, parameters, lines, config, updates)
+        source, name = text + self.writer.text(), identifier(program.name)
+        return RenderedKernel(name, "triton", source, parameters, lines, config, updates, program.sizes, plan.grid)
 
     def _docstring(self) -> str:
         space = self.program.space
@@ -103,8 +106,9 @@ class _Renderer:
             self._axis(outer[0], "x_block")
         elif len(outer) == 2:
             self.writer.line(f"pid = {place}")
-            self._axis(outer[0], f"(pid // {outer[1].blocks})")
-            self._axis(outer[1], f"(pid % {outer[1].blocks})")
+            blocks = _blocks_text(outer[1])
+            self._axis(outer[0], f"(pid // {blocks})")
+            self._axis(outer[1], f"(pid % {blocks})")
         elif outer[0].dims:
             self._axis(outer[0], place)
         r_axis = next((axis for axis in self.plan.axes if axis.name == "r"), None)
@@ -132,10 +136,10 @@ class _Renderer:
     def _unflatten(self, axis: Axis, flat: str) -> None:
         inner = axis.numel
         for place, dim in enumerate(axis.dims):
-            inner = inner // dim.size if dim.size else 1
-            text = f"{flat} // {inner}" if inner > 1 else flat
+            inner = inner // dim.size if dim.size != 0 else 1
+            text = f"{flat} // {inner}" if inner != 1 else flat
             if place:
-                text = f"({text}) % {dim.size}" if inner > 1 else f"{text} % {dim.size}"
+                text = f"({text}) % {dim.size}" if inner != 1 else f"{text} % {dim.size}"
             self.writer.line(f"{dim.name} = {text}")
 
     def _spread(self, axis: Axis) -> str:
@@ -155,7 +159,7 @@ class _Renderer:
             if section.level == "x" or self.plan.kind == "persistent":
                 self._statements(section, 0)
                 continue
-            self._loop(section, number, "0", str(self.plan.axes[-1].numel))
+            self._loop(section, number, "0", text_of(self.plan.axes[-1].numel))
             for statement in section.reductions:
                 self._collapse(statement)
 
@@ -264,7 +268,7 @@ class _Renderer:
                 reduction = self._reduction(statement)
                 for which, dtype in enumerate([reduction.dtype, torch.int64][: 1 + reduction.is_position]):
                     places[statement.number, which] = size, dtype
-                    size += -(-self.plan.splits * self.plan.axes[0].numel * dtype.itemsize // 16) * 16
+                    size += -(-self.plan.splits * known(self.plan.axes[0].numel) * dtype.itemsize // 16) * 16
         return places, size
 
     def _split_sections(self) -> None:
@@ -288,10 +292,15 @@ class _Renderer:
 
     def _part(self, section: Section) -> None:
         places, _ = self._workspace()
-        rows = self.plan.axes[0].numel
+        rows, r_axis = known(self.plan.axes[0].numel), self.plan.axes[-1]
         masks = self.printer.masks(frozenset("x"))
-        self.writer.line(f"first = part * {self.plan.chunk}")
-        self.writer.line(f"last = tl.minimum(first + {self.plan.chunk}, {self.plan.axes[-1].numel})")
+        chunk = str(self.plan.chunk)
+        if not self.plan.chunk:
+            chunk = "chunk"
+            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
+            self.writer.line(f"chunk = {share} * {r_axis.block_name}")
+        self.writer.line(f"first = part * {chunk}")
+        self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
         self._loop(section, 1, "first", "last")
         for statement in section.reductions:
             reduction = self._reduction(statement)
@@ -310,7 +319,7 @@ class _Renderer:
                 self.writer.line(f"tl.store({where}, {name}{suffix}{spread}{mask})", statement.nodes)
 
     def _combine(self, section: Section) -> None:
-        rows, splits = self.plan.axes[0].numel, self.plan.splits
+        rows, splits = known(self.plan.axes[0].numel), self.plan.splits
         spread = "[None, :]" if len(self.vectors) > 1 else ""
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){spread}")
         masks = [f"(parts < {splits})" if rows > 1 else f"parts < {splits}", *self.printer.masks(frozenset("x"))]
@@ -339,4 +348,18 @@ def _part_place(part: str, rows: int) -> str:
 
 
 def _loops(dims: tuple[Dim, ...]) -> str:
-    return ", ".join(f"{dim.name} < {dim.size}" for dim in dims)
+    return ", ".join(f"{dim.name} < {text_of(dim.size)}" for dim in dims)
+
+
+def _blocks_text(axis: Axis) -> str:
+    if isinstance(axis.numel, int):
+        return str(axis.blocks)
+    return f"tl.cdiv({text_of(axis.numel)}, {axis.block_name})"
+
+
+def _decorator(program: Program) -> str:
+    """One binary serves every size: Triton would make another for a size of 1 or one that 16 divides."""
+    if not program.sizes:
+        return "@triton.jit"
+    names = ", ".join(f'"{atom.name}"' for atom in program.sizes)
+    return f"@triton.jit(do_not_specialize=[{names}])"

@@ -96,7 +96,9 @@ class StatementPrinter:
     def _index_value(self, statement: Statement) -> str:
         assert statement.index is not None
         if not statement.index.terms:
-            return constant_operand(statement.index.offset, statement.dtype).typed
+            if isinstance(statement.index.offset, int):
+                return constant_operand(statement.index.offset, statement.dtype).typed
+            return f"{statement.index.offset}.to({DTYPES[statement.dtype]})"
         text = self._offset(statement.index)
         return f"({text}).to({DTYPES[statement.dtype]})" if " " in text else f"{text}.to({DTYPES[statement.dtype]})"
 

@@ -31,7 +31,7 @@ def pretend(launcher: TritonLauncher, monkeypatch: pytest.MonkeyPatch) -> Record
         )
         return launcher._compiled[device]
 
-    def dispatch(device: int, tensors: tuple[torch.Tensor, ...]) -> None:
+    def dispatch(device: int, grid: int, arguments: tuple[Any, ...]) -> None:
         seen.dispatched += 1
 
     monkeypatch.setattr(launcher, "_compile", compiled)

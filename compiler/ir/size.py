@@ -1,0 +1,455 @@
+"""Sizes that are known only when a graph is called.
+
+A size is an `int`, or a `Size`: a polynomial with integer coefficients in atoms.
+
+    Symbol     s0             a size of an input, with the value that it had in the first call and the least it can be
+    Quotient   (s0 + 3) // 4  a division that does not come out even
+    Opaque     max(s0, 8)     any other formula, computed by the wrapper
+
+    64 * s0 * (s1 + 1)   ->   64*s0*s1 + 64*s0          equal formulas are equal objects, and hash alike
+
+`==` compares formulas: it says whether two sizes are equal for every call. `<` and its kin hold, or fail, for every
+call; where they hold for some only, they raise `Undecided`, rather than give an answer that is right for one size.
+What is a matter of speed and not of meaning asks for `hint(size)`, the value in the first call. There is no conversion
+to `int`, so nothing is fixed to one size by accident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from math import gcd, prod
+from typing import Any, TypeGuard
+
+
+class Undecided(TypeError):
+    """Raised where an answer would depend on the value of a size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A size of an input. `lower` is the least value that it can have, None where it has no bound."""
+
+    name: str
+    hint: int = field(compare=False)
+    lower: int | None = field(default=2, compare=False)
+
+    @property
+    def text(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """`numerator // divisor`, rounded down."""
+
+    numerator: Size
+    divisor: Integer
+
+    @property
+    def name(self) -> str:
+        return _name_of(self.text)
+
+    @property
+    def text(self) -> str:
+        return f"{self.numerator} // {self.divisor}"
+
+    @property
+    def hint(self) -> int:
+        return hint(self.numerator) // hint(self.divisor)
+
+    @property
+    def lower(self) -> int | None:
+        least = least_value(self.numerator)
+        if least is None or least_value(self.divisor) is None:
+            return None
+        return least // self.divisor if isinstance(self.divisor, int) else 0 if least >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A formula that is no polynomial, as Python `text` over the symbols that it names."""
+
+    text: str
+    symbols: tuple[Symbol, ...]
+    hint: int = field(compare=False)
+    lower: int | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        return _name_of(self.text)
+
+
+Atom = Symbol | Quotient | Opaque
+Monomial = tuple[Atom, ...]
+
+
+def _name_of(text: str) -> str:
+    """A formula as an identifier: `(s0 + 3) // 4` is `s0_plus_3_over_4`."""
+    for sign, word in (("//", "over"), ("+", "plus"), ("-", "minus"), ("*", "times"), ("%", "modulo")):
+        text = text.replace(sign, f" {word} ")
+    name = "_".join("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
+    return f"size_{name}" if name[:1].isdigit() else name
+
+
+@dataclass(frozen=True)
+class Size:
+    """A polynomial that is no constant; build it from atoms by `size` and arithmetic, never by hand."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    # --- arithmetic
+
+    def __add__(self, other: Any) -> Integer:
+        return _sum(self, other) if is_integer(other) else NotImplemented
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Integer:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Integer:
+        return _sum(self, other * -1) if is_integer(other) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Integer:
+        return _sum(self * -1, other) if is_integer(other) else NotImplemented
+
+    def __mul__(self, other: Any) -> Integer:
+        return _product(self, other) if is_integer(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Integer:
+        return floor_quotient(self, other) if is_integer(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Integer:
+        return floor_quotient(other, self) if is_integer(other) else NotImplemented
+
+    def __mod__(self, other: Any) -> Integer:
+        return self - (self // other) * other if is_integer(other) else NotImplemented
+
+    def __rmod__(self, other: Any) -> Integer:
+        return other - (other // self) * self if is_integer(other) else NotImplemented
+
+    def __abs__(self) -> Integer:
+        return self * -1 if self < 0 else self
+
+    # --- order, for all values of the symbols
+
+    def __ge__(self, other: Any) -> bool:
+        return _is_at_least(self, other) if is_integer(other) else NotImplemented
+
+    def __lt__(self, other: Any) -> bool:
+        return not _is_at_least(self, other) if is_integer(other) else NotImplemented
+
+    def __le__(self, other: Any) -> bool:
+        return _is_at_least(other, self) if is_integer(other) else NotImplemented
+
+    def __gt__(self, other: Any) -> bool:
+        return not _is_at_least(other, self) if is_integer(other) else NotImplemented
+
+    def __bool__(self) -> bool:
+        if self > 0 or self < 0:
+            return True
+        raise Undecided(f"whether {self.text} is zero")
+
+    # --- text
+
+    @property
+    def text(self) -> str:
+        """Python and C alike; atoms that are no symbols stand by their names."""
+        parts: list[str] = []
+        for monomial, coefficient in self.terms:
+            names = [atom.name for atom in monomial]
+            if abs(coefficient) != 1 or not names:
+                names.insert(0, str(abs(coefficient)))
+            text = " * ".join(names)
+            sign = "-" if coefficient < 0 else "+"
+            parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
+        return "".join(parts)
+
+    @property
+    def factor(self) -> str:
+        """Its text as a factor of a product."""
+        return self.text if len(self.terms) == 1 and self.terms[0][1] > 0 else f"({self.text})"
+
+    def __str__(self) -> str:
+        is_atom = len(self.terms) == 1 and len(self.terms[0][0]) == 1 and self.terms[0][1] == 1
+        return self.text if is_atom else f"({self.text})"
+
+    __repr__ = __str__
+
+
+Integer = int | Size
+
+
+def is_integer(value: object) -> TypeGuard[Integer]:
+    return isinstance(value, int | Size)
+
+
+def known(value: Integer) -> int:
+    """A size that is a number. Raises Undecided where it is not."""
+    if isinstance(value, int):
+        return value
+    raise Undecided(f"{value.text} is known only in a call")
+
+
+def product(sizes: Iterable[Integer]) -> Integer:
+    total: Integer = 1
+    for factor in sizes:
+        total = total * factor
+    return total
+
+
+def size(atom: Atom) -> Size:
+    return Size((((atom,), 1),))
+
+
+def hint(value: Integer) -> int:
+    """Its value at the sizes of the first call, for choices that are about speed alone."""
+    if isinstance(value, int):
+        return value
+    return sum(coefficient * prod(atom.hint for atom in monomial) for monomial, coefficient in value.terms)
+
+
+def atoms_of(value: Integer) -> Iterator[Atom]:
+    """The atoms that it is a polynomial of."""
+    if isinstance(value, Size):
+        for monomial, _ in value.terms:
+            yield from monomial
+
+
+def symbols_of(value: Integer) -> Iterator[Symbol]:
+    """The symbols that it depends on, inside of other atoms too."""
+    for atom in atoms_of(value):
+        if isinstance(atom, Symbol):
+            yield atom
+        elif isinstance(atom, Opaque):
+            yield from atom.symbols
+        else:
+            yield from symbols_of(atom.numerator)
+            yield from symbols_of(atom.divisor)
+
+
+def _terms(value: Integer) -> tuple[tuple[Monomial, int], ...]:
+    return value.terms if isinstance(value, Size) else (((), value),) if value else ()
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    monomial = term[0]
+    return -len(monomial), tuple(atom.name for atom in monomial)
+
+
+def _normal_form(terms: Iterable[tuple[Monomial, int]]) -> Integer:
+    collected: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        collected[monomial] = collected.get(monomial, 0) + coefficient
+    kept = {monomial: coefficient for monomial, coefficient in collected.items() if coefficient}
+    if not any(kept_monomial for kept_monomial in kept):
+        return kept.get((), 0)
+    return Size(tuple(sorted(kept.items(), key=_order)))
+
+
+def _sum(a: Integer, b: Integer) -> Integer:
+    return _normal_form([*_terms(a), *_terms(b)])
+
+
+def _product(a: Integer, b: Integer) -> Integer:
+    return _normal_form(
+        (tuple(sorted((*m, *n), key=lambda atom: atom.name)), c * d) for m, c in _terms(a) for n, d in _terms(b)
+    )
+
+
+# Division -----------------------------------------------------------------------------------------------------------
+
+
+def divide(numerator: Integer, divisor: Integer) -> tuple[Integer, Integer]:
+    """Some (q, r) with  numerator = q * divisor + r;  r is 0 where the division comes out even for every call, and
+    where it can be told, 0 <= r < divisor. Makes no new atom."""
+    if isinstance(numerator, int) and isinstance(divisor, int):
+        return divmod(numerator, divisor)
+    quotient, rest = _divide_terms(numerator, divisor)
+    for shift in (0, -1):
+        shifted = rest - divisor * shift
+        if _is_proven(shifted) and _is_proven(divisor - shifted - 1):
+            return quotient + shift, shifted
+    return quotient, rest
+
+
+def _divide_terms(numerator: Integer, divisor: Integer) -> tuple[Integer, Integer]:
+    """Division of polynomials by the divisor's first term, for as long as coefficients divide."""
+    (lead, factor), *_ = _terms(divisor)
+    quotient: Integer = 0
+    rest = numerator
+    for _ in range(len(_terms(numerator)) + 8):
+        steps = (_divide_term(term, lead, factor) for term in _terms(rest))
+        step = next((step for step in steps if step is not None), None)
+        if step is None:
+            break
+        quotient, rest = quotient + step, rest - step * divisor
+    return quotient, rest
+
+
+def _divide_term(term: tuple[Monomial, int], lead: Monomial, factor: int) -> Integer | None:
+    monomial, coefficient = list(term[0]), term[1]
+    for atom in lead:
+        if atom not in monomial:
+            return None
+        monomial.remove(atom)
+    whole = coefficient // factor if not lead else coefficient // factor if coefficient % factor == 0 else 0
+    return _normal_form([(tuple(monomial), whole)]) if whole else None
+
+
+def is_multiple(value: Integer, divisor: Integer) -> bool:
+    """Whether `divisor` divides `value` in every call."""
+    if isinstance(value, int) and isinstance(divisor, int):
+        return value % divisor == 0
+    return divide(value, divisor)[1] == 0
+
+
+def known_quotient(numerator: Integer, divisor: Integer) -> Integer | None:
+    """numerator // divisor where it is a polynomial, else None."""
+    quotient, rest = divide(numerator, divisor)
+    if isinstance(rest, int) and isinstance(divisor, int):
+        return quotient + rest // divisor
+    return quotient if rest == 0 or (_is_proven(rest) and _is_proven(divisor - rest - 1)) else None
+
+
+def floor_quotient(numerator: Integer, divisor: Integer) -> Integer:
+    """numerator // divisor, rounded down, for divisor > 0; with a `Quotient` where it does not come out even."""
+    known = known_quotient(numerator, divisor)
+    if known is not None:
+        return known
+    whole, rest = divide(numerator, divisor)
+    common = common_factor(rest, divisor)
+    if common != 1:
+        rest, divisor = divide(rest, common)[0], divide(divisor, common)[0]
+    if not isinstance(rest, Size):
+        if not all(isinstance(atom, Symbol) for atom in atoms_of(divisor)):
+            raise Undecided(f"the quotient of {rest} and {text_of(divisor)} depends on the sizes of a call")
+        return whole + size(Opaque(f"{rest} // {divisor}", tuple(symbols_of(divisor)), rest // hint(divisor), None))
+    return whole + size(Quotient(rest, divisor))
+
+
+def ceiling_quotient(numerator: Integer, divisor: Integer) -> Integer:
+    """numerator / divisor, rounded up."""
+    return (numerator + (divisor - 1)) // divisor
+
+
+def common_factor(a: Integer, b: Integer) -> Integer:
+    """A common divisor of both: the numbers' greatest, times the atoms that stand in every term of both."""
+    number = gcd(*(coefficient for _, coefficient in (*_terms(a), *_terms(b))))
+    monomials = [monomial for monomial, _ in (*_terms(a), *_terms(b))]
+    shared = list(monomials[0]) if monomials else []
+    for monomial in monomials[1:]:
+        left = list(monomial)
+        kept = []
+        for atom in shared:
+            if atom in left:
+                left.remove(atom)
+                kept.append(atom)
+        shared = kept
+    return _normal_form([(tuple(shared), number)])
+
+
+# Order --------------------------------------------------------------------------------------------------------------
+
+
+def _is_at_least(a: Integer, b: Integer) -> bool:
+    if _is_proven(a - b):
+        return True
+    if _is_proven(b - a - 1):
+        return False
+    raise Undecided(f"whether {text_of(a)} is at least {text_of(b)} depends on the sizes of a call")
+
+
+def is_negative_stride(stride: Integer) -> bool:
+    """Whether a stride walks backwards. A stride is a product of sizes, which are not negative, or the negative of one
+    (a flip), so its sign is the same in every call; where it cannot be shown, the first call tells."""
+    try:
+        return stride < 0
+    except Undecided:
+        return hint(stride) < 0
+
+
+def is_below(a: Integer, b: Integer) -> bool:
+    """Whether a < b in every call; False where that cannot be told."""
+    return _is_proven(b - a - 1)
+
+
+def text_of(value: Integer) -> str:
+    return value.text if isinstance(value, Size) else str(value)
+
+
+def _is_proven(value: Integer) -> bool:
+    """Whether value >= 0 can be shown."""
+    return value >= 0 if isinstance(value, int) else _size_is_proven(value)
+
+
+@lru_cache(maxsize=65536)
+def _size_is_proven(value: Size) -> bool:
+    """With each atom written as its least value and a rest that is not negative, no term is negative. A quotient that
+    is subtracted is first replaced by what it is at most, its exact quotient."""
+    least = _shifted(value)
+    if least is not None and least >= 0:
+        return True
+    for place, (monomial, coefficient) in enumerate(value.terms):
+        quotient = next((atom for atom in monomial if isinstance(atom, Quotient)), None)
+        if coefficient >= 0 or quotient is None or not isinstance(quotient.divisor, int):
+            continue
+        others = list(monomial)
+        others.remove(quotient)
+        rest = _normal_form(term for other, term in enumerate(value.terms) if other != place)
+        replaced = rest * quotient.divisor + _normal_form([(tuple(others), coefficient)]) * quotient.numerator
+        return _is_proven(replaced)
+    return False
+
+
+def least_value(value: Integer) -> int | None:
+    """A number that it is never below, or None."""
+    return value if isinstance(value, int) else _shifted(value)
+
+
+@lru_cache(maxsize=65536)
+def _shifted(value: Size) -> int | None:
+    """The constant of the polynomial in  atom - least value  where no other coefficient is negative, else None."""
+    total: Integer = 0
+    for monomial, coefficient in value.terms:
+        term: Integer = coefficient
+        for atom in monomial:
+            if atom.lower is None:
+                return None
+            term = term * (size(Symbol(f"{atom.name}'", 0, 0)) + atom.lower)
+        total = total + term
+    if isinstance(total, int):
+        return total
+    constant = 0
+    for monomial, coefficient in total.terms:
+        if not monomial:
+            constant = coefficient
+        elif coefficient < 0:
+            return None
+    return constant
+
+
+def evaluate(value: Integer, symbols: Mapping[str, int]) -> int:
+    """Its value where each symbol has the value given by its name."""
+    if isinstance(value, int):
+        return value
+
+    def of_atom(atom: Atom) -> int:
+        if isinstance(atom, Symbol):
+            return symbols[atom.name]
+        if isinstance(atom, Opaque):
+            return int(eval(atom.text, {"__builtins__": {"max": max, "min": min}}, dict(symbols)))
+        return evaluate(atom.numerator, symbols) // evaluate(atom.divisor, symbols)
+
+    return sum(coefficient * prod(map(of_atom, monomial)) for monomial, coefficient in value.terms)

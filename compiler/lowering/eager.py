@@ -1,0 +1,141 @@
+"""What eager mode's tensors look like: the fake tensors of an FX graph, with sizes in the compiler's own form.
+
+This is the one place that reads torch's symbolic sizes. A `torch.SymInt` holds a sympy expression and the environment
+that knows what is guarded; it becomes a `compiler.ir.size.Size`, which asks nothing of that environment any more, so
+lowering and scheduling never add a guard.
+
+Where a guard proves that a size is a multiple of a number (`Mod(s0, 8) == 0`), the size is written as that multiple:
+`8 * s0_over_8`, and what divides it comes out even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm
+from typing import Any
+
+import sympy
+import torch
+from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod
+
+from compiler.ir.size import Integer, Opaque, Quotient, Size, Symbol, floor_quotient, hint, size, symbols_of, text_of
+
+
+@dataclass(frozen=True, eq=False)
+class EagerTensor:
+    """A tensor that eager mode would make, as torch's fake tensor of it says."""
+
+    shape: tuple[Integer, ...]
+    strides: tuple[Integer, ...]
+    offset: Integer
+    dtype: torch.dtype
+    device: torch.device
+
+    def stride(self) -> tuple[Integer, ...]:
+        return self.strides
+
+    def storage_offset(self) -> Integer:
+        return self.offset
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+
+def describe(value: Any) -> Any:
+    """The `val` of an FX node with an `EagerTensor` for each tensor and a `Size` for each symbolic integer."""
+    if isinstance(value, torch.Tensor):
+        is_strided = value.layout == torch.strided
+        return EagerTensor(
+            tuple(map(size_of, value.shape)),
+            tuple(map(size_of, value.stride())) if is_strided else (),
+            size_of(value.storage_offset()) if is_strided else 0,
+            value.dtype,
+            value.device,
+        )
+    if isinstance(value, torch.SymInt):
+        return size_of(value)
+    if isinstance(value, list | tuple):
+        return [describe(item) for item in value]
+    return value
+
+
+def size_of(value: int | torch.SymInt) -> Integer:
+    """A size of a tensor in the compiler's form."""
+    if isinstance(value, int):
+        return value
+    expression, environment = value.node.expr, value.node.shape_env
+    return _convert(expression, environment)
+
+
+def _convert(expression: Any, environment: Any) -> Integer:
+    if isinstance(expression, sympy.Integer | int):
+        return int(expression)
+    if isinstance(expression, sympy.Symbol):
+        return _symbol(expression, environment)
+    parts = [_convert(part, environment) for part in expression.args]
+    if isinstance(expression, sympy.Add):
+        return _folded(parts, lambda a, b: a + b)
+    if isinstance(expression, sympy.Mul):
+        return _folded(parts, lambda a, b: a * b)
+    if isinstance(expression, sympy.Pow) and isinstance(parts[1], int) and parts[1] > 0:
+        return _folded([parts[0]] * parts[1], lambda a, b: a * b)
+    if isinstance(expression, FloorDiv | CleanDiv):
+        return floor_quotient(parts[0], parts[1])
+    if isinstance(expression, Mod | PythonMod):
+        return parts[0] % parts[1]
+    if isinstance(expression, Max | Min):
+        return _folded(parts, _larger if isinstance(expression, Max) else _smaller)
+    raise NotImplementedError(f"the size {expression} is no formula that kernels can be generated for")
+
+
+def _folded(parts: Sequence[Integer], join: Any) -> Integer:
+    total = parts[0]
+    for part in parts[1:]:
+        total = join(total, part)
+    return total
+
+
+def _larger(a: Integer, b: Integer) -> Integer:
+    return _extreme(a, b, "max")
+
+
+def _smaller(a: Integer, b: Integer) -> Integer:
+    return _extreme(a, b, "min")
+
+
+def _extreme(a: Integer, b: Integer, name: str) -> Integer:
+    try:
+        is_first = a >= b
+    except TypeError:
+        choose = max if name == "max" else min
+        symbols = tuple(dict.fromkeys([*symbols_of(a), *symbols_of(b)]))
+        return size(Opaque(f"{name}({text_of(a)}, {text_of(b)})", symbols, choose(hint(a), hint(b)), None))
+    return a if is_first == (name == "max") else b
+
+
+def _symbol(symbol: Any, environment: Any) -> Integer:
+    """The symbol, as a multiple of what a guard proves to divide it."""
+    bounds = environment.var_to_range.get(symbol)
+    least = None if bounds is None or not bounds.lower.is_Integer else int(bounds.lower)
+    values = getattr(environment, "backed_var_to_val", None) or environment.var_to_val
+    whole = size(Symbol(str(symbol), int(values[symbol]), least))
+    divisor = 1
+    for fact in environment.divisible:
+        of, by = fact.args
+        if of == symbol and isinstance(by, sympy.Integer):
+            divisor = lcm(divisor, int(by))
+    return whole if divisor == 1 else size(Quotient(whole, divisor)) * divisor
+
+
+def symbol_in(value: Integer) -> Symbol | None:
+    """The symbol that a size is, or is written as a multiple of, where it is nothing else."""
+    if not isinstance(value, Size) or len(value.terms) != 1 or len(value.terms[0][0]) != 1:
+        return None
+    (atom,), factor = value.terms[0]
+    if isinstance(atom, Symbol) and factor == 1:
+        return atom
+    if isinstance(atom, Quotient) and atom.divisor == factor:
+        inner = symbol_in(atom.numerator)
+        return inner
+    return None

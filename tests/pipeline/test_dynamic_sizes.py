@@ -1,0 +1,190 @@
+"""One compilation serves every size: loops, C++ and Triton kernels whose sizes are known only in a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from compiler.compile import GraphCompilation
+from compiler.ir import interpret
+from compiler.ir.nodes import ExternNode
+from compiler.options import Options
+from compiler.runtime.executable import build_executable
+from compiler.runtime.triton_interpreter import interpret as run_triton
+from tests.compile_program import capture_graph, compile_program
+
+#: The first is what the kernels are made for; the others are larger and smaller, odd, and no multiples of a block.
+SIZES = (6, 9, 31, 4)
+
+
+def rnd(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    function: Callable[..., Any]
+    inputs: Callable[[int], tuple[Any, ...]]
+
+
+def causal(q: Tensor) -> Tensor:
+    mask = torch.ones(q.shape[1], q.shape[1]).tril() == 0
+    return (q @ q.transpose(-1, -2)).masked_fill(mask, -1e9).softmax(-1)
+
+
+def rotate_half(x: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    return torch.cat([-x[..., half:], x[..., :half]], -1)
+
+
+def heads(x: Tensor) -> Tensor:
+    batch, length, _ = x.shape
+    return x.view(batch, length, 4, -1).transpose(1, 2).reshape(batch * 4, length, -1) * 2
+
+
+def gated(x: Tensor) -> Tensor:
+    value, gate = x.chunk(2, 1)
+    return value * torch.sigmoid(gate)
+
+
+PROGRAMS = [
+    Program("softmax", lambda x: torch.softmax(x, -1), lambda n: (rnd(n, 3 * n + 1),)),
+    Program("broadcast", lambda x, y: torch.sin(x) + y * 2, lambda n: (rnd(n, 40), rnd(40))),
+    Program("sum of everything", lambda x: x.sum() + x.mean(), lambda n: (rnd(n * 1000, 7),)),
+    Program("rows of eight", lambda x: x.view(-1, 8).sum(1) / x.shape[0], lambda n: (rnd(n, 16),)),
+    Program("a tensor and its transpose", lambda x: (x + x.t()).contiguous(), lambda n: (rnd(n * 9, n * 9),)),
+    Program("cat", lambda x, y: torch.cat([x, y], 0).relu(), lambda n: (rnd(n, 5), rnd(2 * n, 5))),
+    Program("slices", lambda x: x[1:, ::2] * 2 + x[:-1, 1::2], lambda n: (rnd(n + 3, 2 * n),)),
+    Program("layer norm", lambda x, w: F.layer_norm(x, (x.shape[-1],), w), lambda n: (rnd(n, 64), rnd(64))),
+    Program("sum of columns", lambda x: x.sum(0), lambda n: (rnd(n * 50, 33),)),
+    Program("causal scores", causal, lambda n: (rnd(2, n, 8),)),
+    Program("variance", lambda x: x.var(1) * x.std(), lambda n: (rnd(n, n + 5),)),
+    Program("positions", lambda x: x + torch.arange(x.shape[1]), lambda n: (rnd(3, n),)),
+    Program("mean of a convolution", lambda x, w: F.relu(F.conv2d(x, w, padding=1)).mean((2, 3)),
+            lambda n: (rnd(2, 3, n + 4, n + 4), rnd(4, 3, 3, 3))),
+    Program("flip", lambda x: x.flip(0) * 2, lambda n: (rnd(n, 4),)),
+    Program("argmax", lambda x: x.argmax(1), lambda n: (rnd(n, 3 * n),)),
+    Program("rotated halves", rotate_half, lambda n: (rnd(2, n, 2 * n),)),
+    Program("heads", heads, lambda n: (rnd(n, n + 1, 32),)),
+    Program("gate", gated, lambda n: (rnd(n, 4 * n),)),
+    Program("an integer argument", lambda x, k: x * k + k, lambda n: (rnd(5), n)),
+    Program("padding", lambda x: F.pad(x, (1, 2)), lambda n: (rnd(4, n),)),
+    Program("cross entropy", F.cross_entropy, lambda n: (rnd(n, 50), torch.arange(n) % 50)),
+    Program("repeat", lambda x: x.repeat(2, 3), lambda n: (rnd(n, n + 2),)),
+]  # fmt: skip
+every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+
+
+@every_program
+def test_one_compilation_serves_every_size(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[GraphCompilation] = []
+    build = GraphCompilation.build
+
+    def counted(self: GraphCompilation) -> Any:
+        built.append(self)
+        return build(self)
+
+    monkeypatch.setattr(GraphCompilation, "build", counted)
+    torch._dynamo.reset()
+    compiled = torch.compile(program.function, backend="fusionscope", dynamic=True)
+    for n in SIZES:
+        inputs = program.inputs(n)
+        torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-4, rtol=1e-4)
+    assert len(built) == 1
+    loops = built[0].loops
+    assert loops is not None
+    assert [node.reason for node in loops.nodes if isinstance(node, ExternNode) and node.is_fallback] == []
+
+
+@every_program
+def test_loops_and_triton_kernels_serve_every_size(program: Program) -> None:
+    compilation = compile_program(program.function, *program.inputs(SIZES[0]), dynamic=True)
+    assert compilation.loops is not None
+    graph = capture_graph(program.function, *program.inputs(SIZES[0]), dynamic=True)
+    executable = compilation.build()
+    emulated = {
+        kernel.name: (lambda *given, kernel=kernel: run_triton(
+            kernel, list(given[: len(kernel.parameters)]), given[len(kernel.parameters) :]
+        ))
+        for kernel in compilation.triton.values()
+    }  # fmt: skip
+    assert compilation.schedule is not None
+    through_triton = build_executable(compilation.schedule, executable.wrapper, emulated, torch.device("cpu"))
+    for n in SIZES[:1] + SIZES[-1:]:
+        inputs = _flat(graph, program.inputs(n))
+        expected = program.function(*program.inputs(n))
+        (loops,) = interpret.run(compilation.loops, inputs)
+        torch.testing.assert_close(loops, expected, atol=1e-4, rtol=1e-4)
+        (emulation,) = through_triton.call(list(inputs))
+        torch.testing.assert_close(emulation, expected, atol=1e-4, rtol=1e-4)
+
+
+def _flat(graph: torch.fx.GraphModule, inputs: tuple[Any, ...]) -> list[Any]:
+    """The inputs as the graph takes them: a size stands in front of the tensor that it was first seen in."""
+    tensors = iter([value for value in inputs if isinstance(value, Tensor)])
+    integers = [value for value in inputs if isinstance(value, int)]
+    flat: list[Any] = []
+    symbols: dict[str, int] = dict.fromkeys((), 0)
+    placeholders = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
+    given = [next(tensors) for value in placeholders if isinstance(value, Tensor)]
+    for fake, tensor in zip([value for value in placeholders if isinstance(value, Tensor)], given, strict=True):
+        for size, actual in zip(fake.shape, tensor.shape, strict=True):
+            symbols[str(size)] = actual
+    remaining = iter(given)
+    for value in placeholders:
+        flat.append(next(remaining) if isinstance(value, Tensor) else symbols.get(str(value), *integers[:1]))
+    return flat
+
+
+class Block(nn.Module):
+    """A transformer's block, with attention written by hand."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.project, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.project(self.before(x)).view(batch, length, 3, 4, width // 4).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.transpose(-1, -2)) / (width // 4) ** 0.5
+        weights = scores.masked_fill(torch.ones(length, length).tril() == 0, float("-inf")).softmax(-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.after(x))
+
+
+def convolutions() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"), [(Block, lambda n: rnd(n, n + 1, 32)), (convolutions, lambda n: rnd(n, 3, n + 4, n + 4))]
+)
+def test_a_training_step_compiles_once_for_every_size(
+    model: Callable[[], nn.Module], inputs: Callable[[int], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Options] = []
+    build = GraphCompilation.build
+    monkeypatch.setattr(GraphCompilation, "build", lambda self: built.append(self.options) or build(self))
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    module = model()
+    compiled = torch.compile(module, backend="fusionscope", dynamic=True)
+    for n in (6, 9, 5):
+        x = inputs(n).requires_grad_()
+        leaves = [x, *module.parameters()]
+        result, expected = compiled(x), module(x)
+        torch.testing.assert_close(result, expected, atol=1e-4, rtol=1e-4)
+        ours = torch.autograd.grad(result.square().sum(), leaves)
+        theirs = torch.autograd.grad(expected.square().sum(), leaves)
+        for mine, wanted in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(mine, wanted, atol=1e-3, rtol=1e-3)
+    assert len(built) == 2
