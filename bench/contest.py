@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,9 +106,13 @@ def compile_with(name: str, function: Function) -> Function:
 
 @contextmanager
 def fresh_caches() -> Iterator[None]:
-    """Empty cache directories of every compiler, so that a first call compiles everything."""
+    """Empty cache directories of every compiler, so that a first call compiles everything; a Triton kernel that this
+    process compiled for something else is forgotten too."""
     from torch._inductor.utils import fresh_cache
 
+    from compiler.runtime.triton_source import forget_kernels
+
+    forget_kernels()
     with tempfile.TemporaryDirectory(prefix="fusionscope-bench-", ignore_cleanup_errors=True) as ours, fresh_cache():
         kept = os.environ.get("FUSIONSCOPE_CACHE_DIR")
         os.environ["FUSIONSCOPE_CACHE_DIR"] = ours
@@ -118,6 +123,28 @@ def fresh_caches() -> Iterator[None]:
                 del os.environ["FUSIONSCOPE_CACHE_DIR"]
             else:
                 os.environ["FUSIONSCOPE_CACHE_DIR"] = kept
+
+
+def start_compilers(device: torch.device, contestants: Sequence[str], starting: Callable[[str], None]) -> None:
+    """Compile a trivial function with each, so that no case's compile time holds a compiler's own start."""
+    x = torch.ones(64, device=device)
+    for name in contestants:
+        starting(name)
+        try:
+            with torch.no_grad(), fresh_caches():
+                compile_with(name, lambda x: x + 1)(x)
+        except Exception as error:  # each case will fail likewise and tell
+            print(f"{name} cannot compile x + 1: {sentence_of(error)}", file=sys.stderr)
+        torch._dynamo.reset()
+
+
+def seconds_of(call: Callable[[], object], device: torch.device) -> float:
+    """Wall seconds of one call, until the device has done its work; of a first call, compiling included."""
+    synchronise(device)
+    started = time.perf_counter()
+    call()
+    synchronise(device)
+    return time.perf_counter() - started
 
 
 def sentence_of(error: BaseException) -> str:
@@ -157,11 +184,7 @@ def _compile_and_check(
     """Compile on the first inputs and check on the second, so that values that were compiled in would be seen."""
     try:
         function = compile_with(name, case.function)
-        synchronise(setup.device)
-        started = time.perf_counter()
-        function(*inputs[0])
-        synchronise(setup.device)
-        outcome.compile_s[name] = time.perf_counter() - started
+        outcome.compile_s[name] = seconds_of(lambda: function(*inputs[0]), setup.device)
         _check(name, function(*inputs[1]), judge, outcome)
         outcome.callables[name] = function
     except Exception as error:  # a compiler's failure is a result

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from bench.contest import DeviceLost, Setup, compile_with, fresh_caches, run_case, sentence_of, synchronise
+from bench.contest import DeviceLost, Setup, run_case, sentence_of, start_compilers, synchronise
 from bench.environment import copy_bandwidth, describe
 from bench.models import MODELS
 from bench.models.trial import run_model
@@ -48,7 +48,7 @@ def run(orders: dict[str, Any], send: Send) -> int:
     watch = stopwatch(device)
     bandwidth = orders["bandwidth"] or copy_bandwidth(device, watch)
     send("environment", environment=describe(device, bandwidth, orders["seed"]), bandwidth=bandwidth)
-    _start_compilers(device, orders["compilers"], send)
+    start_compilers(device, orders["compilers"], lambda name: send("start", case="", what=name))
     setup = Setup(
         device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch,
         orders.get("batch", 1), orders.get("is_timed", True),
@@ -77,19 +77,6 @@ def _run(
     if orders.get("suite") == "models":
         return run_model(MODELS[case], contestants, setup, starting)
     return run_case(PATTERNS[case], contestants, setup, starting)
-
-
-def _start_compilers(device: torch.device, contestants: list[str], send: Send) -> None:
-    """Compile a trivial function with each, so that no case's compile time holds a compiler's own start."""
-    x = torch.ones(64, device=device)
-    for name in contestants:
-        send("start", case="", what=name)
-        try:
-            with torch.no_grad(), fresh_caches():
-                compile_with(name, lambda x: x + 1)(x)
-        except Exception as error:  # each case will fail likewise and tell
-            print(f"{name} cannot compile x + 1: {sentence_of(error)}", file=sys.stderr)
-        torch._dynamo.reset()
 
 
 def _is_usable(device: torch.device) -> bool:

@@ -54,6 +54,11 @@ def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
     return _execute(kernel.source, file_name(kernel), kernel.name)
 
 
+def forget_kernels() -> None:
+    """Let the next load of each kernel compile it anew: functions keep what was compiled for them."""
+    _namespace.cache_clear()
+
+
 @lru_cache(maxsize=512)
 def _namespace(source: str, file: str, name: str) -> dict[str, Any]:
     return _execute(source, file, name)

@@ -13,10 +13,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bench import cli, contest, table, worker
+from bench import cli, contest, snippets, table, worker
 from bench.dropout import dropout_error
 from bench.patterns import PATTERNS, SMOKE, Case
 from bench.suite import Progress, Request, run_suite
+from compiler import pipeline
+from compiler.options import Options
+from compiler.runtime import cpp_library
 
 CPU = torch.device("cpu")
 HAS_COMPILER = find_spec("compiler.backend") is not None
@@ -41,6 +44,73 @@ def test_a_run_writes_times_errors_and_verdicts_of_each_case(tmp_path: Path) -> 
     assert code == 0
     assert "| small_pointwise |" in out.with_suffix(".md").read_text()
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_snippet_tells_what_compiling_took_with_empty_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each first call compiles: ours writes a library into a folder of its own for each snippet, though equal."""
+    folder, out = tmp_path / "snippets", tmp_path / "snippets.json"
+    folder.mkdir()
+    source = "import torch\n\n@torch.compile\ndef f(x):\n    return x.sin() + 1\n\nf(torch.ones(64))\n"
+    (folder / "first.py").write_text(source)
+    (folder / "second.py").write_text(source)
+    compiled: list[Path] = []
+    compile_source = cpp_library._compile
+
+    def remember(source: str, path: Path) -> None:
+        compiled.append(path)
+        compile_source(source, path)
+
+    monkeypatch.setattr(cpp_library, "_compile", remember)
+    arguments = ["--suite", "snippets", "--folder", str(folder), "--device", "cpu", "--repeat", "3", "--out", str(out)]
+    assert cli.main(arguments) == 0
+    written = json.loads(out.read_text())
+    for result in written["cases"].values():
+        assert result["ours_compile_s"] > 0
+        assert result["inductor_compile_s"] > 0
+        assert table.verdict(result) == "ok"
+    kept = cpp_library.cache_directory()
+    fresh = [path for path in compiled if path.parent != kept]
+    # One for the trivial function that starts the compiler, one for each snippet.
+    assert len(fresh) == 3
+    assert len({path.parent for path in fresh}) == 3
+    assert "empty caches" in written["method"]
+    assert "| ours compile s | Inductor compile s |" in out.with_suffix(".md").read_text()
+
+
+TRAINING = """
+import torch
+
+@torch.compile
+def f(x):
+    return x.sin().sum()
+
+f(torch.ones(64, requires_grad=True)).backward()
+"""
+
+
+def test_compiling_a_training_snippet_includes_its_backward_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[torch.fx.GraphModule] = []
+    compile_graph = pipeline.compile_graph
+
+    def remember(graph: torch.fx.GraphModule, *rest: Any) -> Any:
+        graphs.append(graph)
+        return compile_graph(graph, *rest)
+
+    monkeypatch.setattr(pipeline, "compile_graph", remember)
+    seconds, failures = snippets.compile_seconds(TRAINING, Options(device="cpu"))
+    assert not failures
+    assert all(seconds.values())
+    assert len(graphs) == 2
+
+
+def test_a_compiler_that_fails_on_a_snippet_has_no_seconds_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, function: Any) -> Any:
+        raise NotImplementedError(f"{name} cannot")
+
+    monkeypatch.setattr(snippets, "compile_with", refuse)
+    seconds, failures = snippets.compile_seconds(TRAINING, Options(device="cpu"))
+    assert seconds == {"ours_compile_s": None, "inductor_compile_s": None}
+    assert failures["compiling with ours"] == "NotImplementedError: ours cannot"
 
 
 def setup_of(size: str = "tiny") -> contest.Setup:
