@@ -75,6 +75,8 @@ def _verdict(report: Report, summary: Summary, eager: Contestant | None, compile
             )
     if report.error is not None:
         parts.append(f"then the snippet failed: {report.error.message.splitlines()[0]}")
+    if not parts and report.graphs:
+        parts.append(f"{_count(len(report.graphs), 'graph')} captured, and no kernels made")
     return ", ".join(parts) + "." if parts else "Nothing was captured: the snippet ran without a graph."
 
 

@@ -9,6 +9,15 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from compiler.report import Environment, Graph, Kernel, Report
+from server.captured import (
+    all_recompiles,
+    at,
+    break_sentences,
+    guard_sentences,
+    recompile_sentence,
+    symbol_sentences,
+    training_sentences,
+)
 from server.summary import kernel_times
 
 
@@ -16,6 +25,7 @@ def print_report(report: Report, console: Console) -> None:
     for note in report.notes:
         where = f" (line {note.line})" if note.line is not None else ""
         console.print(f"[cyan]note[/]{where}: {escape(note.message)}")
+    _print_capture(report, console)
     for graph in report.graphs:
         _print_graph(graph, report.environment, console)
     if report.timing is not None and report.timing.contestants:
@@ -33,13 +43,26 @@ def print_report(report: Report, console: Console) -> None:
         _print_error(report, console)
 
 
+def _print_capture(report: Report, console: Console) -> None:
+    """Where tracing stopped, and what was compiled again."""
+    for broken in report.breaks:
+        first, *rest = break_sentences(broken)
+        console.print(f"[yellow]graph break[/]: {escape(first)}")
+        for sentence in rest:
+            console.print(f"  {escape(sentence)}")
+    for again in all_recompiles(report):
+        console.print(f"[yellow]compiled again[/]: {escape(recompile_sentence(again))}")
+
+
 def _print_graph(graph: Graph, environment: Environment, console: Console) -> None:
     title = f"graph {graph.name}" + (f" of {graph.function}" if graph.function else "") + f", {graph.phase}"
     console.rule(f"[bold]{escape(title)}", align="left")
-    for broken in graph.breaks:
-        console.print(f"[yellow]graph break[/]{_at(broken.line)}: {escape(broken.reason)}")
-    for again in graph.recompiles:
-        console.print(f"[yellow]compiled again[/]{_at(again.line)}: {escape(again.reason)}")
+    for sentence in (*symbol_sentences(graph), *training_sentences(graph)):
+        console.print(escape(sentence))
+    if graph.guards:
+        console.print("[bold]another graph is made for[/]")
+        for sentence in guard_sentences(graph):
+            console.print(f"  {escape(sentence)}")
     if graph.loops:
         _print_loops(graph, console)
     if graph.decisions:
@@ -94,7 +117,7 @@ def _print_timing(report: Report, console: Console) -> None:
 def _print_error(report: Report, console: Console) -> None:
     error = report.error
     assert error is not None
-    console.print(f"\n[bold red]{escape(error.type)}[/]{_at(error.line)}: {escape(error.message)}")
+    console.print(f"\n[bold red]{escape(error.type)}[/]{at(error.line)}: {escape(error.message)}")
     lines = report.source.splitlines()
     if error.line is not None and 1 <= error.line <= len(lines):
         first = max(1, error.line - 2)
@@ -110,7 +133,3 @@ def _print_error(report: Report, console: Console) -> None:
         console.print(shown)
     if error.hint:
         console.print(escape(error.hint))
-
-
-def _at(line: int | None) -> str:
-    return "" if line is None else f" at line {line}"

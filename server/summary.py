@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from compiler.report import Decision, Environment, Graph, Kernel, Report
+from server.captured import (
+    all_recompiles,
+    break_sentences,
+    guard_sentences,
+    recompile_sentence,
+    symbol_sentences,
+    training_sentences,
+)
 
 
 def markdown(report: Report) -> str:
     """The answer first, then the kernels, then the decisions that shaped them, then the snippet."""
     parts = [f"# Exploration {report.id}", _answer(report)]
     parts += [f"> {note.message}" for note in report.notes]
+    parts.append(_capture(report))
     for graph in report.graphs:
         parts.append(_graph(graph, report.environment))
     if report.timing is not None:
@@ -43,11 +52,25 @@ def _answer(report: Report) -> str:
     return "\n\n".join(lines)
 
 
+def _capture(report: Report) -> str:
+    """Where tracing stopped and what was compiled again; nothing where one graph served every call."""
+    told = [f"**Graph break**: {' '.join(break_sentences(found))}" for found in report.breaks]
+    told += [f"**Compiled again**: {recompile_sentence(found)}" for found in all_recompiles(report)]
+    return f"## Capture\n\n{_listed(told)}" if told else ""
+
+
+def _listed(sentences: list[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
 def _graph(graph: Graph, environment: Environment) -> str:
     title = f"## Graph {graph.name}" + (f" of `{graph.function}`" if graph.function else "") + f" ({graph.phase})"
     parts = [title]
-    parts += [f"Ended by a graph break{_at(item.line)}: {item.reason}" for item in graph.breaks]
-    parts += [f"Compiled again{_at(item.line)}: {item.reason}" for item in graph.recompiles]
+    told = [*symbol_sentences(graph), *training_sentences(graph)]
+    if told:
+        parts.append(_listed(told))
+    if graph.guards:
+        parts.append(f"### Guards of {graph.name}\n\nAnother graph is made for:\n\n{_listed(guard_sentences(graph))}")
     parts += [_kernel(kernel, environment) for kernel in graph.kernels]
     if graph.decisions:
         parts.append("### Decisions\n\n" + "\n".join(_decision(decision) for decision in graph.decisions))
@@ -101,10 +124,6 @@ def _environment(report: Report) -> str:
         ("seed", environment.seed),
     ]
     return "## Environment\n\n" + "\n".join(f"- {name}: {value}" for name, value in known if value not in ("", None))
-
-
-def _at(line: int | None) -> str:
-    return "" if line is None else f" at line {line}"
 
 
 def _cell(value: float | None) -> str:

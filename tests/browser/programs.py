@@ -2,7 +2,7 @@
 
 The real service runs it in its real worker, so what the browser sees differs from an exploration only in how the
 report was found. A snippet's first line may ask for a variation: `# slow`, `# fails`, `# hostile`, `# two graphs`,
-`# nothing measured`.
+`# trained`, `# no graph`, `# nothing measured`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from compiler.options import Options
-from compiler.report import Error, GraphBreak, Report, Summary
+from compiler.report import Error, Graph, GraphBreak, Recompile, Report, SavedTensor, Summary
 
 # Read at import: a confined child may not read the working tree.
 STORED = Report.model_validate_json(
@@ -20,6 +20,51 @@ STORED = Report.model_validate_json(
 )
 STAGES = len(STORED.stages)
 HOSTILE = '<img src=x onerror="window.wasFooled = true"><script>window.wasFooled = true</script>'
+
+
+BREAK = GraphBreak(
+    reason="Dynamo does not know how to trace builtin operator `print`.",
+    line=4,
+    kind="Failed to trace builtin operator",
+    hint="Avoid calling builtin `print`.",
+    category="print",
+    title="printing or logging",
+    remedy="Print after the compiled function.",
+    url="https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html",
+    before=["before"],
+    after=["after"],
+    count=2,
+)
+RECOMPILE = Recompile(
+    function="attention_scores",
+    reason="`scale` was 0.5, and the code there was needs `scale == 0.125`",
+    line=8,
+    guard="scale == 0.125",
+    subject="scale",
+    expected="0.125",
+    actual="0.5",
+    graph="after",
+    symbolic=["scale"],
+)
+
+
+def trained(graph: Graph) -> list[Graph]:
+    """A forward graph and a backward graph, which have the same nodes: what matters is what passes between them."""
+    forward, backward = graph.model_copy(deep=True), graph.model_copy(deep=True)
+    forward.phase, forward.partner = "forward", "backward"
+    backward.name, backward.phase, backward.partner = "backward", "backward", forward.name
+    made = next(node for node in graph.aten if node.op == "call_function" and node.shape is not None)
+    again = next(node for node in graph.aten if node.op == "call_function" and node is not made)
+    backward.saved = [
+        SavedTensor(node="q", input="q", kind="input", shape=[1024, 1024], dtype="float32", bytes=4 * 1024**2),
+        SavedTensor(
+            node=made.name, input=made.name, kind="activation", shape=made.shape or [], dtype="float32",
+            bytes=made.bytes or 0, lines=made.lines,
+        ),
+    ]  # fmt: skip
+    backward.recomputed = [again.name]
+    backward.guards = []
+    return [forward, backward]
 
 
 def part(report: Report, stages: int) -> Report:
@@ -37,6 +82,8 @@ def part(report: Report, stages: int) -> Report:
             "status": "running",
             "stages": report.stages[:stages],
             "graphs": graphs,
+            "breaks": report.breaks if stages >= 1 else [],
+            "compilations": report.compilations if stages >= 1 else [],
             "timing": report.timing if stages >= 6 else None,
             "peer": report.peer if stages >= 7 else None,
             "summary": Summary(),
@@ -58,8 +105,14 @@ def varied(report: Report, wish: str) -> Report:
     if wish == "two graphs":
         first, second = (report.graphs[0].model_copy(deep=True) for _ in range(2))
         first.name, second.name = "before", "after"
-        first.breaks = [GraphBreak(reason="a call to print", line=4, hint="Print after the compiled part.")]
-        return report.model_copy(update={"graphs": [first, second]})
+        first.breaks = [BREAK]
+        second.recompiles = [RECOMPILE]
+        return report.model_copy(update={"graphs": [first, second], "breaks": [BREAK]})
+    if wish == "no graph":
+        alone = BREAK.model_copy(update={"before": [], "after": []})
+        return report.model_copy(update={"graphs": [], "breaks": [alone], "summary": Summary(), "timing": None})
+    if wish == "trained":
+        return report.model_copy(update={"graphs": trained(report.graphs[0])})
     if wish == "nothing measured":
         known = {"kernels": 3, "eager_kernels": 9, "verdict": "9 operations became 3 kernels."}
         return report.model_copy(update={"summary": Summary.model_validate(known), "timing": None, "peer": None})

@@ -20,7 +20,7 @@ def open_stored(page: Page, server_url: str, source: str = SOURCE) -> str:
     answer = page.request.post(f"{server_url}/api/v1/explorations?wait=30", data={"source": source})
     identity = str(answer.json()["id"])
     page.goto(f"{server_url}/x/{identity}")
-    expect(page.locator("#pane-kernels tbody tr, .error-card").first).to_be_visible()
+    expect(page.locator("#pane-kernels tbody tr, .error-card, .line-message-break").first).to_be_visible()
     return identity
 
 
@@ -154,7 +154,7 @@ def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str)
     expect(page.locator(".code-text").first).to_contain_text("<img")
     for tab in ("loops", "nodes"):
         page.locator(f"#centre-tab-{tab}").click()
-    for tab in ("guards", "notes", "decisions"):
+    for tab in ("capture", "notes", "decisions"):
         page.locator(f"#bottom-tab-{tab}").click()
     expect(page.locator("#pane-bottom")).to_contain_text("<script>")
     assert page.evaluate("window.wasFooled") is None
@@ -163,10 +163,68 @@ def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str)
 
 def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# two graphs\n" + SOURCE)
-    expect(page.locator(".line-message-break")).to_contain_text("a call to print")
+    message = page.locator(".line-message-break")
+    expect(message).to_have_text("graph break: printing or logging\nPrint after the compiled function.")
+    expect(page.locator(".line-message-note", has_text="compiled again: scale was 0.5")).to_be_visible()
     page.locator(".graph-select").select_option("1")
-    page.locator("#bottom-tab-guards").click()
+    page.locator("#bottom-tab-capture").click()
     expect(page.locator("#pane-bottom caption")).to_contain_text("after")
+
+
+def test_a_graph_break_says_its_cause_and_leads_to_the_graphs_around_it(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# two graphs\n" + SOURCE)
+    page.locator("#bottom-tab-capture").click()
+    (found,) = page.locator(".finding-break").all()
+    expect(found).to_contain_text("printing or logging met 2 times")
+    expect(found.locator(".remedy")).to_contain_text("Print after the compiled function.")
+    expect(found.get_by_role("link")).to_have_attribute("href", re.compile("gb0059"))
+    found.get_by_role("button", name="after").click()
+    expect(page.locator(".graph-select")).to_have_value("1")
+    expect(found.get_by_role("button", name="after")).to_have_attribute("aria-pressed", "true")
+    found.hover()
+    expect(page.locator(".lit-line")).to_have_count(1)
+    again = page.locator(".finding", has_text="compiled again")
+    expect(again).to_contain_text("scale was 0.5, and the code there was needs scale == 0.125")
+    expect(again).to_contain_text("which leaves open scale")
+
+
+def test_a_guard_says_what_fails_it_and_lights_its_line(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-capture").click()
+    row = page.locator(".guards tbody tr", has_text="scale other than 0.125")
+    row.focus()
+    expect(page.locator(".lit-line")).to_contain_text("scores * scale")
+
+
+def test_what_torch_itself_says_is_made_when_it_is_opened(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-capture").click()
+    expect(page.locator(".artefact")).to_have_count(0)
+    page.get_by_text("More: bytecode").click()
+    page.get_by_text("bytecode before and after Dynamo", exact=False).last.click()
+    expect(page.get_by_role("region", name="Bytecode after")).to_contain_text("__compiled_fn")
+    page.get_by_text("every guard, as the tree").click()
+    expect(page.get_by_role("region", name="every guard")).to_contain_text("TREE_GUARD_MANAGER")
+
+
+def test_the_backward_graph_is_linked_and_says_what_was_saved(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# trained\n" + SOURCE)
+    page.locator("#bottom-tab-capture").click()
+    training = page.get_by_role("region", name="Saved for the backward pass")
+    expect(training.locator("tbody tr")).to_have_count(2)
+    expect(training).to_contain_text("1 operator computed again")
+    training.get_by_role("button", name="backward").click()
+    expect(training).to_contain_text("the backward graph of")
+    page.locator("#centre-tab-nodes").click()
+    expect(page.locator("#pane-centre .chip", has_text="computed again")).to_have_count(1)
+    training.locator("tbody tr").last.hover()
+    expect(page.locator("#pane-centre tr[data-lit]").first).to_be_visible()
+
+
+def test_a_break_is_told_where_no_graph_was_captured(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# no graph\n" + SOURCE)
+    page.locator("#bottom-tab-capture").click()
+    expect(page.locator(".finding-break")).to_contain_text("Print after the compiled function.")
 
 
 def test_decisions_are_filtered_and_refusals_come_first(page: Page, server_url: str) -> None:
@@ -226,7 +284,7 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:  # 
     opened.close()
 
 
-@pytest.mark.parametrize("tab", ["decisions", "timing", "buffers", "guards", "wrapper", "stages", "notes"])
+@pytest.mark.parametrize("tab", ["decisions", "timing", "buffers", "capture", "wrapper", "stages", "notes"])
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:  # noqa: F811
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     open_stored(page, server_url)

@@ -1,9 +1,26 @@
-"""What the text forms of a report say of times."""
+"""What the text forms of a report say of times, and of how the code was captured."""
 
 from __future__ import annotations
 
-from compiler.report import Environment, Kernel
-from server.summary import kernel_times
+import io
+
+import pytest
+from rich.console import Console
+
+from compiler.report import (
+    Environment,
+    Graph,
+    GraphBreak,
+    Guard,
+    Kernel,
+    Recompile,
+    Report,
+    SavedTensor,
+    Symbol,
+)
+from server.captured import MOST_GUARDS
+from server.printer import print_report
+from server.summary import kernel_times, markdown
 
 
 def test_a_prediction_and_a_measurement_each_name_their_device() -> None:
@@ -14,3 +31,58 @@ def test_a_prediction_and_a_measurement_each_name_their_device() -> None:
 
 def test_a_time_that_is_not_known_is_not_said() -> None:
     assert kernel_times(Kernel(name="k", kind="extern", nodes=[], source=""), Environment()) == []
+
+
+BREAK = GraphBreak(
+    reason="Detected data-dependent branching.",
+    line=4,
+    title="control flow that depends on data",
+    remedy="Use torch.where.",
+    before=["graph_0"],
+    after=["graph_1"],
+    count=3,
+)
+RECOMPILE = Recompile(
+    function="f",
+    reason="`n` was -3, and the code there was needs `n == 6`",
+    line=7,
+    graph="graph_1",
+    symbolic=["n"],
+)
+SAVED = SavedTensor(node="addmm", input="addmm", kind="activation", shape=[8, 4], dtype="float32", bytes=128)
+GUARDS = [
+    Guard(kind="", name=f"n{place}", expression="", lines=[2], fails_when=f"`n{place}` other than 6")
+    for place in range(MOST_GUARDS + 2)
+]
+CAPTURED = Report(
+    source="",
+    breaks=[BREAK],
+    graphs=[
+        Graph(name="graph_0", breaks=[BREAK], guards=GUARDS, phase="forward", partner="graph_0_backward"),
+        Graph(name="graph_1", recompiles=[RECOMPILE], symbols=[Symbol(name="s0", source="n", range="any", value="-3")]),
+        Graph(name="graph_0_backward", phase="backward", partner="graph_0", saved=[SAVED], recomputed=["tanh"]),
+    ],
+)
+SENTENCES = [
+    "control flow that depends on data at line 4, met 3 times: Detected data-dependent branching.",
+    "Use torch.where.",
+    "It ended graph_0 and went on in graph_1.",
+    "f at line 7: `n` was -3, and the code there was needs `n == 6`; graph_1 was made, which leaves open `n`.",
+    "line 2: `n0` other than 6",
+    "and 2 more, which the report has as JSON",
+    "`n` is left open: any, -3 when traced",
+    "saved for it by graph_0: 128 bytes in addmm (float32[8, 4])",
+    "computed again and not saved: tanh",
+]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_both_text_forms_say_how_the_code_was_captured(sentence: str) -> None:
+    printed = io.StringIO()
+    print_report(CAPTURED, Console(file=printed, width=400, highlight=False))
+    for text in (markdown(CAPTURED), printed.getvalue()):
+        assert text.count(sentence) == 1
+
+
+def test_a_snippet_with_one_graph_has_no_section_on_breaks() -> None:
+    assert "## Capture" not in markdown(Report(source="", graphs=[Graph(name="graph_0")]))

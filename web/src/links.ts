@@ -25,6 +25,11 @@ export const ref = {
   decision: (index: number): Ref => `decision:${index}`,
 };
 
+/** A thing about one line is lit with that line; a thing about none is not lit. */
+export function refOfLine(line: number | null | undefined): Ref | undefined {
+  return line == null ? undefined : ref.line(line);
+}
+
 export type RefKind = "line" | "fx" | "aten" | "loop" | "buffer" | "kernel" | "code" | "peer" | "decision";
 
 export function kindOf(item: Ref): RefKind {

@@ -62,7 +62,7 @@ export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): 
   return now && current ? { report: now, graph: current, stale: false } : null;
 }
 
-export type BottomTab = "decisions" | "timing" | "buffers" | "guards" | "wrapper" | "stages" | "notes";
+export type BottomTab = "decisions" | "timing" | "buffers" | "capture" | "wrapper" | "stages" | "notes";
 export const bottomTab = signal<BottomTab>("decisions");
 export type CentreTab = "graph" | "loops" | "nodes";
 export const centreTab = signal<CentreTab>("graph");
@@ -101,6 +101,16 @@ export const predictedFor = computed(() => {
 export const links = computed(() => {
   const peer = (report.value ?? previous.value)?.peer?.kernels ?? [];
   return shownGraph.value ? linksOf(shownGraph.value, peer) : new Links();
+});
+/** Lines that breaks, recompilations and guards speak of, whether or not an operator came of them. */
+export const linesSpokenOf = computed<ReadonlySet<number>>(() => {
+  const shown = report.value;
+  const lines = [
+    ...(shown?.breaks ?? []).map((found) => found.line),
+    ...(shown?.graphs ?? []).flatMap((one) => one.recompiles.map((found) => found.line)),
+    ...(shownGraph.value?.guards ?? []).flatMap((guard) => guard.lines),
+  ];
+  return new Set(lines.filter((line) => line !== null));
 });
 export const hovered = signal<Ref | null>(null);
 export const pinned = signal<Ref | null>(null);

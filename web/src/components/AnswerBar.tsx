@@ -75,7 +75,7 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
       id: "breaks",
       label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
       value: format.count(summary.graph_breaks, "break"),
-      open: openBottom("guards"),
+      open: openBottom("capture"),
       tone: summary.graph_breaks > 0 ? "bad" : undefined,
     },
     summary.compiled_error !== null && {

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
+import type { Report } from "../report";
 import { type BottomTab, bottomTab, isRunning, newestWith, report, type Shown } from "../state";
 import { Buffers } from "./Buffers";
+import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Decisions } from "./Decisions";
-import { Guards } from "./Guards";
 import { Notes } from "./Notes";
 import { Empty } from "./Scroller";
 import { Stages } from "./Stages";
@@ -17,6 +18,7 @@ interface View {
   /** True once the part that this view shows has arrived. */
   hasPart(shown: Shown): boolean;
   render(shown: Shown): ComponentChildren;
+  renderWithoutGraph?(whole: Report): ComponentChildren;
 }
 
 function viewsOf(shown: Shown | null): View[] {
@@ -26,11 +28,13 @@ function viewsOf(shown: Shown | null): View[] {
     { id: "timing", label: "Timing", hasPart: (one) => one.report.timing !== null, render: (one) => <Timing report={one.report} /> },
     { id: "buffers", label: "Buffers", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <Buffers graph={one.graph} /> },
     {
-      id: "guards",
-      label: "Guards & breaks",
-      badge: (shown?.report.graphs ?? []).reduce((sum, one) => sum + one.breaks.length + one.recompiles.length, 0),
+      id: "capture",
+      label: "Capture",
+      badge: (shown?.report.breaks.length ?? 0) + (shown?.report.graphs ?? []).reduce((sum, one) => sum + one.recompiles.length, 0),
       hasPart: () => true,
-      render: (one) => <Guards report={one.report} graph={one.graph} />,
+      render: (one) => <Capture report={one.report} graph={one.graph} />,
+      // Where tracing stopped is told even where it gave no graph at all.
+      renderWithoutGraph: (whole) => (whole.compilations.length > 0 ? <Capture report={whole} graph={null} /> : null),
     },
     {
       id: "wrapper",
@@ -48,6 +52,11 @@ function wholeReportViews(): { id: BottomTab; label: string; badge?: number | un
     { id: "stages", label: "Stages", render: () => (shown ? <Stages report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
     { id: "notes", label: "Notes & output", badge: shown?.notes.length, render: () => (shown ? <Notes report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
   ];
+}
+
+function withoutGraph(view: View): ComponentChildren {
+  if (isRunning.value) return <Empty>This shows when a graph is captured.</Empty>;
+  return (report.value && view.renderWithoutGraph?.(report.value)) || <Empty>No graph was captured.</Empty>;
 }
 
 export function Bottom() {
@@ -69,7 +78,7 @@ export function Bottom() {
         />
       </div>
       <TabPanel name="bottom" selected={selected} stale={shown?.stale}>
-        {view ? shown ? view.render(shown) : <Empty>{isRunning.value ? "This shows when a graph is captured." : "No graph was captured."}</Empty> : whole.find(({ id }) => id === selected)?.render()}
+        {view ? (shown ? view.render(shown) : withoutGraph(view)) : whole.find(({ id }) => id === selected)?.render()}
       </TabPanel>
     </section>
   );

@@ -7,7 +7,7 @@ import { editorSetup } from "../editor/setup";
 import { paneUnderPointer, togglePin } from "../lighting";
 import { kindOf, numberIn, ref } from "../links";
 import type { Report } from "../report";
-import { focusOfLight, graph, hovered, isEdited, links, lit, report, source } from "../state";
+import { focusOfLight, graph, hovered, isEdited, links, linesSpokenOf, lit, report, source } from "../state";
 
 /** Advice can be long; in the editor it must not push the code away. The tab of breaks has it whole. */
 function firstSentence(text: string): string {
@@ -15,19 +15,31 @@ function firstSentence(text: string): string {
   return sentence.length > 160 ? `${sentence.slice(0, 157)}…` : sentence;
 }
 
+/** One message for all recompilations that came of one thing: "compiled 3 more times: k was 3, 6, -3". */
+function recompilationsOf(shown: Report): LineMessage[] {
+  const found = new Map<string, { line: number; subject: string; values: string[] }>();
+  for (const { line, subject, reason, actual } of shown.graphs.flatMap((one) => one.recompiles)) {
+    if (line === null) continue;
+    const what = actual !== null && subject !== null ? subject : reason;
+    const known = found.get(`${line} ${what}`) ?? { line, subject: what, values: [] };
+    if (what === subject) known.values.push(actual ?? "");
+    found.set(`${line} ${what}`, known);
+  }
+  return [...found.values()].map(({ line, subject, values }) => {
+    const often = values.length > 1 ? `compiled ${values.length} more times` : "compiled again";
+    return { line, kind: "note", text: `${often}: ${subject}${values.length > 0 ? ` was ${values.join(", ")}` : ""}`.replaceAll("`", "") };
+  });
+}
+
 function messagesOf(shown: Report): LineMessage[] {
   const messages: LineMessage[] = [];
   const { error } = shown;
   if (error?.line != null) messages.push({ line: error.line, kind: "error", text: `${error.type}: ${error.message.split("\n")[0]}` });
-  const seen = new Set<string>();
-  for (const { breaks } of shown.graphs) {
-    for (const { line, reason, hint } of breaks) {
-      const text = `graph break: ${reason.split("\n")[0]}${hint ? `\n${firstSentence(hint)}` : ""}`;
-      if (line === null || seen.has(`${line}${text}`)) continue;
-      seen.add(`${line}${text}`);
-      messages.push({ line, kind: "break", text });
-    }
+  for (const { line, title, reason, remedy, hint } of shown.breaks) {
+    const advice = firstSentence(remedy || hint || "");
+    if (line !== null) messages.push({ line, kind: "break", text: `graph break: ${title || reason}${advice ? `\n${advice}` : ""}` });
   }
+  messages.push(...recompilationsOf(shown));
   for (const note of shown.notes) if (note.line !== null) messages.push({ line: note.line, kind: "note", text: note.message });
   return messages;
 }
@@ -53,7 +65,7 @@ function lineUnder(view: EditorView, event: MouseEvent): number | null {
 /** A line that no part of the report speaks of lights nothing. */
 function lineRef(line: number | null): string | null {
   if (line === null || isEdited.value) return null;
-  return links.value.partners(ref.line(line)).size > 0 ? ref.line(line) : null;
+  return links.value.partners(ref.line(line)).size > 0 || linesSpokenOf.value.has(line) ? ref.line(line) : null;
 }
 
 function createView(host: HTMLElement): EditorView {

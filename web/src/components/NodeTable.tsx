@@ -6,11 +6,19 @@ import { links } from "../state";
 import { KernelTag } from "./KernelTag";
 import { Scroller } from "./Scroller";
 
-function Row({ node, item }: { node: FxNode; item: string }) {
+/** What a node has to do with the other pass of training. */
+function roleOf(node: FxNode, graph: Graph): string {
+  if (graph.recomputed.includes(node.name)) return "computed again";
+  return graph.saved.some((saved) => saved.input === node.name) ? "saved" : "";
+}
+
+function Row({ node, item, role }: { node: FxNode; item: string; role: string }) {
   const kernels = links.value.numbersOf(item, "kernel");
   return (
     <tr data-ref={item} class={node.dead ? "dead" : ""} tabIndex={0} title={node.text}>
-      <th scope="row">{node.name}</th>
+      <th scope="row">
+        {node.name} {role && <span class="chip">{role}</span>}
+      </th>
       <td>{node.dead ? "dead" : kernels.map((place) => <KernelTag key={place} place={place} />)}</td>
       <td>{shortTarget(node)}</td>
       <td>{node.lines.join(", ")}</td>
@@ -39,7 +47,7 @@ export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx"
         </thead>
         <tbody>
           {nodes.map((node) => (
-            <Row key={node.name} node={node} item={toRef(node.name)} />
+            <Row key={node.name} node={node} item={toRef(node.name)} role={level === "aten" ? roleOf(node, graph) : ""} />
           ))}
         </tbody>
       </table>

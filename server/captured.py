@@ -1,0 +1,64 @@
+"""How the code was captured, in sentences: for the terminal and for the Markdown summary alike."""
+
+from __future__ import annotations
+
+from compiler.report import Graph, GraphBreak, Recompile, Report
+
+#: Guards of one graph that a text shows: the first ones are about the call's own arguments.
+MOST_GUARDS = 12
+
+
+def break_sentences(found: GraphBreak) -> list[str]:
+    """What happened where, what would help, and between which graphs."""
+    often = f", met {found.count} times" if found.count > 1 else ""
+    sentences = [f"{found.title or 'a graph break'}{at(found.line)}{often}: {found.reason}"]
+    if found.remedy:
+        sentences.append(found.remedy)
+    around = [f"ended {', '.join(found.before)}"] if found.before else []
+    around += [f"went on in {', '.join(found.after)}"] if found.after else []
+    return [*sentences, "It " + " and ".join(around) + "."] if around else sentences
+
+
+def recompile_sentence(found: Recompile) -> str:
+    made = f"; {found.graph} was made" if found.graph else ""
+    opened = ", which leaves open " + ", ".join(f"`{name}`" for name in found.symbolic) if found.symbolic else ""
+    return f"{found.function}{at(found.line)}: {found.reason}{made}{opened}."
+
+
+def guard_sentences(graph: Graph) -> list[str]:
+    """The changes of a call that this graph does not serve, at most `MOST_GUARDS`, and how many more there are."""
+    told = [
+        (f"line {guard.lines[-1]}: " if guard.lines else "") + (guard.fails_when or guard.expression)
+        for guard in graph.guards[:MOST_GUARDS]
+    ]
+    more = len(graph.guards) - len(told)
+    return [*told, f"and {more} more, which the report has as JSON"] if more > 0 else told
+
+
+def symbol_sentences(graph: Graph) -> list[str]:
+    return [
+        f"`{symbol.source}` is left open: {symbol.range}" + (f", {symbol.value} when traced" if symbol.value else "")
+        for symbol in graph.symbols
+    ]
+
+
+def training_sentences(graph: Graph) -> list[str]:
+    """Of a backward graph: what its forward graph kept for it, and what it computes again."""
+    kept = [saved for saved in graph.saved if saved.kind == "activation"]
+    if not graph.saved and not graph.recomputed:
+        return []
+    names = ", ".join(f"{saved.node} ({saved.dtype}{saved.shape})" for saved in kept)
+    sentences = [f"saved for it by {graph.partner}: {sum(saved.bytes for saved in kept):,} bytes"]
+    if names:
+        sentences[0] += f" in {names}"
+    if graph.recomputed:
+        sentences.append(f"computed again and not saved: {', '.join(graph.recomputed)}")
+    return sentences
+
+
+def all_recompiles(report: Report) -> list[Recompile]:
+    return [found for graph in report.graphs for found in graph.recompiles]
+
+
+def at(line: int | None) -> str:
+    return "" if line is None else f" at line {line}"

@@ -1,0 +1,65 @@
+import * as format from "../format";
+import { ref } from "../links";
+import type { Graph, Report, SavedTensor } from "../report";
+import { GraphLinks } from "./GraphLinks";
+
+const KINDS: Record<SavedTensor["kind"], string> = {
+  input: "an input, which lives anyway",
+  output: "a result, which lives anyway",
+  activation: "kept for this alone",
+};
+
+/** What passes from a forward graph to its backward graph; the same list whichever of the two is shown. */
+export function Backward({ report, graph }: { report: Report; graph: Graph }) {
+  const partner = report.graphs.find((one) => one.name === graph.partner);
+  if (!partner) return null;
+  const isBackward = graph.phase === "backward";
+  const backward = isBackward ? graph : partner;
+  const kept = backward.saved.filter((saved) => saved.kind === "activation").reduce((sum, saved) => sum + saved.bytes, 0);
+  return (
+    <section class="training" aria-label="Saved for the backward pass">
+      <p class="note">
+        <strong>Training</strong> <GraphLinks before={isBackward ? "the backward graph of" : "differentiated by"} names={[partner.name]} />
+        <span class="quiet">{` ${format.bytes(kept) || "0 B"} kept between them, ${format.count(backward.recomputed.length, "operator")} computed again`}</span>
+      </p>
+      {backward.recomputed.length > 0 && (
+        <p class="note again">
+          <span class="quiet">computed again, not saved: </span>
+          {backward.recomputed.map((name) => (
+            <code key={name} class="chip" data-ref={ref.aten(name)} tabIndex={0}>
+              {name}
+            </code>
+          ))}
+        </p>
+      )}
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">saved</th>
+            <th scope="col">what it is</th>
+            <th scope="col">shape</th>
+            <th scope="col">dtype</th>
+            <th scope="col" class="number">
+              bytes
+            </th>
+            <th scope="col" class="number">
+              line
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {backward.saved.map((saved) => (
+            <tr key={saved.input} data-ref={ref.aten(isBackward ? saved.input : saved.node)} tabIndex={0} class={`saved-${saved.kind}`}>
+              <th scope="row">{saved.node}</th>
+              <td>{KINDS[saved.kind]}</td>
+              <td class="nowrap">{format.shape(saved.shape)}</td>
+              <td>{format.dtype(saved.dtype)}</td>
+              <td class="number">{format.bytes(saved.bytes)}</td>
+              <td class="number">{saved.lines.join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
