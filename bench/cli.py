@@ -4,6 +4,7 @@
     fusionscope bench --cases softmax_by_hand,layernorm
     fusionscope bench --suite snippets
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
+    fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
 """
@@ -11,8 +12,6 @@ The JSON file is written anew after every case, and a Markdown table beside it a
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,9 +23,10 @@ from rich.table import Table
 
 from bench import snippets, table
 from bench.contest import CONTESTANTS
-from bench.environment import copy_bandwidth, describe
+from bench.environment import copy_bandwidth, describe, write_json
 from bench.models import MODELS
 from bench.models.model import missing_library
+from bench.opinfo import cli as opinfo
 from bench.patterns import PATTERNS, SMOKE
 from bench.suite import Progress, Request, run_suite
 from compiler.runtime.stopwatch import stopwatch
@@ -63,6 +63,8 @@ def main(argv: list[str] | None = None) -> int:
     chosen = tuple(name for name in (asked.cases or "").split(",") if name)
     if asked.suite == "snippets":
         return _run_snippets(asked, chosen, device, console)
+    if asked.suite == "opinfo":
+        return opinfo.run(asked, chosen, device, console)
     missing = missing_library() if asked.suite == "models" else None
     if missing is not None:
         console.print(missing)
@@ -92,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fusionscope bench", description="Measure eager PyTorch, Fusionscope and TorchInductor in one run."
     )
-    parser.add_argument("--suite", choices=["patterns", "snippets", "smoke", "models"], default="patterns")
+    parser.add_argument("--suite", choices=["patterns", "snippets", "smoke", "models", "opinfo"], default="patterns")
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
     parser.add_argument("--cases", metavar="A,B", help="only these cases")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write results, and a table beside it")
@@ -106,6 +108,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
     parser.add_argument("--seed", type=int, default=0)
+    operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
+    operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")
+    operators.add_argument(
+        "--dtypes", type=opinfo.dtypes_of, metavar="A,B", help="of the forward samples (float32,bfloat16,int64,bool)"
+    )
+    operators.add_argument("--forward-only", action="store_true", help="no gradients")
+    operators.add_argument("--processes", type=int, default=2, help="that run samples at the same time (2)")
     return parser
 
 
@@ -171,16 +180,6 @@ def _run_snippets(asked: argparse.Namespace, chosen: Sequence[str], device: str,
     if asked.out is not None:
         asked.out.with_suffix(".md").write_text(table.markdown(document, snippets.COLUMNS))
     return 0 if all(result["status"] != "crashed" for result in document["cases"].values()) else 1
-
-
-def write_json(path: Path | None, document: dict[str, Any]) -> None:
-    """Replace the file by a whole new one, so that a reader never sees half of it."""
-    if path is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".part")
-    fresh.write_text(json.dumps(document, indent=1) + "\n")
-    os.replace(fresh, path)
 
 
 def _rich_table(results: dict[str, dict[str, Any]], columns: Sequence[tuple[str, str, int]]) -> Table:

@@ -1,7 +1,9 @@
-"""What the times of a run depend on besides the code: device, driver, clocks, versions, and the memory's speed."""
+"""What the results of a run depend on besides the code (device, driver, clocks, versions, the memory's speed), and the
+file that they are kept in."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
@@ -71,3 +73,13 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return os.environ.get("FUSIONSCOPE_COMMIT")
     return head.stdout.strip() + ("+changes" if difference.returncode == 1 else "")
+
+
+def write_json(path: Path | None, document: dict[str, Any]) -> None:
+    """Replace the file by a whole new one, so that a reader never sees half of it."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".part")
+    fresh.write_text(json.dumps(document, indent=1) + "\n")
+    os.replace(fresh, path)

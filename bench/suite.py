@@ -7,20 +7,12 @@ of the suite goes on.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import selectors
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from bench.contest import CONTESTANTS
-from bench.environment import ROOT
+from bench.process import run_worker
 
 #: Seconds without a word from the process after which it is ended, by suite: a large model takes minutes to compile.
 PATIENCE_S = {"patterns": 240.0, "models": 900.0}
@@ -85,42 +77,23 @@ def _run_worker(
     request: Request, remaining: list[str], progress: Progress, on_result: Callable[[Progress], None]
 ) -> str:
     """One process over the remaining cases; how it ended, in words."""
-    reading, writing = os.pipe()
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.worker"],
-        stdin=subprocess.PIPE,
-        pass_fds=[writing],
-        env={**os.environ, "PYTHONPATH": path},
-        start_new_session=True,
-        text=True,
-    )
-    os.close(writing)
-    ending = ""
-    try:
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(_orders(request, remaining, progress, writing)) + "\n")
-        process.stdin.close()
-        for message in _messages(reading, PATIENCE_S[request.suite]):
-            ending = _note(message, progress) or ending
-            if message["event"] == "case":
-                on_result(progress)
-        process.wait(timeout=30)
-    except (TimeoutError, subprocess.TimeoutExpired):
-        ending = f"nothing was heard for {PATIENCE_S[request.suite]:.0f} s, and the process was ended"
-    finally:
-        os.close(reading)
-        _end(process)
-    return ending or _words(process.returncode)
+    said: list[str] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        said.extend(filter(None, [_note(message, progress)]))
+        if message["event"] == "case":
+            on_result(progress)
+
+    ending = run_worker("bench.worker", _orders(request, remaining, progress), hear, PATIENCE_S[request.suite])
+    return said[-1] if said and not ending.startswith("nothing was heard") else ending
 
 
-def _orders(request: Request, remaining: list[str], progress: Progress, channel: int) -> dict[str, Any]:
+def _orders(request: Request, remaining: list[str], progress: Progress) -> dict[str, Any]:
     cases = {
         name: [one for one in request.contestants if one not in progress.taken_out.get(name, {})] for name in remaining
     }
     compilers = [name for name in CONTESTANTS[1:] if any(name in names for names in cases.values())]
     return {
-        "channel": channel,
         "cases": cases,
         "compilers": [name for name in compilers if name not in progress.taken_out.get("", {})],
         "device": request.device,
@@ -150,34 +123,3 @@ def _note(message: dict[str, Any], progress: Progress) -> str | None:
         progress.underway = (case, message["what"])
     error = message.get("error")
     return str(error) if error else None
-
-
-def _messages(channel: int, patience_s: float) -> Iterator[dict[str, Any]]:
-    """Every line that the worker writes, until it closes its end. Raises TimeoutError when nothing comes for long."""
-    waiting = selectors.DefaultSelector()
-    waiting.register(channel, selectors.EVENT_READ)
-    pending = b""
-    heard = time.monotonic()
-    while True:
-        if not waiting.select(timeout=max(0.0, heard + patience_s - time.monotonic())):
-            raise TimeoutError
-        piece = os.read(channel, 1 << 16)
-        if not piece:
-            return
-        heard = time.monotonic()
-        *lines, pending = (pending + piece).split(b"\n")
-        for line in lines:
-            yield json.loads(line)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End the process and the compile workers that it started, which share its session."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _words(code: int) -> str:
-    if code < 0:
-        return f"the process was ended by {signal.Signals(-code).name}"
-    return f"the process ended with code {code}"

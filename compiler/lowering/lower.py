@@ -39,7 +39,7 @@ from compiler.lowering.builder import Builder, eager_tensors, overlaps, with_eag
 from compiler.lowering.eager import EagerTensor, describe, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.scalars import scalar
-from compiler.lowering.values import CannotLower, TensorValue, constant
+from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
 
 class LoweringError(Exception):
@@ -195,6 +195,9 @@ class _Walk:
                 value = replace(value, shape=fake.shape)
             if value.shape != fake.shape or value.dtype != fake.dtype:
                 raise CannotLower(f"it gives {value.dtype}{list(value.shape)}, not {fake.dtype}{list(fake.shape)}")
+            if value.dtype not in SUPPORTED_DTYPES and value.layout() is None:
+                # No loop could ever bring it into memory for the library call that reads it.
+                raise CannotLower(f"loops do not compute {value.dtype}")
         elif isinstance(fake, list | tuple):
             return tuple(self._checked(item, item_fake) for item, item_fake in zip(value, fake, strict=True))
         return value

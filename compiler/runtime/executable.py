@@ -57,11 +57,17 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "inf": float("inf"),
         "nan": float("nan"),
         "empty": empty,
-        "view": torch.as_strided,
+        "view": view,
         "reuse": reuse,
         "as_planned": as_planned,
         **constants,
     }
+
+
+def view(whole: torch.Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> torch.Tensor:
+    """A strided view that starts `offset` elements after the first of `whole`, which may itself start anywhere in its
+    storage: an input can be a slice."""
+    return whole.as_strided(shape, stride, whole.storage_offset() + offset)
 
 
 def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

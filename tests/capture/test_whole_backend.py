@@ -47,6 +47,13 @@ def test_inputs_named_like_what_the_wrapper_calls() -> None:
     torch.testing.assert_close(compiled(*tensors), _named_like_the_wrapper(*tensors))
 
 
+def test_an_input_that_is_a_slice_goes_to_a_library_call() -> None:
+    torch._dynamo.reset()
+    x = torch.randn(6, 4)[2:]
+    compiled = torch.compile(lambda x: x.t() @ x[:, 1:], backend=fusionscope)
+    torch.testing.assert_close(compiled(x), x.t() @ x[:, 1:])
+
+
 def test_a_failed_check_raises_as_in_eager() -> None:
     torch._dynamo.reset()
     with pytest.raises(torch.linalg.LinAlgError):
