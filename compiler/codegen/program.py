@@ -30,7 +30,7 @@ import torch
 
 from compiler.ir.body import Instruction, operands_of
 from compiler.ir.index import Index
-from compiler.ir.ops import compute_dtype
+from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Atom, Integer, atoms_of
 from compiler.schedule.group import Group, Space
 
@@ -43,7 +43,7 @@ RESERVED = frozenset(
     unsigned short long volatile inline namespace template typename this new delete operator true false std omp
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
     minimum_of_two product_of_two larger_at smaller_at floor_divide_integers remainder_of_integers floor_divide_floats
-    remainder_of_floats power_of_integers""".split()
+    remainder_of_floats power_of_integers any_lane""".split()
 )
 
 
@@ -296,7 +296,7 @@ def _name(statements: list[Statement], group: Group) -> list[Statement]:
             last_of_node[statement.nodes[0]] = statement.number
     for node, number in last_of_node.items():
         buffer_of_value.setdefault(number, node)
-    taken = set(RESERVED) | {dim.name for dim in (*group.space.x, *group.space.r)}
+    taken = set(RESERVED) | NAMED.keys() | {dim.name for dim in (*group.space.x, *group.space.r)}
     named: list[Statement] = []
     for statement in statements:
         base = (

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.ops import POINTWISE, handled_by
+from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
 from compiler.ir.size import Integer
 
 
@@ -95,7 +95,7 @@ class Body:
     def operations(self) -> int:
         """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
         weights = (
-            POINTWISE[i.op].cost if i.op in POINTWISE else 12 if i.op.startswith("rand") else 1
+            12 if i.op in ("rand", "randn") else (POINTWISE.get(i.op) or NAMED.get(i.op) or OpInfo(i.op, 1)).cost
             for i in self.instructions
             if i.op not in ("load", "store", "constant", "index_value", "indirect")
         )
@@ -138,6 +138,8 @@ def _render(number: int, i: Instruction) -> str:
         return f"v{number} = index variable {values} < {i.value}"
     if i.op == "to_dtype":
         return f"v{number} = {dtype}({values})"
+    if i.op == "bitcast":
+        return f"v{number} = bits of {values} as {dtype}"
     if i.op == "reduce":
         return f"v{number} = reduce {i.value} {values}"
     if i.op in ("rand", "randn"):

@@ -7,7 +7,7 @@ variables. Lowerings are tested by it, and a kernel that disagrees with it is wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import pi, prod
 from typing import Any
 
@@ -16,9 +16,10 @@ from torch import Tensor
 
 from compiler.ir.bind import bind, symbols_of_call
 from compiler.ir.body import Instruction
+from compiler.ir.functions import traced
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, TensorArgument
-from compiler.ir.ops import compute_dtype
+from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known
 
 
@@ -109,19 +110,13 @@ class _Loop:
             return self.load(i, operands)
         if i.op == "store":
             return self.store(i, operands[0]) if i.value is None else self.scatter(i, operands)
-        if i.op == "constant":
-            return torch.tensor(i.value, dtype=i.dtype, device=self.device)
         if i.op == "index_value":
             return self.index(i.index).to(i.dtype)
-        if i.op == "to_dtype":
-            return operands[0].to(i.dtype)
-        if i.op == "where":
-            return torch.where(*operands)
         if i.op == "reduce":
             return self.reduce(str(i.value), operands)
         if i.op in ("rand", "randn"):
             return (uniform if i.op == "rand" else normal)(operands[0], self.index(i.index))
-        return FUNCTIONS[i.op](*operands)
+        return apply(i, self.values, self.device)
 
     def index(self, index: Index | None) -> Tensor:
         """The value of an index expression at every point."""
@@ -180,6 +175,49 @@ class _Loop:
     def _reduced_last(self, value: Tensor) -> Tensor:
         count = prod(self.sizes[axis] for axis in self.r_axes)
         return value.expand(self.sizes).reshape(*self.sizes[: len(self.sizes) - len(self.r_axes)], count)
+
+
+def call_function(name: str, arguments: Sequence[Tensor]) -> Tensor:
+    """The value of a named function for tensors of one dtype, which broadcast."""
+    record = traced(name, arguments[0].dtype)
+    values: dict[int, Tensor] = dict(zip(record.parameters, arguments, strict=True))
+
+    def run(block: Sequence[int]) -> None:
+        for number in block:
+            loop = record.loops.get(number)
+            if loop is None:
+                values[number] = apply(record.instructions[number], values, arguments[0].device)
+                continue
+            values.update({carried: values[first] for carried, first in zip(loop.carried, loop.initial, strict=True)})
+            while True:
+                run(loop.test)
+                holds = values[loop.condition]
+                if not bool(holds.any()):
+                    break
+                run(loop.body)
+                later = [values[number] for number in loop.following]
+                for carried, value in zip(loop.carried, later, strict=True):
+                    values[carried] = torch.where(holds, value, values[carried])
+
+    run(record.block)
+    return values[record.result]
+
+
+def apply(i: Instruction, values: Mapping[int, Tensor], device: torch.device) -> Tensor:
+    """The value of an instruction that touches no memory, from those of its operands."""
+    operands = [values[number] for number in i.operands]
+    if i.op == "constant":
+        return torch.tensor(i.value, dtype=i.dtype, device=device)
+    if i.op == "to_dtype":
+        return operands[0].to(i.dtype)
+    if i.op == "bitcast":
+        return operands[0].contiguous().view(i.dtype)
+    if i.op == "where":
+        return torch.where(operands[0], operands[1], operands[2])
+    if i.op in NAMED:
+        return call_function(i.op, operands)
+    result: Tensor = FUNCTIONS[i.op](*operands)
+    return result
 
 
 def _position_of(extreme: Callable[..., Tensor]) -> Callable[[Tensor, Tensor], Tensor]:

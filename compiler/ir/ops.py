@@ -44,6 +44,19 @@ class OpInfo:
     cost: int = 1
 
 
+class NamedFunction(Protocol):
+    """What the readers of a body need to know about a named function, like `OpInfo`."""
+
+    @property
+    def arity(self) -> int: ...
+
+    @property
+    def result(self) -> str: ...
+
+    @property
+    def cost(self) -> int: ...
+
+
 def _table(*rows: OpInfo) -> dict[str, OpInfo]:
     return {row.name: row for row in rows}
 
@@ -67,6 +80,9 @@ POINTWISE: dict[str, OpInfo] = _table(
     *_rows("eq ne lt le gt ge logical_and logical_or logical_xor", 2, "bool"),
 )
 
+#: Functions that are written in these ops and called by name as if they were some; `functions.py` says how.
+NAMED: dict[str, NamedFunction] = {}
+
 #: Reductions by kind: sum, prod, minimum, maximum over the reduction variables; `any` and `all` on bool; `argmin` and
 #: `argmax` take the value and its position (int64) and give the position, the lowest one among equals. NaN wins.
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
@@ -75,7 +91,9 @@ REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 SCATTERS = ("set", "add", "min", "max")
 
 #: The rest of the closed set, each with operands of its own kind; see the methods of `Ops`.
-SPECIAL = ("load", "store", "constant", "index_value", "indirect", "to_dtype", "where", "rand", "randn", "reduce")
+SPECIAL = (
+    "load", "store", "constant", "index_value", "indirect", "to_dtype", "bitcast", "where", "rand", "randn", "reduce",
+)  # fmt: skip
 
 
 class Handler(Protocol):
@@ -95,6 +113,11 @@ def handled_by(handler: Handler) -> Iterator[None]:
         yield
     finally:
         _handler.reset(token)
+
+
+def current_handler() -> Any:
+    """The handler in force."""
+    return _handler.get()
 
 
 def compute_dtype(storage: torch.dtype) -> torch.dtype:
@@ -154,6 +177,13 @@ class Ops:
         dtype = compute_dtype(dtype)
         return value if handler.dtype_of(value) == dtype else handler.emit("to_dtype", (value,), dtype)
 
+    def bitcast(self, value: Any, dtype: torch.dtype) -> Any:
+        """The number of type `dtype` that has the same bits; both are as wide."""
+        handler = _handler.get()
+        if handler.dtype_of(value).itemsize != dtype.itemsize:
+            raise TypeError(f"ops.bitcast: {handler.dtype_of(value)} and {dtype} are not as wide")
+        return handler.emit("bitcast", (value,), dtype)
+
     def where(self, condition: Any, if_true: Any, if_false: Any) -> Any:
         handler = _handler.get()
         return handler.emit("where", (condition, if_true, if_false), handler.dtype_of(if_true))
@@ -175,8 +205,8 @@ class Ops:
         return handler.emit("reduce", operands, dtype, value=kind)
 
     def call(self, name: str, *operands: Any) -> Any:
-        """The op `name` of `POINTWISE`."""
-        info = POINTWISE[name]
+        """The op `name` of `POINTWISE`, or the named function."""
+        info = POINTWISE[name] if name in POINTWISE else NAMED[name]
         if len(operands) != info.arity:
             raise TypeError(f"ops.{name} takes {info.arity} operands, got {len(operands)}")
         handler = _handler.get()
@@ -186,8 +216,8 @@ class Ops:
         return handler.emit(name, operands, torch.bool if info.result == "bool" else dtypes.pop())
 
     def __getattr__(self, name: str) -> Any:
-        if name not in POINTWISE:
-            raise AttributeError(f"ops has no {name!r}; the ops are {', '.join([*POINTWISE, *SPECIAL])}")
+        if name not in POINTWISE and name not in NAMED:
+            raise AttributeError(f"ops has no {name!r}; the ops are {', '.join([*POINTWISE, *SPECIAL, *NAMED])}")
         return lambda *operands: self.call(name, *operands)
 
 

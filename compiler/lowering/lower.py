@@ -32,6 +32,7 @@ from compiler.lowering import (  # noqa: F401
     reductions,
     replayed,
     scatter,
+    special,
     views,
 )
 from compiler.lowering.aliases import from_owner

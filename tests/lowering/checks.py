@@ -50,9 +50,14 @@ def eager(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor
 
 
 def in_float64(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
-    """The same in float64, the judge of both."""
+    """The same in float64, the judge of both; integers that become floats become float64."""
     exact = tree_map(lambda x: x.double() if x.is_floating_point() else x, tuple(inputs))
-    return list(tree_flatten(function(*exact))[0])
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return list(tree_flatten(function(*exact))[0])
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def strides(tensor: Tensor) -> list[int]:

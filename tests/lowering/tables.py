@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from tests.lowering import operators, operators_scatter, operators_shapes
+from tests.lowering import operators, operators_scatter, operators_shapes, operators_special
 
-OPERATORS = [*operators.OPERATORS, *operators_shapes.OPERATORS, *operators_scatter.OPERATORS]
+OPERATORS = [
+    *operators.OPERATORS,
+    *operators_shapes.OPERATORS,
+    *operators_scatter.OPERATORS,
+    *operators_special.OPERATORS,
+]

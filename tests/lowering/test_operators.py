@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._ops import OpOverloadPacket
 
+from compiler.lowering.decompositions import decompositions
+from compiler.lowering.registry import LOWERINGS
 from tests.lowering.checks import check, fallbacks
 from tests.lowering.operators import Operator
 from tests.lowering.tables import OPERATORS
@@ -27,3 +30,16 @@ def test_names_of_rows_are_unique() -> None:
     names = [operator.name for operator in OPERATORS]
     assert len(set(names)) == len(names)
     assert torch.get_default_dtype() == torch.float32
+
+
+def test_every_pointwise_operator_of_aten_becomes_loops() -> None:
+    """By a lowering of ours, by a decomposition, or by one that ATen applies itself."""
+    decomposed = decompositions()
+    found = [getattr(torch.ops.aten, name) for name in dir(torch.ops.aten)]
+    packets = [packet for packet in found if isinstance(packet, OpOverloadPacket)]
+    overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    pointwise = [o for o in overloads if torch.Tag.pointwise in o.tags and not o._schema.is_mutable]
+    missing = [o for o in pointwise if o not in LOWERINGS and o not in decomposed and not o._can_decompose()]
+    assert len(pointwise) > 200
+    # It answers for whole tensors with a Python value, so no graph holds it.
+    assert [o for o in missing if o is not torch.ops.aten.equal.default] == []

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 import torch
 
 from compiler.codegen.program import Statement
+from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.ops import NAMED
 
 #: What a value of a dtype is called inside a kernel; half types live in float there.
 VALUE_TYPES: Mapping[torch.dtype, str] = {
@@ -159,9 +161,11 @@ def scatter_text(element: str, value: str, mode: str, dtype: torch.dtype, storag
     return f"{element} = fs::{mode}imum({element}, {value});"
 
 
-def pointwise_text(statement: Statement, operands: list[str], operand_dtype: torch.dtype) -> str:
-    """An op of `POINTWISE` on the texts of its operands, which are all of dtype `operand_dtype`."""
+def pointwise_text(statement: Statement | Instruction, operands: list[str], operand_dtype: torch.dtype) -> str:
+    """An op of `POINTWISE`, or a named function, on the texts of operands that are all of dtype `operand_dtype`."""
     op = statement.op
+    if op in NAMED:
+        return f"{op}({', '.join(operands)})"
     special = _SPECIAL.get(op)
     if special is not None:
         return special(operands, operand_dtype)

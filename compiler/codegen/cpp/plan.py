@@ -24,8 +24,9 @@ from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.program import Program, Section, Statement
+from compiler.ir.functions import cost_of
 from compiler.ir.index import Dim
-from compiler.ir.ops import POINTWISE
+from compiler.ir.ops import NAMED, POINTWISE
 from compiler.ir.size import Integer, hint, text_of
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
@@ -213,7 +214,7 @@ def _kept_values(program: Program) -> frozenset[int]:
 def _cost(statement: Statement) -> int:
     if statement.op in ("rand", "randn"):
         return 30
-    return POINTWISE[statement.op].cost if statement.op in POINTWISE else 0
+    return cost_of(statement.op) if statement.op in POINTWISE or statement.op in NAMED else 0
 
 
 def _points(dims: Sequence[Dim]) -> int:

@@ -7,6 +7,7 @@ from math import prod
 
 import torch
 
+from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import storage_type, value_type
 from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, make_plan
@@ -14,6 +15,7 @@ from compiler.codegen.cpp.statements import over, over_blocks, within
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.program import RenderedKernel, build_program, identifier
 from compiler.ir.index import Dim
+from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, text_of
 from compiler.schedule.group import Group
 
@@ -43,6 +45,8 @@ class _KernelPrinter(PassPrinter):
         writer, program = self.writer, self.program
         writer.line('#include "fusionscope.h"')
         writer.line()
+        for line in function_lines((s.op, s.dtype) for s in program.statements if s.op in NAMED):
+            writer.line(line)
         for line in self._description():
             writer.comment(line)
         written = set(program.writes)

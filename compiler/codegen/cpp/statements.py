@@ -109,6 +109,8 @@ class StatementPrinter:
             return convert(f"({self._offset(statement)})", torch.int64, statement.dtype)
         if statement.op == "to_dtype":
             return convert(operands[0], self.statements[statement.operands[0]].dtype, statement.dtype)
+        if statement.op == "bitcast":
+            return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
         if statement.op == "where":
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
         if statement.op in ("rand", "randn"):

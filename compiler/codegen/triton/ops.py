@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.ir.ops import compute_dtype
+from compiler.ir.ops import NAMED, compute_dtype
 
 #: Names of dtypes in Triton.
 DTYPES: dict[torch.dtype, str] = {
@@ -35,6 +35,11 @@ DTYPES: dict[torch.dtype, str] = {
 _SMALLEST_NORMAL_FLOAT32 = 2.0**-126
 
 HELPERS: dict[str, str] = {
+    "any_lane": '''@triton.jit
+def any_lane(mask):
+    """Whether the condition holds in any lane of the block."""
+    return tl.max(mask.to(tl.int32) + tl.zeros([1], tl.int32), axis=None) > 0
+''',
     "maximum_of_two": '''@triton.jit
 def maximum_of_two(a, b):
     """The larger one; NaN wins."""
@@ -205,6 +210,8 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     """The expression of an op of `POINTWISE`; names of the helpers that it calls are added to `helpers`."""
     first = operands[0]
     dtype = first.dtype
+    if op in NAMED:
+        return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if op in _INFIX:
@@ -242,6 +249,11 @@ _OF_BOOL = {
     "sign": "identity",
     "sub": "bitwise_xor",
 }
+
+
+def function_name(name: str, dtype: torch.dtype) -> str:
+    """What a named function is called in Triton: the constants of one of float64 are others than those of float32."""
+    return f"{name}_in_float64" if dtype == torch.float64 else name
 
 
 def _infix(sign: str, operands: list[Operand]) -> str:

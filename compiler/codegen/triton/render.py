@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.program import Program, RenderedKernel, Section, Statement, identifier
+from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction, reduction_of
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two, plan_tile
 from compiler.codegen.triton.statements import StatementPrinter
@@ -62,7 +63,9 @@ class _Renderer:
         arguments += ["workspace_ptr", "counters_ptr"] if plan.kind == "split" else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         arguments += [f"{name}: tl.constexpr" for name in blocks]
-        head = [_IMPORTS, *(f"\n{HELPERS[name]}" for name in HELPERS if name in self.printer.helpers)]
+        functions = function_texts(self.printer.functions, self.printer.helpers)
+        helpers = [HELPERS[name] for name in HELPERS if name in self.printer.helpers]
+        head = [_IMPORTS, *(f"\n{text}" for text in (*helpers, *functions))]
         define = wrapped_call(f"def {identifier(program.name)}({', '.join(arguments)}):")
         head += [f"\n{_decorator(program)}\n{define}\n", self._docstring()]
         text = "\n".join(head[:-2]) + "\n" + "".join(head[-2:])

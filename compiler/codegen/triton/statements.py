@@ -10,15 +10,15 @@ from compiler.codegen.program import Statement, identifier
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, pointwise
 from compiler.codegen.triton.plan import Plan
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.ops import compute_dtype
+from compiler.ir.ops import NAMED, compute_dtype
 
 
 class StatementPrinter:
     """Prints the statements of one plan, in order.
 
     `axes_of` holds, for each statement seen by `note_axes`, the tile axes along which its value varies: the value lacks
-    the other axes (their size is 1) until an operation broadcasts it. `helpers` collects the names of the functions
-    that the lines call."""
+    the other axes (their size is 1) until an operation broadcasts it. `helpers` collects the names of the helpers that
+    the lines call, and `functions` those of named functions, in order."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -27,6 +27,7 @@ class StatementPrinter:
         self.axis_of_dim = {dim: axis for axis in plan.axes for dim in axis.dims}
         self.by_number = {s.number: s for s in self.program.statements}
         self.helpers: set[str] = set()
+        self.functions: dict[tuple[str, torch.dtype], None] = {}
         self.axes_of: dict[int, frozenset[str]] = {}
         self.last_loads = self._last_loads()
 
@@ -81,6 +82,8 @@ class StatementPrinter:
             return self._index_value(statement)
         if statement.op == "to_dtype":
             return convert(operands[0], statement.dtype)
+        if statement.op == "bitcast":
+            return f"{operands[0].tensor}.to({DTYPES[statement.dtype]}, bitcast=True)"
         if statement.op == "where":
             yes, no = operands[1], operands[2]
             if yes.is_constant and no.is_constant:
@@ -91,6 +94,8 @@ class StatementPrinter:
             offset = self._offset(statement.index)
             offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
             return f"tl.{statement.op}({operands[0].tensor}, {offset})"
+        if statement.op in NAMED:
+            self.functions[statement.op, statement.dtype] = None
         return pointwise(statement.op, operands, self.helpers)
 
     def _index_value(self, statement: Statement) -> str:

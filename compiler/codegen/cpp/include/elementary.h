@@ -21,6 +21,14 @@ inline uint32_t bits_of_float(float value) {
     return bits;
 }
 
+// The number of another type, as wide, that has the same bits.
+template <typename To, typename From> inline To bitcast(From value) {
+    static_assert(sizeof(To) == sizeof(From), "both are as wide");
+    To result;
+    __builtin_memcpy(&result, &value, sizeof result);
+    return result;
+}
+
 // std::signbit, of which GCC 12 cannot make short vectors.
 inline bool has_sign(float value) { return int32_t(bits_of_float(value)) < 0; }
 inline bool has_sign(double value) { return std::copysign(1.0, value) < 0.0; }

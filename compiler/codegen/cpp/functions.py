@@ -1,0 +1,85 @@
+"""Named functions in C++: one inline function each, above the kernel that calls it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+import torch
+
+from compiler.codegen.cpp.ops import convert, literal, pointwise_text, value_type
+from compiler.codegen.functions import FunctionPrinter, in_order
+from compiler.ir.body import Instruction
+from compiler.ir.functions import Loop, Record, with_calls
+
+_KEYWORDS = frozenset("float double int bool char short long auto const static fs std".split())
+
+
+def function_lines(functions: Iterable[tuple[str, torch.dtype]]) -> list[str]:
+    """The functions, and those that they call, each behind a guard: kernels of one file may share them."""
+    lines: list[str] = []
+    for record in with_calls(functions):
+        guard = f"FS_{record.name.upper()}_{value_type(record.dtype).upper()}"
+        lines += [f"#ifndef {guard}", f"#define {guard}", *CppFunction(record).text(), "#endif", ""]
+    return lines
+
+
+class CppFunction(FunctionPrinter):
+    def __init__(self, record: Record) -> None:
+        super().__init__(record, _KEYWORDS | {record.name, *record.calls})
+
+    def text(self) -> list[str]:
+        record = self.record
+        kind = value_type(record.dtype)
+        self.print_block(record.block)
+        self.line(f"return {self.operand(record.result)};")
+        parameters = ", ".join(f"{kind} {self.variables[number]}" for number in record.parameters)
+        comment = textwrap.wrap(record.summary, 107, initial_indent="// ", subsequent_indent="// ")
+        return [*comment, f"inline {kind} {record.name}({parameters}) {{", *self.lines, "}"]
+
+    def operand(self, number: int) -> str:
+        instruction = self.record.instructions[number]
+        if instruction.op == "constant":
+            text = literal(instruction.value, instruction.dtype)
+            return f"({text})" if text.startswith("-") else text
+        return self.inside[number] if number in self.inside else self.variables[number]
+
+    def expression(self, instruction: Instruction, number: int) -> str:
+        return self._expression(instruction, [self.operand(operand) for operand in instruction.operands])
+
+    def _expression(self, i: Instruction, operands: list[str]) -> str:
+        if i.op == "to_dtype":
+            return convert(operands[0], self.record.instructions[i.operands[0]].dtype, i.dtype)
+        if i.op == "bitcast":
+            return f"fs::bitcast<{value_type(i.dtype)}>({operands[0]})"
+        if i.op == "where":
+            return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+        return pointwise_text(i, operands, self.record.instructions[i.operands[0]].dtype)
+
+    def assign(self, number: int, text: str, is_first: bool) -> None:
+        variable = self.variables[number]
+        kind = value_type(self.record.instructions[number].dtype)
+        start = f"{'' if variable in self.reassigned else 'const '}{kind} " if is_first else ""
+        self.line(f"{start}{variable} = {text};")
+
+    def loop(self, loop: Loop) -> None:
+        for carried, initial in zip(loop.carried, loop.initial, strict=True):
+            kind = value_type(self.record.instructions[carried].dtype)
+            self.line(f"{kind} {self.variables[carried]} = {self.operand(initial)};")
+        self.line(f"while ({self._whole(loop.condition, frozenset(loop.test))}) {{")
+        self.depth += 1
+        self.print_block(loop.body)
+        for carried, following in in_order(loop.carried, loop.following):
+            self.line(f"{self.variables[carried]} = {self.operand(following)};")
+        self.depth -= 1
+        self.line("}")
+
+    def _whole(self, number: int, block: frozenset[int]) -> str:
+        """A value as one expression, with everything that the block computes for it."""
+        if number not in block or self.op(number) == "constant":
+            return self.operand(number)
+        instruction = self.record.instructions[number]
+        operands = [self._whole(operand, block) for operand in instruction.operands]
+        is_call = [text.endswith(")") and text.split("(")[0].replace("::", "").isidentifier() for text in operands]
+        operands = [text if call or " " not in text else f"({text})" for text, call in zip(operands, is_call)]
+        return self._expression(instruction, operands)

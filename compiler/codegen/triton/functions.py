@@ -1,0 +1,108 @@
+"""Named functions in Triton: one `@triton.jit` function each, above the kernel that calls it.
+
+A loop goes on for as long as it does in any lane of the block, and changes only the lanes in which it does. What a loop
+changes must keep its shape, so a function with a loop gives its arguments their common shape first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from compiler.codegen.functions import FunctionPrinter, in_order
+from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, function_name, pointwise
+from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
+from compiler.ir.body import Instruction
+from compiler.ir.functions import Loop, Record, with_calls
+
+_KEYWORDS = frozenset("tl triton libdevice in is not and or if for while lambda return def".split())
+
+
+def function_texts(functions: Iterable[tuple[str, torch.dtype]], helpers: set[str]) -> list[str]:
+    """The functions, and those that they call; names of the helpers that they call are added to `helpers`."""
+    return [TritonFunction(record, helpers).text() for record in with_calls(functions)]
+
+
+class TritonFunction(FunctionPrinter):
+    def __init__(self, record: Record, helpers: set[str]) -> None:
+        self.name = function_name(record.name, record.dtype)
+        self.helpers = helpers
+        super().__init__(record, _KEYWORDS | {self.name, *record.calls})
+
+    def text(self) -> str:
+        record = self.record
+        parameters = [self.variables[number] for number in record.parameters]
+        if record.loops and len(parameters) > 1:
+            self.line(f"{', '.join(parameters)} = tl.broadcast({', '.join(parameters)})")
+        self.print_block(record.block)
+        self.line(f"return {self._operand(record.result).tensor}")
+        head = f"@triton.jit\ndef {self.name}({', '.join(parameters)}):\n"
+        lines = [part for line in self.lines for part in _wrapped(line)]
+        return head + wrapped_docstring(record.summary) + "\n".join(lines) + "\n"
+
+    def _operand(self, number: int) -> Operand:
+        instruction = self.record.instructions[number]
+        if instruction.op == "constant":
+            assert isinstance(instruction.value, bool | int | float)
+            return constant_operand(instruction.value, instruction.dtype)
+        text = self.inside[number] if number in self.inside else self.variables[number]
+        return Operand.variable(text, instruction.dtype)
+
+    def expression(self, instruction: Instruction, number: int) -> str:
+        return self._expression(instruction, [self._operand(operand) for operand in instruction.operands])
+
+    def _expression(self, i: Instruction, operands: list[Operand]) -> str:
+        if i.op == "to_dtype":
+            return convert(operands[0], i.dtype)
+        if i.op == "bitcast":
+            return f"{operands[0].tensor}.to({DTYPES[i.dtype]}, bitcast=True)"
+        if i.op == "where":
+            yes, no = operands[1], operands[2]
+            if yes.is_constant and no.is_constant:
+                return f"tl.where({operands[0].typed}, {yes.typed}, {no.typed})"
+            return f"tl.where({operands[0].typed}, {yes.infix}, {no.infix})"
+        return pointwise(i.op, operands, self.helpers)
+
+    def assign(self, number: int, text: str, is_first: bool) -> None:
+        self.line(f"{self.variables[number]} = {text}")
+
+    def loop(self, loop: Loop) -> None:
+        self.helpers.add("any_lane")
+        shape = self.variables[self.record.parameters[0]]
+        for carried, initial in zip(loop.carried, loop.initial, strict=True):
+            value = self._operand(initial)
+            text = value.tensor
+            if value.is_constant:
+                text = f"tl.full({shape}.shape, {value.infix}, {DTYPES[value.dtype]})"
+            self.line(f"{self.variables[carried]} = {text}")
+        goes_on = self._new_name("goes_on")
+        self._test(loop, goes_on)
+        self.line(f"while any_lane({goes_on}):")
+        self.depth += 1
+        self.print_block(loop.body)
+        for carried, following in in_order(loop.carried, loop.following):
+            variable = self.variables[carried]
+            self.line(f"{variable} = tl.where({goes_on}, {self._operand(following).infix}, {variable})")
+        self._test(loop, goes_on)
+        self.depth -= 1
+
+    def _test(self, loop: Loop, goes_on: str) -> None:
+        self.line(f"{goes_on} = {self._whole(loop.condition, frozenset(loop.test)).tensor}")
+
+    def _whole(self, number: int, block: frozenset[int]) -> Operand:
+        """A value as one expression, with everything that the block computes for it."""
+        instruction = self.record.instructions[number]
+        if number not in block or instruction.op == "constant":
+            return self._operand(number)
+        operands = []
+        for operand in instruction.operands:
+            whole = self._whole(operand, block)
+            is_simple = whole.is_constant or operand not in block
+            operands.append(whole if is_simple else Operand.variable(f"({whole.tensor})", whole.dtype))
+        return Operand.variable(self._expression(instruction, operands), instruction.dtype)
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip())]
+    return [indent + part for part in wrapped_call(line.strip(), 110 - len(indent)).split("\n")]
