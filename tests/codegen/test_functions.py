@@ -1,0 +1,110 @@
+"""Named functions as C++ and as Triton give what the interpreter of the loop IR gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import compiler.functions  # noqa: F401
+from compiler.codegen.cpp.render import render_cpp
+from compiler.codegen.triton.render import render_triton
+from compiler.devices import H200
+from compiler.ir.functions import ON_INTEGERS
+from compiler.ir.index import Dim, Index
+from compiler.ir.interpret import call_function
+from compiler.ir.ops import NAMED, ops
+from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.triton_interpreter import interpret
+from compiler.runtime.triton_offline import compile_offline
+from compiler.schedule.group import Group
+from tests.codegen.cpp import harness
+
+FLOATS = (torch.float32, torch.float64)
+#: Parts of other functions, and tested with them: they make sense for the arguments only that those give.
+PARTS = ("positive_zeta", "upper_gamma_fraction")
+CALLS = [
+    (name, dtype)
+    for name in NAMED
+    if name not in PARTS
+    for dtype in ((torch.int64,) if name in ON_INTEGERS else FLOATS)
+]
+CALLS.remove(("next_after_in_bfloat16", torch.float64))
+EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, 8.0, 1e-40, 1e5, 1e30, float("inf"), -float("inf"), float("nan")]
+
+
+def arguments(name: str, dtype: torch.dtype) -> list[Tensor]:
+    """Numbers of all kinds for each argument; pairs meet one another in changing ways."""
+    if dtype == torch.int64:
+        numbers = torch.tensor([0, 1, 2, 12, 18, 35, -24, 97, 1000000007, -(2**40)])
+    else:
+        # Degrees of polynomials are among them, and must not be so high that a recurrence takes long.
+        edges = EDGES if NAMED[name].arity == 1 else [x for x in EDGES if not 1e4 < abs(x) < float("inf")]
+        numbers = torch.cat([torch.linspace(-12.0, 12.0, 97), torch.linspace(0.0, 1.0, 33), torch.tensor(edges)])
+        numbers = numbers.to(dtype)
+    return [numbers.roll(17 * place).contiguous() for place in range(NAMED[name].arity)]
+
+
+def calling(name: str, dtype: torch.dtype, count: int) -> tuple[Group, dict[str, torch.dtype]]:
+    """A kernel that calls the function on each element."""
+    dim = Dim("x0", count)
+    buffers = [f"argument_{place}" for place in range(NAMED[name].arity)]
+    result = f"{name}_of_{str(dtype).removeprefix('torch.')}"
+
+    def body() -> None:
+        loaded = [ops.load(buffer, Index.of(dim), dtype) for buffer in buffers]
+        ops.store(result, Index.of(dim), ops.call(name, *loaded))
+
+    made = harness.group(f"kernel_of_{result}", (dim,), (), harness.node(result, (count,), dtype, (dim,), (), body))
+    return made, dict.fromkeys([*buffers, result], dtype)
+
+
+def assert_same(result: Tensor, expected: Tensor, name: str) -> None:
+    """Up to what a sum rounded once instead of twice changes, and what one library's sine differs from another's."""
+    if not result.is_floating_point():
+        assert torch.equal(result, expected), name
+        return
+    precision = torch.finfo(result.dtype).eps
+    close = torch.isclose(result, expected, rtol=2000 * precision, atol=20 * precision, equal_nan=True)
+    assert bool(close.all()), f"{name}: {result[~close]}, not {expected[~close]}"
+
+
+def test_functions_in_cpp_are_those_of_the_interpreter() -> None:
+    kernels, inputs = {}, {}
+    for name, dtype in CALLS:
+        values = arguments(name, dtype)
+        kernels[name, dtype] = render_cpp(*calling(name, dtype, len(values[0])))
+        inputs[name, dtype] = values
+    launchers = compile_kernels(list(kernels.values()))
+    for (name, dtype), values in inputs.items():
+        result = torch.empty_like(values[0])
+        launchers[kernels[name, dtype].name](*values, result)
+        assert_same(result, call_function(name, values), f"{name} of {dtype}")
+
+
+@pytest.mark.parametrize("name, dtype", CALLS)
+def test_function_in_triton_is_that_of_the_interpreter(name: str, dtype: torch.dtype) -> None:
+    values = arguments(name, dtype)
+    kernel = render_triton(*calling(name, dtype, len(values[0])), H200)
+    result = torch.empty_like(values[0])
+    interpret(kernel, [*values, result])
+    assert_same(result, call_function(name, values), f"{name} of {dtype}")
+
+
+@pytest.mark.parametrize("name", ["bessel_y1", "airy_ai", "upper_gamma", "hurwitz_zeta", "legendre_p", "mantissa_of"])
+def test_function_is_assembled_for_an_h200(name: str) -> None:
+    for dtype in FLOATS:
+        made, storage = calling(name, dtype, 4096)
+        result = compile_offline(render_triton(made, storage, H200), storage, "sm_90")
+        assert result.error is None, result.error
+        # The longest ones hold a few more float64 than there are registers.
+        assert result.spills is not None
+        assert result.spills <= (0 if dtype == torch.float32 else 64)
+
+
+def test_kernels_of_one_library_may_call_the_same_function() -> None:
+    first, second = (calling("bessel_j0", dtype, 8) for dtype in FLOATS)
+    again = calling("bessel_j0", torch.float32, 16)
+    kernels = [render_cpp(*made) for made in (first, second)]
+    other = render_cpp(Group("another", again[0].space, again[0].members, again[0].stored), again[1])
+    assert set(compile_kernels([*kernels, other])) == {*(kernel.name for kernel in kernels), "another"}
