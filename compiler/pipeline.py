@@ -178,8 +178,10 @@ class Exploration:
             measure_kernels(work.captured, work.compilation, work.report, self.model, self.options.timing)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
+        if not self.captured.timed_entries:
+            return "no compiled call returned, so there is nothing to time"
         with silenced():
-            self.report.timing = measure_entries(self.captured.entries, self.device, self.options.timing)
+            self.report.timing = measure_entries(self.captured.timed_entries, self.device, self.options.timing)
         return None
 
     def compare(self) -> str | None:
@@ -189,7 +191,7 @@ class Exploration:
         has_backward = any(work.captured.phase == "backward" for work in self.work)
         with silenced():
             self.report.peer, self.report.timing = compare_with_peer(
-                self.captured.entries, self.device, self.options, self.report.timing, has_backward
+                self.captured.timed_entries, self.device, self.options, self.report.timing, has_backward
             )
         return None
 

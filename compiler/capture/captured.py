@@ -105,6 +105,8 @@ class EntryCall:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     graphs: list[str] = field(default_factory=list)
+    #: Whether that first call returned: one that raised cannot be timed.
+    has_returned: bool = False
 
     def copy_arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return copy_values((self.args, self.kwargs))  # type: ignore[no-any-return]
@@ -165,6 +167,11 @@ class Capture:
     breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: int = 0
     compilations: list[Compilation] = field(default_factory=list)
+
+    @property
+    def timed_entries(self) -> list[EntryCall]:
+        """The entries whose call can be made again: those that returned."""
+        return [entry for entry in self.entries if entry.has_returned]
 
     @property
     def graph_breaks(self) -> int:

@@ -108,13 +108,16 @@ class Interception:
             nonlocal entry
             args, kwargs = self._with_gradients((args, kwargs))
             with self._call_state():
+                is_first = entry is None
                 if entry is None:
                     state = CallState.current(self._device)
                     copies = copy_values((args, kwargs))
                     entry = EntryCall(name, state.under(call), state.under(eager), *copies)
                     self._recorder.capture.entries.append(entry)
                 with self._recorder.during(entry, FailedCall(eager, args, kwargs)):
-                    return call(*args, **kwargs)
+                    result = call(*args, **kwargs)
+                entry.has_returned |= is_first
+                return result
 
         mark_as_wrapper(watched)
         return watched

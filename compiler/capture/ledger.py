@@ -85,10 +85,9 @@ class Ledger:
     def code_rewritten(self, compile_id: str, before: types.CodeType, after: types.CodeType) -> None:
         self._entries[compile_id].bytecode = (bytecode(before), bytecode(after))
 
-    def guards_chosen(self, entries: Sequence[Any]) -> list[bool]:
-        """Called by Dynamo with the guards of a compilation; all of them are kept."""
+    def guards_chosen(self, entries: Sequence[Any]) -> None:
+        """The guards of the compilation under way, as Dynamo hands them to `guard_filter_fn`."""
         self._entries[current_compile_id()].guards = read_guards(entries)
-        return [True] * len(entries)
 
     def graph_made(self, graph: str, compile_id: str) -> None:
         self._entries[compile_id].graphs.append(graph)

@@ -89,7 +89,9 @@ class Recorder:
 
     def guards_chosen(self, guards: Sequence[Any]) -> Sequence[bool]:
         """Called by Dynamo with the guards of each compilation; a replay's are nothing new."""
-        return [True] * len(guards) if self._finished else self.ledger.guards_chosen(guards)
+        if not self._finished:
+            self._telling(lambda: self.ledger.guards_chosen(guards))
+        return [True] * len(guards)
 
     @contextlib.contextmanager
     def during(self, entry: EntryCall, call: FailedCall) -> Iterator[None]:
@@ -112,13 +114,26 @@ class Recorder:
 
     def finish(self) -> None:
         """Give each graph its guards and symbols, and the breaks and recompilations of its compilation."""
-        self._attach_guards()
-        self._attach_breaks()
-        self._attach_recompiles()
-        self._attach_training()
-        self.capture.compilations = self.ledger.compilations()
-        self._note_limit()
+        parts = (
+            self._attach_guards,
+            self._attach_breaks,
+            self._attach_recompiles,
+            self._attach_training,
+            self._attach_compilations,
+            self._note_limit,
+        )
+        for part in parts:
+            self._telling(part)
+        for graph in self.capture.graphs:
+            graph.runner.on_call = None
         self._finished = True
+
+    def _telling(self, part: Callable[[], object]) -> None:
+        """Do a part of what only describes a compilation: where it fails, the graphs are worth more than it."""
+        try:
+            part()
+        except Exception as error:
+            self.note(f"Part of what torch tells of this capture could not be read: {type(error).__name__}: {error}")
 
     def _record(
         self, name: str, compilation: str, dynamo: torch.fx.GraphModule, aten: torch.fx.GraphModule, phase: Phase
@@ -175,7 +190,9 @@ class Recorder:
         for graph in self._forward_graphs():
             graph.guards = self.ledger.guards_of(self._compilation_of[graph.name])
             graph.symbols = self.ledger.symbols_of(self._compilation_of[graph.name])
-            graph.runner.on_call = None
+
+    def _attach_compilations(self) -> None:
+        self.capture.compilations = self.ledger.compilations()
 
     def _attach_breaks(self) -> None:
         self.capture.breaks = self.ledger.breaks()
@@ -198,10 +215,7 @@ class Recorder:
             forward = by_name.get(backward.partner or "")
             if backward.phase == "backward" and forward is not None:
                 forward.partner = backward.name
-                try:
-                    backward.saved = saved_for_backward(forward.aten, backward.aten)
-                except ValueError as error:
-                    self.note(f"What {forward.name} saves for {backward.name} cannot be told: {error}.")
+                backward.saved = saved_for_backward(forward.aten, backward.aten)
                 backward.recomputed = recomputed_in_backward(forward.aten, backward.aten)
 
     def _note_limit(self) -> None:

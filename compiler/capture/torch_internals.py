@@ -81,7 +81,7 @@ def _frames(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, int, str], 
     from torch._logging.structured import INTERN_TABLE
 
     files = {number: file for file, number in INTERN_TABLE.items()}
-    return tuple((files.get(frame["filename"], ""), int(frame["line"]), str(frame["name"])) for frame in frames)
+    return tuple((files.get(frame.get("filename", -1), ""), int(frame["line"]), str(frame["name"])) for frame in frames)
 
 
 @contextlib.contextmanager

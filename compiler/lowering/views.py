@@ -126,9 +126,7 @@ def select(build: Builder, x: TensorValue, dim: int, index: Integer) -> TensorVa
     return x.view((*x.shape[:at], *x.shape[at + 1 :]), lambda position: (*position[:at], chosen, *position[at:]))
 
 
-def slice_bounds(
-    size: Integer, start: Integer | None, end: Integer | None, step: int
-) -> tuple[Integer, Integer]:
+def slice_bounds(size: Integer, start: Integer | None, end: Integer | None, step: int) -> tuple[Integer, Integer]:
     """The first element of a slice and how many it has, by Python's rules."""
     if isinstance(size, int) and isinstance(start, int | None) and isinstance(end, int | None):
         chosen = range(size)[slice(start, end, step)]
@@ -203,8 +201,7 @@ def repeat(build: Builder, x: TensorValue, repeats: Sequence[int]) -> TensorValu
     return x.view(
         shape,
         lambda position: tuple(
-            ZERO if size in (0, 1) else index % size
-            for index, size in zip(position[added:], x.shape, strict=True)
+            ZERO if size in (0, 1) else index % size for index, size in zip(position[added:], x.shape, strict=True)
         ),
     )
 
