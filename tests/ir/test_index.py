@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,29 @@ def test_a_masked_position_keeps_its_constant_when_it_is_split_twice() -> None:
     assert twice is not None
     point = {image: 3, row: 2, column: 1}
     assert [twice[dim].evaluate(point) for dim in layout] == [0, 3, 64 * 2 + 32 - 33]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([1, 2, 3, 4]),
+    st.integers(0, 9),
+    st.sampled_from([(3, 3), (2, 3, 4), (4, 6), (5, 2)]),
+    st.integers(0, 5),
+    points,
+)
+def test_digits_that_turn_are_joined_to_their_value(
+    step: int, offset: int, sizes: tuple[int, ...], turn: int, point: dict[Dim, int]
+) -> None:
+    """As a rolled, repeated or padded tensor of one layout is read by loops of another."""
+    count = math.prod(sizes)
+    place = Index.of(DIMS[0]) * step + Index.of(DIMS[1]) + offset
+    digits = [(digit + turn) % size for digit, size in zip(unflatten(place % count, sizes), sizes, strict=True)]
+    joined = flatten(digits, sizes)
+    value = joined.evaluate(point)
+    assert (joined % count).evaluate(point) == value % count
+    for divisor in (2, 3, sizes[-1], count):
+        assert (joined % divisor).evaluate(point) == value % divisor
+        assert (joined // divisor).evaluate(point) == value // divisor
 
 
 def test_equal_formulas_are_equal_whatever_order_they_were_built_in() -> None:

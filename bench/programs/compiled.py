@@ -1,0 +1,120 @@
+"""Many programs compiled at once: each through AOTAutograd as torch.compile does it, all kernels by one C++ compiler run.
+
+A program's first call is what captures it, so that call runs the captured graph by ATen; then the kernels of a whole
+batch are generated and compiled, and take the graph's place. What is judged is the second call, from Dynamo's guards or
+AOTAutograd's wrapper down to the kernels, on fresh inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._functorch.aot_autograd import aot_function
+
+from bench.programs.program import Program, namespace
+from compiler.capture.aot import compile_through_aot, make_static
+from compiler.capture.captured import GraphRunner
+from compiler.codegen.program import RenderedKernel
+from compiler.codegen.wrapper import render_wrapper
+from compiler.compile import GraphCompilation
+from compiler.devices import device_for
+from compiler.lowering.decompositions import decompositions
+from compiler.options import Options
+from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.executable import build_executable
+from compiler.schedule.group import Group
+
+CPU = torch.device("cpu")
+#: Every so many programs go through Dynamo too; the others start at AOTAutograd, which is several times cheaper.
+DYNAMO_EVERY = 10
+
+
+@dataclass
+class Part:
+    """One graph of a program, compiled up to its kernels' text."""
+
+    graph: torch.fx.GraphModule
+    compilation: GraphCompilation
+    runner: GraphRunner
+
+    @property
+    def kernels(self) -> list[RenderedKernel]:
+        return list(self.compilation.primary.values())
+
+    def finish(self, launchers: dict[str, Callable[..., None]]) -> None:
+        """Run kernels from now on, in place of the graph."""
+        schedule, memory = self.compilation.schedule, self.compilation.memory
+        assert schedule is not None and memory is not None
+        own = {name: launchers[name] for name in self.compilation.primary}
+        wrapper = render_wrapper(schedule, memory, self.compilation.primary)
+        self.runner.implementation = build_executable(schedule, wrapper, own, CPU).call
+
+
+@dataclass
+class CompiledProgram:
+    program: Program
+    call: Callable[..., list[Any]]
+    make_inputs: Callable[[], list[Tensor]]
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def captured(self) -> list[Tensor]:
+        """The results of its graphs as the graphs have them: fake tensors."""
+        nodes = [node for part in self.parts for node in part.graph.graph.output_node().all_input_nodes]
+        return [node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), Tensor)]
+
+    def run(self) -> tuple[list[Any], list[Tensor]]:
+        """The results, and the inputs after the call."""
+        inputs = self.make_inputs()
+        return list(self.call(*inputs)), inputs
+
+
+def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) -> CompiledProgram:
+    """Everything up to the text of kernels."""
+    scope = namespace()
+    exec(program.make_inputs + program.function, scope)
+    function, make_inputs = scope["program"], scope["inputs"]
+    parts: list[Part] = []
+
+    def compile_part(graph: torch.fx.GraphModule, *_: Any) -> GraphRunner:
+        parts.append(Part(graph, _generate(graph, f"p{program.seed}_{len(parts)}_", wants_triton), GraphRunner(graph)))
+        return parts[-1].runner
+
+    if through_dynamo:
+        torch._dynamo.reset()
+        call = torch.compile(function, backend=lambda g, i: compile_through_aot(g, i, compile_part), dynamic=False)
+    else:
+
+        def compile_static(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
+            make_static(graph)
+            with torch._subclasses.fake_tensor.unset_fake_temporarily():
+                return compile_part(graph)
+
+        call = aot_function(function, compile_static, decompositions=decompositions(), inference_compiler=compile_static)
+    call(*make_inputs())
+    return CompiledProgram(program, call, make_inputs, parts)
+
+
+def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:
+    compilation = GraphCompilation(CPU, device_for("sm_90" if wants_triton else CPU), Options())
+    compilation.lower(graph)
+    compilation.plan()
+    schedule = compilation.schedule
+    assert schedule is not None
+    # Kernels of all programs go into one library, so their names must differ.
+    units = [replace(unit, name=prefix + unit.name) if isinstance(unit, Group) else unit for unit in schedule.units]
+    compilation.schedule = replace(schedule, units=tuple(units))
+    compilation.generate(wants_triton=wants_triton)
+    return compilation
+
+
+def finish(programs: Sequence[CompiledProgram]) -> None:
+    """Compile the kernels of all programs at once."""
+    parts = [part for program in programs for part in program.parts]
+    launchers = compile_kernels([kernel for part in parts for kernel in part.kernels])
+    for part in parts:
+        part.finish(launchers)
