@@ -5,6 +5,7 @@
     fusionscope bench --suite snippets
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
+    fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
 """
@@ -21,7 +22,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from bench import snippets, table
+from bench import random_programs, snippets, table
 from bench.contest import CONTESTANTS
 from bench.environment import copy_bandwidth, describe, write_json
 from bench.models import MODELS
@@ -61,6 +62,8 @@ def main(argv: list[str] | None = None) -> int:
         console.print("There is no usable GPU here; use --device cpu.")
         return 2
     chosen = tuple(name for name in (asked.cases or "").split(",") if name)
+    if asked.suite == "random":
+        return random_programs.run(asked, device, console)
     if asked.suite == "snippets":
         return _run_snippets(asked, chosen, device, console)
     if asked.suite == "opinfo":
@@ -94,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fusionscope bench", description="Measure eager PyTorch, Fusionscope and TorchInductor in one run."
     )
-    parser.add_argument("--suite", choices=["patterns", "snippets", "smoke", "models", "opinfo"], default="patterns")
+    parser.add_argument(
+        "--suite", choices=["patterns", "snippets", "smoke", "models", "opinfo", "random"], default="patterns"
+    )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
     parser.add_argument("--cases", metavar="A,B", help="only these cases")
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write results, and a table beside it")
@@ -107,14 +112,15 @@ def _parser() -> argparse.ArgumentParser:
         "--timing", action=argparse.BooleanOptionalAction, default=True, help="time the models, or only check them"
     )
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the inputs, or of the first random program (0)")
+    parser.add_argument("--programs", type=int, default=200, help="random programs to compile and judge (200)")
+    parser.add_argument("--processes", type=int, default=2, help="of the suites opinfo and random, at one time (2)")
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
     operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")
     operators.add_argument(
         "--dtypes", type=opinfo.dtypes_of, metavar="A,B", help="of the forward samples (float32,bfloat16,int64,bool)"
     )
     operators.add_argument("--forward-only", action="store_true", help="no gradients")
-    operators.add_argument("--processes", type=int, default=2, help="that run samples at the same time (2)")
     return parser
 
 

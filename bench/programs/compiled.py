@@ -1,4 +1,4 @@
-"""Many programs compiled at once: each through AOTAutograd as torch.compile does it, all kernels by one C++ compiler run.
+"""Many programs compiled at once: each through AOTAutograd as torch.compile does it, all kernels by one compiler run.
 
 A program's first call is what captures it, so that call runs the captured graph by ATen; then the kernels of a whole
 batch are generated and compiled, and take the graph's place. What is judged is the second call, from Dynamo's guards or
@@ -18,6 +18,7 @@ from torch._functorch.aot_autograd import aot_function
 from bench.programs.program import Program, namespace
 from compiler.capture.aot import compile_through_aot, make_static
 from compiler.capture.captured import GraphRunner
+from compiler.capture.torch_internals import outside_fake_mode
 from compiler.codegen.program import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
@@ -60,6 +61,7 @@ class CompiledProgram:
     call: Callable[..., list[Any]]
     make_inputs: Callable[[], list[Tensor]]
     parts: list[Part] = field(default_factory=list)
+    is_through_dynamo: bool = False
 
     @property
     def captured(self) -> list[Tensor]:
@@ -91,12 +93,32 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
 
         def compile_static(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
             make_static(graph)
-            with torch._subclasses.fake_tensor.unset_fake_temporarily():
+            with outside_fake_mode():
                 return compile_part(graph)
 
-        call = aot_function(function, compile_static, decompositions=decompositions(), inference_compiler=compile_static)
+        call = aot_function(
+            function, compile_static, decompositions=decompositions(), inference_compiler=compile_static
+        )
     call(*make_inputs())
-    return CompiledProgram(program, call, make_inputs, parts)
+    return CompiledProgram(program, call, make_inputs, parts, through_dynamo)
+
+
+def capture_on(program: Program, device: torch.device) -> CompiledProgram:
+    """`torch.compile` with our backend as anyone would call it, on another device; its first call compiles."""
+    scope = namespace()
+    exec(program.make_inputs + program.function, scope)
+    make_inputs, function = scope["inputs"], scope["program"]
+    torch._dynamo.reset()
+    call = torch.compile(function, backend="fusionscope", dynamic=False)
+    return CompiledProgram(
+        program, call, lambda: [moved(tensor, device) for tensor in make_inputs()], is_through_dynamo=True
+    )
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on another device with the strides that it has here."""
+    extent = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride())) if tensor.numel() else 0
+    return tensor.as_strided((extent,), (1,)).to(device).as_strided(tensor.shape, tensor.stride())
 
 
 def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> GraphCompilation:

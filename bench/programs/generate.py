@@ -1,4 +1,4 @@
-"""A random program of a seed: up to thirty operators, each run as it is drawn, so that every statement has a meaning."""
+"""A random program of a seed: up to thirty operators, each run as it is drawn, so that each has a meaning."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OPERATORS: dict[Callable[[Pick], Draft], float] = {
     shapes.padded: 1.5,
     shapes.looked_up: 2.5,
     shapes.gathered: 1.5,
-    shapes.scattered: 1,
+    shapes.scattered: 2.5,
     writes.in_place: 4,
     writes.in_place_binary: 3,
     writes.assigned: 3,
@@ -121,7 +121,9 @@ def _inputs(rng: random.Random) -> tuple[tuple[str, str], ...]:
 
 def _shape(rng: random.Random, sizes: list[int]) -> list[int]:
     rank = rng.choices([0, 1, 2, 3, 4], [1, 3, 8, 4, 1])[0]
-    shape = [rng.choice([*sizes[-rank:], *sizes, 1]) if rng.random() < 0.4 else sizes[place % 3] for place in range(rank)]
+    shape = [
+        rng.choice([*sizes[-rank:], *sizes, 1]) if rng.random() < 0.4 else sizes[place % 3] for place in range(rank)
+    ]
     if rng.random() < 0.02 and shape:
         shape[rng.randrange(rank)] = 0
     while torch.Size(shape).numel() > LARGEST_INPUT:

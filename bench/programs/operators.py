@@ -75,9 +75,9 @@ def binary_rounding(pick: Pick) -> Draft:
     x = pick.floating()
     y = pick.like(x)
     form = pick.choice(
-        "{x}/({y}.abs()+0.5) torch.hypot({x},{y}) torch.logaddexp({x},{y}) {x}*{y}.sigmoid() ({x}.abs()+0.5)**{y}.tanh()"
-        " torch.lerp({x},{y},0.3) torch.addcdiv({x},{y},{y}.abs()+1) F.mse_loss({x},{y}) F.smooth_l1_loss({x},{y})"
-        " torch.xlogy({x},{y}.abs()+0.5) torch.copysign({x}.sin(),{y}.abs()+1)".split()
+        "{x}/({y}.abs()+0.5) torch.hypot({x},{y}) torch.logaddexp({x},{y}) {x}*{y}.sigmoid()"
+        " ({x}.abs()+0.5)**{y}.tanh() torch.lerp({x},{y},0.3) torch.addcdiv({x},{y},{y}.abs()+1)"
+        " ({x}-{y}).square().mean() torch.xlogy({x},{y}.abs()+0.5) torch.copysign({x}.sin(),{y}.abs()+1)".split()
     )
     return Draft(form.format(x=x, y=y), "rounds", (x, y))
 
@@ -87,7 +87,8 @@ def binary_integral(pick: Pick) -> Draft:
     y = pick.like(x, lambda t: not t.dtype.is_floating_point, True)
     form = pick.choice(
         "{x}&{y} {x}|{y} {x}^{y} {x}//(torch.remainder({y},5)+1) {x}%(torch.remainder({y},4)+1) {x}-{y}*2 {x}*{y}"
-        " torch.bitwise_right_shift({x},torch.remainder({y},4)) torch.div({x},torch.remainder({y},3)+1,rounding_mode='trunc')"
+        " torch.bitwise_right_shift({x},torch.remainder({y},4))"
+        " torch.div({x},torch.remainder({y},3)+1,rounding_mode='trunc')"
         " {x}/(torch.remainder({y},3)+1) torch.fmod({x},torch.remainder({y},3)+2)".split()
     )
     return Draft(form.format(x=x, y=y), "moves", (x, y))

@@ -32,7 +32,7 @@ class Draft:
 
 
 class Pick:
-    """Random choices among the tensors that a program has so far; later ones are likelier, so that programs get deep."""
+    """Random choices among the tensors that a program has so far; later ones are likelier: programs get deep."""
 
     def __init__(self, rng: random.Random, worlds: Worlds, names: list[str]) -> None:
         self.rng = rng
@@ -121,4 +121,3 @@ class Pick:
 
 def broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
     return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b)))
-

@@ -53,16 +53,30 @@ class Program:
 
     def script(self, device: str = "cpu") -> str:
         """A Python file that shows what eager and what Fusionscope give, and how far they are apart."""
-        dtypes = [f"{name} = {dtype}" for name, dtype in DTYPES.items()]
-        moved = "" if device == "cpu" else f"given = [x.to({device!r}) for x in given]\nexpected = [x.to({device!r}) for x in expected]\n"
-        return (
-            f"# Random program of seed {self.seed}.\nimport torch\nimport torch.nn.functional as F\n\n" + "\n".join(dtypes) + f"\n\n\n{self.make_inputs}"
-            f"\n\n{self.function}\n\ngiven, expected = inputs(), inputs()\n{moved}"
-            'ours = torch.compile(program, backend="fusionscope", dynamic=False)(*given)\n'
-            "eager = program(*expected)\n"
-            "for place, (a, b) in enumerate(zip([*ours, *given], [*eager, *expected])):\n"
-            "    print(place, a.dtype, tuple(a.shape), a.stride(), b.stride(), (a.double() - b.double()).abs().max())\n"
+        dtypes = "\n".join(f"{name} = {dtype}" for name, dtype in DTYPES.items())
+        return SCRIPT.format(
+            seed=self.seed, dtypes=dtypes, make_inputs=self.make_inputs, function=self.function, device=device
         )
+
+
+SCRIPT = """# Random program of seed {seed}.
+import torch
+import torch.nn.functional as F
+
+{dtypes}
+
+
+{make_inputs}
+
+{function}
+
+given, expected = [x.to({device!r}) for x in inputs()], inputs()
+ours = torch.compile(program, backend="fusionscope", dynamic=False)(*given)
+eager = program(*expected)
+for place, (a, b) in enumerate(zip([*ours, *given], [*eager, *expected])):
+    difference = (a.cpu().double() - b.double()).abs()
+    print(place, a.dtype, tuple(a.shape), a.stride(), b.stride(), difference.max().item() if difference.numel() else 0)
+"""
 
 
 def namespace(floating: torch.dtype | None = None) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from bench.programs.pick import Draft, Pick
+from bench.programs.program import Kind
 
 
 def sliced(pick: Pick) -> Draft:
@@ -27,7 +28,7 @@ def reshaped(pick: Pick) -> Draft:
     divisors = [d for d in range(1, min(count, 64) + 1) if count % d == 0]
     first = pick.choice(divisors)
     second = pick.choice([d for d in divisors if (count // first) % d == 0])
-    size = pick.choice([(-1,), (first, -1), (-1, first), (first, second, -1), (second, -1, first) if first != second else (-1, 1)])
+    size = pick.choice([(-1,), (first, -1), (-1, first), (first, second, -1), (second, -1, first)])
     if count % abs(prod(size)):
         size = (-1,)
     method = "view" if pick.value(x).is_contiguous() and pick.chance(0.5) else "reshape"
@@ -73,7 +74,8 @@ def part(pick: Pick) -> Draft:
         f"{x}.narrow({dim}, {pick.rng.randrange(size)}, 1)",
         f"{x}.unbind({dim})[{at}]",
         f"{x}.chunk(2, {dim})[-1]",
-        f"{x}.unfold({dim}, {min(size, 2)}, {pick.choice([1, 2])})",
+        # Copied, since torch.compile forgets what lies between windows when one of them is written to.
+        f"{x}.unfold({dim}, {min(size, 2)}, {pick.choice([1, 2])}).clone()",
         f"{x}.split({max(1, size // 2)}, {dim})[-1]",
     ]
     if len(pick.shape(x)) >= 2:
@@ -125,7 +127,8 @@ def looked_up(pick: Pick) -> Draft:
     if len(shape) == 2 and pick.value(x).dtype.is_floating_point:
         rows, source = place(pick, shape[0])
         return Draft(f"F.embedding({rows}, {x})", "moves", (x, source))
-    return Draft(f"torch.take_along_dim({x}, {chosen}.flatten()[:1].view({[1] * len(shape)}), {dim})", "moves", (x, index))
+    one = f"{chosen}.flatten()[:1].view({[1] * len(shape)})"
+    return Draft(f"torch.take_along_dim({x}, {one}, {dim})", "moves", (x, index))
 
 
 def gathered(pick: Pick) -> Draft:
@@ -140,11 +143,23 @@ def scattered(pick: Pick) -> Draft:
     x = pick.ranked()
     shape, dim = pick.shape(x), pick.dim(x)
     dtype = pick.value(x).dtype
-    kind = "rounds" if dtype.is_floating_point else "moves"
+    kind: Kind = "rounds" if dtype.is_floating_point else "moves"
+    one = f"torch.ones((), dtype={x}.dtype)"
+    if pick.chance(0.4):
+        chosen, index = place(pick, shape[0])
+        return Draft(f"torch.index_put({x}, ({chosen}.flatten()[:5],), {one}, accumulate=True)", kind, (x, index))
+    if pick.chance(0.3):
+        chosen, index = place(pick, shape[dim])
+        rows = f"{chosen}.flatten()[:3]"
+        return Draft(f"torch.index_add({x}, {dim}, {rows}, {x}.index_select({dim}, {rows}))", kind, (x, index))
+    chosen, index = place(pick, shape[dim], shape)
+    y = pick.tensor(lambda t: tuple(t.shape) == shape and t.dtype == dtype)
     if pick.chance(0.5):
-        chosen, index = place(pick, shape[dim], shape)
-        y = pick.tensor(lambda t: tuple(t.shape) == shape and t.dtype == dtype)
-        return Draft(f"torch.scatter_add({x}, {dim}, {chosen}, {y})", kind, (x, y, index))  # type: ignore[arg-type]
-    chosen, index = place(pick, shape[0])
-    form = f"torch.index_put({x}, ({chosen}.flatten()[:5],), torch.ones((), dtype={x}.dtype), accumulate=True)"
-    return Draft(form, kind, (x, index))  # type: ignore[arg-type]
+        return Draft(f"torch.scatter_add({x}, {dim}, {chosen}, {y})", kind, (x, y, index))
+    if pick.chance(0.5):
+        return Draft(f"torch.scatter({x}, {dim}, {chosen}, {pick.number()})", "moves", (x, index))
+    how = pick.choice(["amax", "amin", "sum", "mean"])
+    reduced: Kind = kind if how in ("sum", "mean") else "moves"
+    include = pick.choice([True, False])
+    form = f"torch.scatter_reduce({x}, {dim}, {chosen}, {y}, '{how}', include_self={include})"
+    return Draft(form, reduced, (x, y, index))

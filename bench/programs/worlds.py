@@ -130,11 +130,18 @@ class Worlds:
             if is_new and result.dtype.is_floating_point:
                 value = world[name]
                 if not any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape)):
-                    value.copy_(self._perturbed(value, result.dtype))
+                    terms = max(_terms(kept[name], value) for name in statement.operands)
+                    value.copy_(self._perturbed(value, result.dtype, terms))
 
-    def _perturbed(self, value: Tensor, dtype: torch.dtype) -> Tensor:
+    def _perturbed(self, value: Tensor, dtype: torch.dtype, terms: float = 1) -> Tensor:
+        """Off by up to an epsilon, or by what rounding makes of a sum of so many terms, which grows with their root."""
         noise = 2 * torch.rand(value.shape, generator=self.noise, dtype=torch.float64) - 1
-        return value * (1 + torch.finfo(dtype).eps * noise)
+        return value * (1 + torch.finfo(dtype).eps * max(1.0, terms**0.5 / 2) * noise)
+
+
+def _terms(operand: Tensor, result: Tensor) -> float:
+    """How many elements of an operand may go into one of the result: a reduction's, or a row's of a product."""
+    return max(operand.numel() / max(result.numel(), 1), *operand.shape, 1)
 
 
 def _storage(tensor: Tensor) -> int:

@@ -1,10 +1,13 @@
-"""Statements of random programs that write to a tensor, whole or through a view, and so to whatever shares its memory."""
+"""Statements of random programs that write to a tensor, whole or through a view, and to all that shares its memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from torch import Tensor
+
 from bench.programs.pick import Draft, NothingFits, Pick
 from bench.programs.shapes import place
-from torch import Tensor
 
 IN_PLACE = """
     {x}.add_(1) {x}.mul_(2) {x}.neg_() {x}.abs_() {x}.clamp_(-2,2) {x}.sub_(0.5) {x}.relu_() {x}.mul_(0.5) {x}.zero_()
@@ -14,7 +17,9 @@ IN_PLACE_ROUNDING = """
     {x}.sin_() {x}.tanh_() {x}.sigmoid_() {x}.mul_(0.3) {x}.add_(0.7) {x}.div_(3) {x}.exp_().reciprocal_()
     {x}.addcmul_({x},{x},value=0.1) {x}.cos_().mul_(1.1)
 """.split()
-IN_PLACE_INTEGRAL = "{x}.add_(1) {x}.mul_(3) {x}.neg_() {x}.clamp_(-2,2) {x}.zero_() {x}.bitwise_and_(6) {x}.fill_(2)".split()
+IN_PLACE_INTEGRAL = (
+    "{x}.add_(1) {x}.mul_(3) {x}.neg_() {x}.clamp_(-2,2) {x}.zero_() {x}.bitwise_and_(6) {x}.fill_(2)".split()
+)
 VIEWS = "{x} {x} {x}.mT {x}[1:] {x}[...,::2] {x}[0] {x}.flatten() {x}.view(-1)[1:] {x}.diagonal() {x}[:,1:]".split()
 
 
@@ -26,6 +31,11 @@ def is_writable(tensor: Tensor) -> bool:
             return False
         reached += step * (size - 1)
     return tensor.numel() > 0
+
+
+def _fits_into(shape: tuple[int, ...]) -> Callable[[Tensor], bool]:
+    """Whether a tensor can be written to one of `shape`."""
+    return lambda t: t.dim() <= len(shape) and all(b in (1, a) for a, b in zip(shape[::-1], tuple(t.shape)[::-1]))
 
 
 def _target(pick: Pick) -> str:
@@ -54,7 +64,7 @@ def in_place(pick: Pick) -> Draft:
 def in_place_binary(pick: Pick) -> Draft:
     x = _target(pick)
     shape = pick.shape(x)
-    y = pick.tensor(lambda t: t.dim() <= len(shape) and all(b in (1, a) for a, b in zip(shape[::-1], tuple(t.shape)[::-1])))
+    y = pick.tensor(_fits_into(shape))
     operand = _operand(pick, x, y)
     view, operand = pick.choice([(x, operand), (x, operand), (f"{x}.mT", f"{operand}.mT")])
     form = pick.choice("{x}.add_({y}) {x}.mul_({y}) {x}.sub_({y},alpha=2) {x}.copy_({y}) {x}.copy_({y})".split())
@@ -68,7 +78,7 @@ def assigned(pick: Pick) -> Draft:
     if pick.chance(0.4):
         return Draft(f"{x}[{subscript}] = {pick.number()}", "moves", (x,), writes=x)
     shape = tuple(eval(f"x[{subscript}]", {"x": pick.value(x)}).shape)
-    y = pick.tensor(lambda t: t.dim() <= len(shape) and all(b in (1, a) for a, b in zip(shape[::-1], tuple(t.shape)[::-1])))
+    y = pick.tensor(_fits_into(shape))
     return Draft(f"{x}[{subscript}] = {_operand(pick, x, y)}", "moves", (x, y), writes=x)
 
 
@@ -76,7 +86,8 @@ def masked(pick: Pick) -> Draft:
     x = _target(pick)
     shape = pick.shape(x)
     mask = pick.tensor(lambda t: str(t.dtype) == "torch.bool" and tuple(t.shape) == shape, True)
-    form = pick.choice([f"{x}.masked_fill_({_operand(pick, x, mask)}, {pick.number()})", f"{x}[{_operand(pick, x, mask)}] = 1"])
+    chosen = _operand(pick, x, mask)
+    form = pick.choice([f"{x}.masked_fill_({chosen}, {pick.number()})", f"{x}[{chosen}] = 1"])
     return Draft(form, "moves", (x, mask), writes=x)
 
 

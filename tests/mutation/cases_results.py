@@ -143,6 +143,13 @@ RESULTS: list[Case] = [
     Case("nested", nested, lambda: [matrix()]),
     Case("chunks", real_chunks, lambda: [matrix()]),
     Case("contiguous or not", contiguous_or_not, lambda: [matrix()]),
+    Case("a part of a storage, viewed for a product", lambda x: x @ x.mT, lambda: [matrix(7, 4, 3)[1:-1]]),
+    Case(
+        "a part of a storage, viewed for a saved product",
+        lambda x: x[1:] @ x[0].t() * x[:, :1].sum(),
+        lambda: [matrix(9, 4)[2:].view(-1, 2, 2).requires_grad_()],
+        backward=True,
+    ),
     Case("the same argument twice", lambda x, y: (x, y, x + y), two_of_one),
     Case("an argument and a view of it", lambda x, y: (x, y, x.sum() + y), base_and_view),
     Case("inference mode", in_inference_mode, lambda: [matrix()], like="aot_eager"),

@@ -1,0 +1,153 @@
+"""One batch of random programs, compiled together and judged; `python -m bench.programs.check` in a process of its own.
+
+    python -m bench.programs.check FIRST COUNT DEVICE MOST_STATEMENTS
+
+writes what it found to standard output, as JSON. A kernel that writes where it must not may end the process, which is
+why the suite does not do this in its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+
+import torch
+
+from bench.programs.compiled import DYNAMO_EVERY, CompiledProgram, capture, capture_on, finish
+from bench.programs.generate import generate
+from bench.programs.judge import mistakes
+from bench.programs.program import Program
+from bench.programs.shrink import shrink
+from bench.programs.worlds import run
+from compiler.ir.nodes import ExternNode
+
+#: Failures of one batch that are made small; each takes up to a minute.
+MOST_SHRUNK = 2
+
+
+@dataclass(frozen=True)
+class Failure:
+    seed: int
+    #: "wrong", "failed" (an exception of ours) or "crashed" (the process ended).
+    kind: str
+    problems: list[str]
+    #: The smallest program found that fails in the same way, as a file to run.
+    script: str
+
+
+@dataclass
+class Outcome:
+    """What became of a batch. `counts` has programs, statements, graphs, kernels, library calls, and so on."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, other: Outcome) -> None:
+        self.counts += other.counts
+        self.failures += other.failures
+        self.seconds += other.seconds
+
+
+def check(seeds: range, device: str = "cpu", most_statements: int = 30) -> Outcome:
+    """Generate, compile, run and judge the programs of `seeds`."""
+    started = time.perf_counter()
+    outcome = Outcome()
+    compiled = []
+    for seed in seeds:
+        program = generate(seed, most_statements)
+        try:
+            compiled.append(_capture(program, device))
+        except Exception:
+            _fail(outcome, program, "failed", [traceback.format_exc(limit=-3)], device)
+    for whole in _finished(compiled, outcome, device):
+        problems, kind = _judge(whole)
+        _count(outcome.counts, whole)
+        if problems:
+            _fail(outcome, whole.program, kind, problems, device)
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def _capture(program: Program, device: str) -> CompiledProgram:
+    if device != "cpu":
+        return capture_on(program, torch.device(device))
+    return capture(program, through_dynamo=program.seed % DYNAMO_EVERY == 0)
+
+
+def _finished(compiled: list[CompiledProgram], outcome: Outcome, device: str) -> list[CompiledProgram]:
+    """All that compile: together, or where that fails one by one."""
+    with suppress(Exception):
+        finish(compiled)
+        return compiled
+    done = []
+    for one in compiled:
+        try:
+            finish([one])
+            done.append(one)
+        except Exception:
+            _fail(outcome, one.program, "failed", [traceback.format_exc(limit=-3)], device)
+    return done
+
+
+def _judge(compiled: CompiledProgram) -> tuple[list[str], str]:
+    try:
+        results, inputs = compiled.run()
+    except Exception:
+        return [traceback.format_exc(limit=-3)], "failed"
+    return mistakes(compiled.program, run(compiled.program), results, inputs, compiled.captured), "wrong"
+
+
+def _count(counts: Counter[str], compiled: CompiledProgram) -> None:
+    counts["programs"] += 1
+    counts["statements"] += len(compiled.program.statements)
+    counts["writes"] += sum(statement.is_write for statement in compiled.program.statements)
+    counts["through Dynamo"] += compiled.is_through_dynamo
+    for part in compiled.parts:
+        schedule = part.compilation.schedule
+        assert schedule is not None
+        calls = [unit for unit in schedule.units if isinstance(unit, ExternNode)]
+        counts["graphs"] += 1
+        counts["kernels"] += len(part.kernels)
+        counts["loop nodes"] += sum(not isinstance(node, ExternNode) for node in schedule.graph.nodes)
+        counts["library calls"] += len(calls)
+        counts["operators without a lowering"] += sum(call.is_fallback for call in calls)
+
+
+def _fail(outcome: Outcome, program: Program, kind: str, problems: list[str], device: str) -> None:
+    if len(outcome.failures) < MOST_SHRUNK:
+        program = shrink(program, _fails_as(kind, device), most_tries=60)
+    outcome.failures.append(Failure(program.seed, kind, problems, program.script(device)))
+
+
+def _fails_as(kind: str, device: str) -> Callable[[Program], bool]:
+    def fails(program: Program) -> bool:
+        try:
+            compiled = _capture(program, device)
+            finish([compiled])
+        except Exception:
+            return kind == "failed"
+        problems, found = _judge(compiled)
+        return bool(problems) and found == kind
+
+    return fails
+
+
+def main(arguments: list[str]) -> None:
+    first, count, device, most_statements = int(arguments[0]), int(arguments[1]), arguments[2], int(arguments[3])
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    found = check(range(first, first + count), device, most_statements)
+    failures = [asdict(failure) for failure in found.failures]
+    print(json.dumps({"counts": found.counts, "failures": failures, "seconds": found.seconds}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
