@@ -38,8 +38,11 @@ def _fits_into(shape: tuple[int, ...]) -> Callable[[Tensor], bool]:
     return lambda t: t.dim() <= len(shape) and all(b in (1, a) for a, b in zip(shape[::-1], tuple(t.shape)[::-1]))
 
 
-def _target(pick: Pick) -> str:
-    return pick.tensor(is_writable)
+def _target(pick: Pick, rank: int = 0) -> str:
+    """A tensor that can be written to; no part of an expanded argument, which torch.compile refuses."""
+    inputs = [pick.value(name) for name in pick.worlds.inputs]
+    refused = {tensor.untyped_storage().data_ptr() for tensor in inputs if not is_writable(tensor)}
+    return pick.tensor(lambda t: is_writable(t) and t.dim() >= rank and t.untyped_storage().data_ptr() not in refused)
 
 
 def _operand(pick: Pick, target: str, other: str) -> str:
@@ -92,7 +95,7 @@ def masked(pick: Pick) -> Draft:
 
 
 def indexed(pick: Pick) -> Draft:
-    x = pick.tensor(lambda t: is_writable(t) and t.dim() > 0)
+    x = _target(pick, rank=1)
     size = pick.shape(x)[0]
     chosen, index = place(pick, size)
     if pick.value(x).untyped_storage().data_ptr() == pick.value(index).untyped_storage().data_ptr():

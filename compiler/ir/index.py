@@ -332,13 +332,14 @@ def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
 def floor_divide(numerator: Index, divisor: Integer) -> Index:
     """numerator // divisor, for divisor > 0.
 
-    Terms that are multiples of the divisor leave the division; it vanishes where the rest stays below the divisor."""
+    Whole multiples of the divisor leave the division, (121*x + r) // 33  ->  3*x + (22*x + r) // 33, so that it divides
+    what `modulo` takes the rest of; it vanishes where that stays below the divisor."""
     if divisor == 1:
         return numerator
-    whole = [(atom, divide(c, divisor)[0]) for atom, c in numerator.terms if is_multiple(c, divisor)]
+    terms = [(atom, *_split_coefficient(c, divisor)) for atom, c in numerator.terms]
     outside, inside = divide(numerator.offset, divisor)
-    rest = Index(inside, tuple((atom, c) for atom, c in numerator.terms if not is_multiple(c, divisor)))
-    quotient = _normal_form(outside, whole)
+    rest = Index(inside, tuple((atom, c) for atom, _, c in terms if c != 0))
+    quotient = _normal_form(outside, [(atom, c) for atom, c, _ in terms if c != 0])
     # Whole divisors move out until nothing negative is divided, so that C's division gives the same.
     shift = _least_quotient(rest, divisor)
     high = rest.bounds[1]
@@ -398,6 +399,14 @@ def modulo(numerator: Index, divisor: Integer) -> Index:
         step, large, small = parts
         return modulo(large, divide(divisor, step)[0]) * step + small
     return Index(0, ((Mod(rest, divisor), 1),))
+
+
+def _split_coefficient(coefficient: Integer, divisor: Integer) -> tuple[Integer, Integer]:
+    """(q, r) with  coefficient = q * divisor + r,  where r is what `modulo` goes on with."""
+    if is_multiple(coefficient, divisor):
+        return divide(coefficient, divisor)[0], 0
+    rest = _reduced(coefficient, divisor)
+    return divide(coefficient - rest, divisor)[0], rest
 
 
 def _reduced(coefficient: Integer, divisor: Integer) -> Integer:

@@ -85,6 +85,12 @@ def test_joining_a_split_gives_the_whole() -> None:
     assert flatten(unflatten(flat, (64, 16, 8, 64)), (64, 16, 8, 64)) == flat
 
 
+def test_a_split_of_parts_larger_than_it_dissolves() -> None:
+    """A dense (33, 33) tensor viewed as (3, 3, 121)."""
+    place = 363 * Index.of(Dim("a", 3)) + 121 * Index.of(Dim("b", 3)) + Index.of(Dim("c", 121))
+    assert flatten(unflatten(place, (33, 33)), (33, 33)) == place
+
+
 def test_a_part_that_cannot_carry_leaves_the_division() -> None:
     row, column = Index.of(Dim("x0", 4096)), Index.of(Dim("r0", 256))
     offset = 256 * row + column
