@@ -57,10 +57,10 @@ def _describe(node: torch.fx.Node, dead: bool) -> FxNode:
         dead=dead,
     )
     if isinstance(value, torch.Tensor):
-        described.shape = [_as_int(size) for size in value.shape]
+        described.shape = [_shown(size) for size in value.shape]
         described.dtype = str(value.dtype).removeprefix("torch.")
         if value.layout == torch.strided:
-            described.stride = [_as_int(stride) for stride in value.stride()]
+            described.stride = [_shown(stride) for stride in value.stride()]
         described.bytes = _as_int(value.numel()) * value.dtype.itemsize
     return described
 
@@ -68,6 +68,11 @@ def _describe(node: torch.fx.Node, dead: bool) -> FxNode:
 def _value_of(node: torch.fx.Node) -> Any:
     """The fake tensor that stands for the node's result: AOTAutograd and Dynamo keep it under different keys."""
     return node.meta.get("val", node.meta.get("example_value"))
+
+
+def _shown(size: Any) -> int | str:
+    """A number, or the formula of one that differs from call to call."""
+    return size if isinstance(size, int) else str(size)
 
 
 def _as_int(size: Any) -> int:

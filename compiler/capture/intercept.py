@@ -16,7 +16,6 @@ from compiler.capture.replay import CallState
 from compiler.capture.torch_internals import default_device, mark_as_wrapper, replace_forward, skip_files_of
 from compiler.options import Options
 
-_EVERY_SIZE = "Dynamic sizes are not supported yet: every size was compiled for itself, so a new size is compiled anew."
 _TOLD_NO_GRADIENT = "Gradients were turned off, as asked: no backward graph was captured."
 
 
@@ -78,14 +77,11 @@ class Interception:
         self, function: Any, *, backend: Any = None, fullgraph: bool = False, dynamic: bool | None = None
     ) -> Any:
         """Compile `function` with the recording backend; its first call becomes an entry of the capture."""
-        if dynamic or self._options.dynamic:
-            self._recorder.note(_EVERY_SIZE)
         own_backend = backend if callable(backend) else None
         compiled = self._optimize(
             self._recorder.backend(own_backend),
             nopython=fullgraph,
-            # Sizes stay what they are in each graph; a call with others is a recompilation.
-            dynamic=False,
+            dynamic=dynamic if self._options.dynamic is None else self._options.dynamic,
             guard_filter_fn=self._recorder.guards_chosen,
         )(function)
         if isinstance(function, type):

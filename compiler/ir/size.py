@@ -187,6 +187,10 @@ class Size:
 
     __repr__ = __str__
 
+    def __format__(self, _: str) -> str:
+        """Sentences group the digits of numbers; a formula stands as it is."""
+        return str(self)
+
 
 Integer = int | Size
 

@@ -53,8 +53,13 @@ def _distinct(values: Iterable[Any]) -> list[torch.Tensor]:
 def _bytes(tensor: torch.Tensor) -> int:
     elements = 1
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        elements *= int(size) if stride else 1
+        elements *= _in_this_call(size) if stride else 1
     return elements * tensor.dtype.itemsize if tensor.numel() else 0
+
+
+def _in_this_call(size: int | torch.SymInt) -> int:
+    """A size that differs from call to call counts as what it was when the graph was captured."""
+    return size if isinstance(size, int) else int(size.node.hint)
 
 
 def eager_traffic(graph: torch.fx.GraphModule, with_backward: bool) -> tuple[Traffic, Traffic | None] | None:

@@ -8,7 +8,7 @@ from typing import Any
 from compiler import report
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
-from compiler.ir.size import Integer
+from compiler.ir.size import Integer, Size
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost import touched_bytes
 from compiler.schedule.group import Space
@@ -97,7 +97,7 @@ def describe_decision(decision: Decision) -> report.Decision:
             unfused_us=round(s.unfused_us, 3),
         )
     numbers = {
-        key: round(value, 3) if isinstance(value, float) else value
+        key: round(value, 3) if isinstance(value, float) else value.text if isinstance(value, Size) else value
         for key, value in decision.names.items()
         if key not in ("a", "b")
     }

@@ -64,8 +64,9 @@ def test_the_same_break_is_told_once_with_how_often_it_was_met() -> None:
     source = program("torch._dynamo.graph_break()") + "f(torch.ones(9))\nf(torch.ones(10))\n"
     capture = captured_source(source)
     (found,) = capture.breaks
-    assert found.count == 3 and capture.graph_breaks == 1
-    assert found.before == ["graph_0", "graph_2", "graph_4"] and found.after == ["graph_1", "graph_3", "graph_5"]
+    # The third size is served by what the second made of the first: graphs for every size.
+    assert found.count == 2 and capture.graph_breaks == 1
+    assert found.before == ["graph_0", "graph_2"] and found.after == ["graph_1", "graph_3"]
 
 
 def test_a_break_before_any_operator_is_told_too() -> None:

@@ -15,7 +15,7 @@ RUNNING = ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12
 
 
 @pytest.mark.parametrize("prefix", RUNNING)
-def test_every_graph_is_static_and_known_by_line(prefix: str) -> None:
+def test_every_node_is_known_by_line(prefix: str) -> None:
     capture = captured(prefix)
     assert capture.error is None
     assert capture.graphs and capture.entries
@@ -24,9 +24,6 @@ def test_every_graph_is_static_and_known_by_line(prefix: str) -> None:
         for node in graph.aten.graph.nodes:
             if node.op == "call_function":
                 assert node.meta["lines"], node
-                for value in torch.utils._pytree.tree_leaves(node.meta["val"]):
-                    if isinstance(value, torch.Tensor):
-                        assert all(type(size) is int for size in (*value.shape, *value.stride()))
 
 
 @pytest.mark.parametrize("prefix", RUNNING)
@@ -47,12 +44,13 @@ def test_every_graph_replays_on_its_own_inputs(prefix: str) -> None:
 @pytest.mark.parametrize("prefix", ["01", "03", "06", "08", "12", "13"])
 def test_replaying_an_entry_compiles_nothing_new(prefix: str) -> None:
     capture = captured_source(source_of(prefix))
-    graphs, calls = len(capture.graphs), capture.graphs[0].runner.calls
+    graphs, calls = len(capture.graphs), sum(graph.runner.calls for graph in capture.graphs)
     for entry in capture.entries:
         args, kwargs = entry.copy_arguments()
         entry.compiled(*args, **kwargs)
         entry.eager(*args, **kwargs)
-    assert len(capture.graphs) == graphs and capture.graphs[0].runner.calls == calls + 1
+    assert len(capture.graphs) == graphs
+    assert sum(graph.runner.calls for graph in capture.graphs) > calls
 
 
 def test_uncalled_function_gets_a_default_and_says_so() -> None:
@@ -97,16 +95,17 @@ def test_data_dependent_branch_breaks_the_graph_and_custom_backend_prints() -> N
     assert any("show_graph" in note.message for note in capture.notes)
 
 
-def test_int_arguments_compile_anew_with_the_guard_that_failed() -> None:
+def test_an_int_argument_compiles_anew_with_the_guard_that_failed() -> None:
     capture = captured("05")
-    assert len(capture.graphs) == 4 and capture.recompiles == 3
+    assert len(capture.graphs) == 3 and capture.recompiles == 2
     assert not capture.graphs[0].recompiles
-    for graph, value in zip(capture.graphs[1:], (2, 3, 6), strict=True):
-        (recompile,) = graph.recompiles
-        assert recompile.function == "scale_by" and recompile.line == 7
-        assert f"`k == {value}`" in recompile.reason and recompile.expected == str(value)
-    assert [graph.recompiles[0].actual for graph in capture.graphs[1:]] == ["3", "6", "-3"]
-    assert capture.graphs[3].recompiles[0].reason == "`k` was -3, and the code there was needs `k == 6`"
+    first, second = (graph.recompiles[0] for graph in capture.graphs[1:])
+    assert first.function == "scale_by" and first.line == 7
+    assert first.reason == "`k` was 3, and the code there was needs `k == 2`"
+    assert (first.expected, first.actual) == ("2", "3")
+    # The second graph serves 3 and 6, and every other that takes the same branch.
+    assert second.reason == "`k` was -3, and the code there was needs `0 <= k`"
+    assert [symbol.source for symbol in capture.graphs[1].symbols] == ["k"]
     guard = next(guard for guard in capture.graphs[0].guards if guard.name == "L['k']")
     assert guard.expression == "L['k'] == 2" and guard.lines == [7]
     assert guard.subject == "k" and guard.fails_when == "`k` other than 2"
@@ -137,15 +136,15 @@ def test_training_step_has_both_graphs() -> None:
     assert lines(backward) == [11]
 
 
-def test_each_batch_size_compiles_anew() -> None:
+def test_the_second_batch_size_compiles_for_all_others() -> None:
     capture = captured("09")
-    assert len(capture.graphs) == 4 and capture.recompiles == 3
-    assert [graph.recompiles[0].line for graph in capture.graphs[1:]] == [6, 6, 6]
-    changes = [graph.recompiles[0] for graph in capture.graphs[1:]]
-    assert [(c.subject, c.expected, c.actual) for c in changes] == [
-        ("x.size(0)", "8", "16"), ("x.size(0)", "16", "23"), ("x.size(0)", "23", "64")
-    ]  # fmt: skip
-    assert changes[0].reason == "dimension 0 of `x` was 16, and the code there was is for 8 only"
+    assert len(capture.graphs) == 2 and capture.recompiles == 1
+    (change,) = capture.graphs[1].recompiles
+    assert change.line == 6
+    assert (change.subject, change.expected, change.actual) == ("x.size(0)", "8", "16")
+    (symbol,) = capture.graphs[1].symbols
+    assert (symbol.source, symbol.value, symbol.range) == ("x.size(0)", "16", "at least 2")
+    assert change.reason == "dimension 0 of `x` was 16, and the code there was is for 8 only"
     assert "float32[8, 512]" in capture.graphs[0].guards[0].expression
 
 
@@ -163,9 +162,9 @@ def test_lone_function_is_explored() -> None:
     assert capture.notes[0].message.startswith("x was not given: a float32 tensor of 1024 x 1024")
 
 
-def test_mutation_is_functional_and_its_position_recompiles() -> None:
+def test_mutation_is_functional_and_its_position_recompiles_once() -> None:
     capture = captured("13")
-    assert capture.recompiles == 2
+    assert capture.recompiles == 1
     assert not any(target.endswith("_.default") for graph in capture.graphs for target in targets(graph))
     assert capture.graphs[1].recompiles[0].line == 6
     dynamo = capture.graphs[0].dynamo

@@ -52,7 +52,7 @@ export function count(value: Figure, noun: string): string {
   return value == null ? "" : `${value.toLocaleString("en-US")} ${noun}${value === 1 ? "" : "s"}`;
 }
 
-export function shape(sizes: readonly number[] | null | undefined): string {
+export function shape(sizes: readonly (number | string)[] | null | undefined): string {
   if (sizes == null) return "";
   return sizes.length === 0 ? "scalar" : sizes.join("×");
 }

@@ -18,8 +18,8 @@ export interface Artefact {
 /** A tensor of the schedule. `first` and `last` are positions in the order of kernels (-1 for inputs). */
 export interface Buffer {
   name: string;
-  shape: number[];
-  stride: number[];
+  shape: (number | string)[];
+  stride: (number | string)[];
   dtype: string;
   bytes: number;
   first: number | null;
@@ -99,8 +99,8 @@ export interface FxNode {
   target: string;
   args: string[];
   text: string;
-  shape: number[] | null;
-  stride: number[] | null;
+  shape: (number | string)[] | null;
+  stride: (number | string)[] | null;
   dtype: string | null;
   bytes: number | null;
   lines: number[];
@@ -229,10 +229,10 @@ export interface KernelLine {
 export interface LoopNode {
   name: string;
   kind: "pointwise" | "reduction" | "scan" | "scatter" | "extern" | "view";
-  sizes: number[];
-  reduction_sizes: number[];
+  sizes: (number | string)[];
+  reduction_sizes: (number | string)[];
   dtype: string | null;
-  shape: number[] | null;
+  shape: (number | string)[] | null;
   body: string[];
   reads: Access[];
   writes: Access[];
