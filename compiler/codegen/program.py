@@ -15,6 +15,7 @@ A reduction ends a pass: its result is an x-level value that the next sections m
 
 In a *looped* program each pass loads and computes again what it needs, since registers do not outlive a loop. In a
 *persistent* one the whole of `r` is held in registers, so every statement stands once and later passes only go on.
+A scan is a value of the r level that depends on the points before: each pass that needs it carries it along again.
 Triton and C++ printers render the same program.
 """
 
@@ -42,8 +43,9 @@ RESERVED = frozenset(
     result main int float double char bool void auto const static struct union switch case default register signed
     unsigned short long volatile inline namespace template typename this new delete operator true false std omp
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
-    minimum_of_two product_of_two larger_at smaller_at floor_divide_integers remainder_of_integers floor_divide_floats
-    remainder_of_floats power_of_integers any_lane""".split()
+    minimum_of_two product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
+    floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
+    any_lane""".split()
 )
 
 
@@ -90,6 +92,10 @@ class Section:
     def reductions(self) -> tuple[Statement, ...]:
         return tuple(s for s in self.statements if s.op == "reduce")
 
+    @property
+    def scans(self) -> tuple[Statement, ...]:
+        return tuple(s for s in self.statements if s.op == "scan")
+
 
 @dataclass(frozen=True)
 class Program:
@@ -110,6 +116,10 @@ class Program:
     def scatters(self) -> tuple[Statement, ...]:
         """Stores that several points may share a place of."""
         return tuple(s for s in self.statements if s.is_scatter)
+
+    @property
+    def scans(self) -> tuple[Statement, ...]:
+        return tuple(s for s in self.statements if s.op == "scan")
 
     def names(self) -> dict[int, str]:
         """Variable names by statement number, for indices that contain loaded values."""
@@ -178,7 +188,7 @@ class _Inliner:
     def level(self, instruction: Instruction) -> Level:
         if instruction.op == "reduce":
             return "x"
-        if instruction.op == "store" and instruction.buffer in self.runs_inside:
+        if instruction.op == "scan" or (instruction.op == "store" and instruction.buffer in self.runs_inside):
             return "r"
         if instruction.index is not None and not self.r_dims.isdisjoint(instruction.index.dims):
             return "r"
@@ -304,7 +314,7 @@ def _name(statements: list[Statement], group: Group) -> list[Statement]:
             if statement.op == "store"
             else statement.buffer
             or buffer_of_value.get(statement.number)
-            or (f"{statement.value}" if statement.op == "reduce" else statement.op)
+            or (f"{statement.value}" if statement.op in ("reduce", "scan") else statement.op)
         )
         named.append(replace(statement, target=_unique(identifier(base), taken) if base else ""))
     return named

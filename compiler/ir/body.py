@@ -26,9 +26,9 @@ from compiler.ir.size import Integer
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One op. `operands` number earlier instructions; `buffer`, `index` belong to load and store (`index` also to
-    index_value, rand, randn); `value` is a constant, a reduction's kind, the mode of a scattering store, or the size of
-    an indirect index. `node` is the loop node that it was written for, where that is not the one whose body it stands
-    in; it is no part of what the instruction computes, so it does not count when two are compared."""
+    index_value, rand, randn); `value` is a constant, a reduction's or scan's kind, the mode of a scattering store, or
+    the size of an indirect index. `node` is the loop node that it was written for, where that is not the one whose body
+    it stands in; it is no part of what the instruction computes, so it does not count when two are compared."""
 
     op: str
     operands: tuple[int, ...]
@@ -92,6 +92,16 @@ class Body:
         return next((i for i in self.instructions if i.op == "reduce"), None)
 
     @cached_property
+    def scan(self) -> Instruction | None:
+        """Its scan, of which a body has at most one."""
+        return next((i for i in self.instructions if i.op == "scan"), None)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether a value of one point depends on other points: it cannot be computed again for one point alone."""
+        return self.reduction is not None or self.scan is not None
+
+    @cached_property
     def operations(self) -> int:
         """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
         weights = (
@@ -140,8 +150,8 @@ def _render(number: int, i: Instruction) -> str:
         return f"v{number} = {dtype}({values})"
     if i.op == "bitcast":
         return f"v{number} = bits of {values} as {dtype}"
-    if i.op == "reduce":
-        return f"v{number} = reduce {i.value} {values}"
+    if i.op in ("reduce", "scan"):
+        return f"v{number} = {i.op} {i.value} {values}"
     if i.op in ("rand", "randn"):
         return f"v{number} = {i.op}(seed {values}, {i.index})"
     return f"v{number} = {i.op} {values}"

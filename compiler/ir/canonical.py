@@ -28,13 +28,13 @@ def canonicalise(node: LoopNode) -> LoopNode:
 
 
 def without_reduction(body: Body) -> Body:
-    """The body of a reduction over one element, whose result is that element (or its position)."""
+    """The body of a reduction or scan over one element, whose result is that element (or its position)."""
     aliases: dict[int, int] = {}
     result: list[Instruction] = []
     for number, instruction in enumerate(body.instructions):
         operands = tuple(aliases.get(operand, operand) for operand in instruction.operands)
         result.append(replace(instruction, operands=operands))
-        if instruction.op == "reduce":
+        if instruction.op in ("reduce", "scan"):
             aliases[number] = operands[-1]
     return drop_dead(Body(tuple(result))) if aliases else body
 

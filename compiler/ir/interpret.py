@@ -114,6 +114,8 @@ class _Loop:
             return self.index(i.index).to(i.dtype)
         if i.op == "reduce":
             return self.reduce(str(i.value), operands)
+        if i.op == "scan":
+            return self.scan(str(i.value), operands)
         if i.op in ("rand", "randn"):
             return (uniform if i.op == "rand" else normal)(operands[0], self.index(i.index))
         return apply(i, self.values, self.device)
@@ -149,8 +151,9 @@ class _Loop:
     def store(self, i: Instruction, value: Tensor) -> None:
         assert i.buffer is not None
         storage = self.storages[i.buffer]
-        value = value.expand(self.x_sizes).to(storage.dtype)
-        storage[self.index(i.index).expand(self.x_sizes)] = value
+        # What a scan stores varies along the reduction variables too.
+        offset, value = torch.broadcast_tensors(self.index(i.index), value)  # type: ignore[no-untyped-call]
+        storage[offset] = value.to(storage.dtype)
 
     def scatter(self, i: Instruction, operands: list[Tensor]) -> None:
         """Points in the order of the loops, one after the other, so that the last one wins where they meet."""
@@ -171,6 +174,11 @@ class _Loop:
         value, *positions = [self._reduced_last(operand) for operand in operands]
         result = REDUCE[kind](value, *positions)
         return result.reshape((*result.shape, *(1 for _ in self.r_axes)))
+
+    def scan(self, kind: str, operands: list[Tensor]) -> Tensor:
+        """Along all reduction variables, the last one the fastest."""
+        value, *positions = [self._reduced_last(operand) for operand in operands]
+        return SCAN[kind](value, *positions).reshape(self.sizes)
 
     def _reduced_last(self, value: Tensor) -> Tensor:
         count = prod(self.sizes[axis] for axis in self.r_axes)
@@ -240,6 +248,16 @@ REDUCE: dict[str, Callable[..., Tensor]] = {
     "all": lambda value: value.all(-1),
     "argmin": _position_of(torch.amin),
     "argmax": _position_of(torch.amax),
+}
+
+SCAN: dict[str, Callable[..., Tensor]] = {
+    "sum": lambda value: value.cumsum(-1, dtype=value.dtype),
+    "prod": lambda value: value.cumprod(-1, dtype=value.dtype),
+    "min": lambda value: value.cummin(-1).values,
+    "max": lambda value: value.cummax(-1).values,
+    "argmin": lambda value, position: position.gather(-1, value.cummin(-1).indices),
+    "argmax": lambda value, position: position.gather(-1, value.cummax(-1).indices),
+    "logsumexp": lambda value: value.logcumsumexp(-1),
 }
 
 #: What torch calls the ways to scatter.

@@ -68,9 +68,9 @@ class LoopNode:
     """One loop nest that stores one buffer.
 
     for x in space: for r in reduction: body. `x_dims` are in the order of the buffer's storage, slowest first. A node
-    without `r_dims` is pointwise. A scatter runs over its sources and changes, in place, the buffer `updates`, which no
-    other node reads: its own buffer is that memory afterwards. `origins` names the ATen nodes that it computes, `lines`
-    the user's lines."""
+    without `r_dims` is pointwise; a scan stores at every point of `r_dims`, which it runs through in order. A scatter
+    runs over its sources and changes, in place, the buffer `updates`, which no other node reads: its own buffer is that
+    memory afterwards. `origins` names the ATen nodes that it computes, `lines` the user's lines."""
 
     name: str
     layout: Layout
@@ -90,8 +90,14 @@ class LoopNode:
         return self.updates is not None
 
     @property
-    def kind(self) -> Literal["pointwise", "reduction", "scatter"]:
-        return "scatter" if self.is_scatter else "reduction" if self.is_reduction else "pointwise"
+    def is_scan(self) -> bool:
+        return self.body.scan is not None
+
+    @property
+    def kind(self) -> Literal["pointwise", "reduction", "scan", "scatter"]:
+        if self.is_scatter:
+            return "scatter"
+        return "scan" if self.is_scan else "reduction" if self.is_reduction else "pointwise"
 
     @property
     def numel(self) -> Integer:

@@ -87,12 +87,18 @@ NAMED: dict[str, NamedFunction] = {}
 #: `argmax` take the value and its position (int64) and give the position, the lowest one among equals. NaN wins.
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 
+#: Scans by kind: each point of the last loops gets the value of all up to it, itself included, in the loops' order.
+#: `argmin` and `argmax` give the position (int64) of the extreme value so far, the latest one among equals; NaN wins.
+#: `logsumexp` is the logarithm of a sum of exponentials.
+SCANS = ("sum", "prod", "min", "max", "argmin", "argmax", "logsumexp")
+
 #: What a scatter does to the element that it meets: replace it, add to it, or keep the smaller or larger one.
 SCATTERS = ("set", "add", "min", "max")
 
 #: The rest of the closed set, each with operands of its own kind; see the methods of `Ops`.
 SPECIAL = (
     "load", "store", "constant", "index_value", "indirect", "to_dtype", "bitcast", "where", "rand", "randn", "reduce",
+    "scan",
 )  # fmt: skip
 
 
@@ -203,6 +209,14 @@ class Ops:
         handler = _handler.get()
         dtype = torch.int64 if kind.startswith("arg") else handler.dtype_of(operands[0])
         return handler.emit("reduce", operands, dtype, value=kind)
+
+    def scan(self, kind: str, *operands: Any) -> Any:
+        """What a reduction over the reduction variables so far would give, at each of their points; see `SCANS`."""
+        if kind not in SCANS:
+            raise ValueError(f"{kind!r} is not a scan; the scans are {', '.join(SCANS)}")
+        handler = _handler.get()
+        dtype = torch.int64 if kind.startswith("arg") else handler.dtype_of(operands[0])
+        return handler.emit("scan", operands, dtype, value=kind)
 
     def call(self, name: str, *operands: Any) -> Any:
         """The op `name` of `POINTWISE`, or the named function."""

@@ -158,6 +158,26 @@ class Builder:
         node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
         return self._add_loop(node)
 
+    def scan(
+        self, shape: tuple[Integer, ...], dtype: torch.dtype, at: int, element: Callable[[Position], Any], *,
+        label: str = "",
+    ) -> TensorValue:  # fmt: skip
+        """One node whose `element(position)` calls `ops.scan` once, along the dimension `at`. `shape` holds no zero."""
+        if dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute {dtype}")
+        name, layout = self.fresh_name(self.origin + (f"_{label}" if label else "")), self.result_layout(shape, dtype)
+        dims = [Dim("r0" if place == at else f"x{place}", size) for place, size in enumerate(shape)]
+        position = tuple(Index.of(dim) for dim in dims)
+        try:
+            body = trace(lambda: ops.store(name, layout.index(position), ops.to_dtype(element(position), dtype)))
+        except BaseException:
+            self._names.discard(name)
+            raise
+        others = [place for place in range(len(dims)) if place != at]
+        storage_order = sorted(others, key=lambda place: (-hint(layout.stride[place]), place))
+        x_dims = tuple(dims[place] for place in storage_order)
+        return self._add_loop(canonicalise(LoopNode(name, layout, x_dims, (dims[at],), body, **self._provenance)))
+
     def scatter(
         self, start: TensorValue, sources: tuple[Integer, ...], mode: str, update: Callable[[Position], Update], *,
         label: str = "",

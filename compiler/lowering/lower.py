@@ -31,6 +31,7 @@ from compiler.lowering import (  # noqa: F401
     random,
     reductions,
     replayed,
+    scans,
     scatter,
     special,
     views,

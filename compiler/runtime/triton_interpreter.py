@@ -9,7 +9,7 @@ process from compiling kernels. Here it is switched on for the length of one cal
 kernels is put right in the same scope:
 
 - it keeps bfloat16 as bits in uint16, and cuts float32 off where hardware rounds to the nearest even;
-- a reduction with a combine function of our own calls that function once for each element;
+- a reduction or a scan with a combine function of our own calls that function once for each element;
 - `libdevice` does nothing;
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
 - a comparison of scalars keeps the dtype of what it compared, which spoils the values when it is broadcast;
@@ -86,6 +86,9 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
+    ours.set_attr(stock.ScanOps, "generic_scan", _scan_in_steps)
+    # Stock's sums run one by one in the type at hand, which rounds far more often than a GPU does.
+    ours.set_attr(stock.ScanOps, "cumsum", lambda scan, operand: _scan_in_steps(scan, [operand]))
     ours.set_attr(stock.interpreter_builder, "options", _OPTIONS)
     try:
         yield
@@ -146,6 +149,23 @@ def _reduce_in_steps(reduction: Any, operands: Any) -> list[Any]:
         joined = _combine(reduction, left, right, dtypes)
         arrays = [np.concatenate([new, old[paired:]]) for new, old in zip(joined, arrays, strict=True)]
     return [reduction.to_tensor(array[0], dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+
+
+def _scan_in_steps(scan: Any, operands: Any) -> list[Any]:
+    """tl.associative_scan: each element is combined with the one at a distance before it that doubles at each step."""
+    dtypes = [operand.dtype for operand in operands]
+    arrays = [np.moveaxis(operand.handle.data, scan.axis, 0) for operand in operands]
+    distance = 1
+    while distance < arrays[0].shape[0]:
+        # Blocks have powers of two elements, so whole ones are combined; the first ones have none before them.
+        before = [np.roll(array, distance, axis=0) for array in arrays]
+        joined = _combine(scan, before, arrays, dtypes)
+        arrays = [np.concatenate([old[:distance], new[distance:]]) for new, old in zip(joined, arrays, strict=True)]
+        distance *= 2
+    return [
+        scan.to_tensor(np.ascontiguousarray(np.moveaxis(array, 0, scan.axis)), dtype)
+        for array, dtype in zip(arrays, dtypes, strict=True)
+    ]
 
 
 def _combine(reduction: Any, left: list[Array], right: list[Array], dtypes: list[Any]) -> list[Array]:

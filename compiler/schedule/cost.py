@@ -90,7 +90,7 @@ def operations(group: Group) -> int:
     total = 0
     for member in group.members:
         accesses = (*member.body.reads, *member.body.writes)
-        runs_inside = member.body.reduction is not None or any(not a.index.dims.isdisjoint(r_dims) for a in accesses)
+        runs_inside = member.body.is_collective or any(not a.index.dims.isdisjoint(r_dims) for a in accesses)
         total += member.body.operations * (everything if runs_inside else points)
     return total
 

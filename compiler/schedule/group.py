@@ -98,6 +98,11 @@ class Group:
         """Buffers that scatters of the group change in place."""
         return tuple(member.node.updates for member in self.members if member.node.updates is not None)
 
+    @cached_property
+    def has_scan(self) -> bool:
+        """Whether the reduction loops must run in the order in which they stand."""
+        return any(member.body.scan is not None for member in self.members)
+
     @property
     def is_reduction(self) -> bool:
         return bool(self.space.r)

@@ -90,14 +90,14 @@ def _append(out: list[Instruction], instruction: Instruction) -> int:
 def compose(group: Group, buffer: str) -> Body | None:
     """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions.
 
-    None where it is a reduction or a scatter itself, draws random numbers, or would become too long."""
+    None where it is a reduction, a scan or a scatter itself, draws random numbers, or would become too long."""
     bodies = {member.name: member.body for member in group.members if member.body.instructions}
     result = bodies.get(buffer)
-    if result is None or result.reduction is not None or result.is_random or result.is_scatter:
+    if result is None or result.is_collective or result.is_random or result.is_scatter:
         return None
     for member in reversed(group.members):
         body = bodies.get(member.name)
-        if body is None or body.reduction is not None or body.is_random or member.name == buffer:
+        if body is None or body.is_collective or body.is_random or member.name == buffer:
             continue
         if any(access.buffer == member.name for access in result.reads):
             composed = inline_body(result, body, member.name, (*group.space.x, *group.space.r))

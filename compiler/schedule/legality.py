@@ -47,7 +47,7 @@ def align(host: Group, guest: Group, shared: list[str]) -> dict[Dim, Index] | Re
     )
     for guest_index, host_index in islice(equations, MOST_EQUATIONS):
         values = _solve(host.space, guest.space, guest_index, host_index)
-        if values is not None:
+        if values is not None and (not guest.has_scan or _keeps_order(host.space, guest.space, values)):
             return values
     return Refuse("index.no_common_loops")
 
@@ -105,6 +105,13 @@ def _keeps_levels(host: Space, guest: Space, values: Mapping[Dim, Index]) -> boo
     return all(values[dim].dims <= x_dims for dim in guest.x if dim in values) and all(
         values[dim].dims <= r_dims for dim in guest.r if dim in values
     )
+
+
+def _keeps_order(host: Space, guest: Space, values: Mapping[Dim, Index]) -> bool:
+    """Whether the guest's reduction loops run through the same points in the same order in the host's: a scan is not
+    the same in any other."""
+    theirs = flatten([values.get(dim, Index.number(0)) for dim in guest.r], [dim.size for dim in guest.r])
+    return theirs == flatten([Index.of(dim) for dim in host.r], [dim.size for dim in host.r])
 
 
 def move(guest: Group, values: Mapping[Dim, Index]) -> tuple[Member, ...]:

@@ -16,6 +16,7 @@ from compiler.compile import GraphCompilation
 from compiler.schedule.describe import describe_decision, describe_loops
 from tests.compile_program import compile_program
 from tests.schedule.test_kernels_and_bytes import (
+    chances_so_far,
     dead_matmul,
     gelu_mlp,
     layer_norm,
@@ -36,6 +37,8 @@ CASES = {
     "reverse_read": (reverse_read, (rnd(4096, 512),)),
     "rotary_embedding": (rope, (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32))),
     "transposed_read": (lambda x, y: x.t() + y, (rnd(512, 512), rnd(512, 512))),
+    "scan_of_a_softmax": (chances_so_far, (rnd(512, 1000),)),
+    "scan_of_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(512, 20000),)),
     "scatter_in_place": (scatter_rows, (rnd(512, 48), rnd(512, 48), torch.arange(512) % 64)),
     "sum_of_everything": (lambda x: x.sum(), (rnd(4096, 4096),)),
     "batch_norm_in_training": (

@@ -212,7 +212,6 @@ LIBRARY = [
         (torch.float32,),
     ),
     Operator("attention", lambda x: F.scaled_dot_product_attention(x, x, x), images, (torch.float32,)),
-    Operator("cumsum", lambda x: x.cumsum(1) + 1, cube, falls_back=True),
     Operator("sort", lambda x: x.sort(1), cube, falls_back=True),
     Operator("topk", lambda x: x.topk(2, 1), cube, NUMBERS, falls_back=True),
     Operator("complex", lambda x: torch.fft.fft(x).abs(), cube, (torch.float32,), falls_back=True),

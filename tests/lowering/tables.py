@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lowering import operators, operators_scatter, operators_shapes, operators_special
+from tests.lowering import operators, operators_scans, operators_scatter, operators_shapes, operators_special
 
-OPERATORS = [
-    *operators.OPERATORS,
-    *operators_shapes.OPERATORS,
-    *operators_scatter.OPERATORS,
-    *operators_special.OPERATORS,
-]
+TABLES = (operators, operators_shapes, operators_scatter, operators_special, operators_scans)
+OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]

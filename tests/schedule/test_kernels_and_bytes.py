@@ -71,6 +71,11 @@ class Program:
     bytes: int | None
 
 
+def chances_so_far(logits: torch.Tensor) -> torch.Tensor:
+    """How likely one of the first values is, for each number of them."""
+    return torch.softmax(logits, -1).cumsum(-1).clamp(max=1)
+
+
 def scatter_rows(x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.zeros(64, x.shape[1], dtype=x.dtype).index_add(0, rows, x * y)
 
@@ -155,6 +160,32 @@ PROGRAMS = [
         1,
         0,
         4 * 2 * 64 * 128,
+    ),
+    Program("a running sum of a softmax moves two tensors", chances_so_far, (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+    Program("a running sum down the columns", lambda x: x.sin().cumsum(0) * 2, (rnd(ROWS, COLUMNS),), 1, 0, 2 * MATRIX),
+    Program(
+        "several scans share their loops",
+        lambda x: (x.cumsum(-1), (x * x).cumsum(-1), x.cummax(-1).values),
+        (rnd(ROWS, COLUMNS),),
+        1,
+        0,
+        4 * MATRIX,
+    ),
+    Program(
+        "a running extreme and its position",
+        lambda x: tuple(x.cummin(-1)),
+        (rnd(ROWS, COLUMNS),),
+        1,
+        0,
+        2 * MATRIX + 2 * MATRIX,
+    ),
+    Program(
+        "what scans along rows and what scans along columns",
+        lambda x: (x.cumsum(0), x.cumsum(1)),
+        (rnd(ROWS, COLUMNS),),
+        2,
+        0,
+        4 * MATRIX,
     ),
     Program(
         "what is scattered is computed on the way, into zeros",

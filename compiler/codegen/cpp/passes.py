@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from compiler.codegen.cpp.ops import value_type
+from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.reductions import Accumulator
+from compiler.codegen.cpp.scans import RunningValue
 from compiler.codegen.cpp.statements import StatementPrinter, over, within
 from compiler.codegen.program import Section, Statement
 from compiler.ir.size import is_multiple, text_of
 
 
 class PassPrinter(StatementPrinter):
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.declared_scans: set[int] = set()
+
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
         accumulators = [
@@ -19,6 +26,7 @@ class PassPrinter(StatementPrinter):
         ]
         self._pass_comment(section, accumulators)
         self.declare_kept(section)
+        self._start_scans(section)
         is_split = plan.parallel == "chunks" and plan.is_cut
         if not plan.is_cut:
             self._declare(accumulators, "")
@@ -43,7 +51,8 @@ class PassPrinter(StatementPrinter):
 
     def _pass_comment(self, section: Section, accumulators: list[Accumulator]) -> None:
         names = ", ".join(dim.name for dim in self.plan.r_loops) or "one point"
-        does = [a.kind for a in accumulators] + [f"store {s.buffer}" for s in section.statements if s.op == "store"]
+        does = [a.kind for a in accumulators] + [f"running {s.value}" for s in section.scans]
+        does += [f"store {s.buffer}" for s in section.statements if s.op == "store"]
         place = self.passes.index(section) + 1
         self.writer.comment(f"Pass {place} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
 
@@ -130,6 +139,9 @@ class PassPrinter(StatementPrinter):
         by_number = {a.statement.number: a for a in accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
+            if statement.op == "scan":
+                self._advance(self._running(statement))
+                continue
             if accumulator is None:
                 self.statement(statement)
                 continue
@@ -139,9 +151,36 @@ class PassPrinter(StatementPrinter):
         for number in plan.kept & {s.number for s in section.statements}:
             self.kept_so_far.add(number)
 
+    def _running(self, statement: Statement) -> RunningValue:
+        return RunningValue(statement, self.statements[statement.operands[0]].dtype)
+
+    def _start_scans(self, section: Section) -> None:
+        """The running values of a pass, which outlive its chunks; the first pass that needs one declares it."""
+        scans = [self._running(s) for s in self.without_kept(section) if s.op == "scan"]
+        fields = [(scan, field) for scan in scans for field in scan.fields]
+        fresh = [(scan, field) for scan, field in fields if scan.statement.number not in self.declared_scans]
+        self.declared_scans |= {scan.statement.number for scan in scans}
+        is_array = self.plan.shape == "columns"
+        for scan, field in fresh if is_array else ():
+            self.writer.line(f"{field.ctype} {scan.name}{field.suffix}[{self.plan.block}];", scan.statement.nodes)
+        if not fields:
+            return
+        with self._each_column():
+            for scan, field in fields:
+                declared = f"{field.ctype} " if (scan, field) in fresh and not is_array else ""
+                name = f"{scan.name}{field.suffix}{self.lane}"
+                self.writer.line(f"{declared}{name} = {field.start};", scan.statement.nodes)
+
+    def _advance(self, scan: RunningValue) -> None:
+        statement = scan.statement
+        for text in scan.take([self.names[number] for number in statement.operands], self.lane):
+            self.writer.line(text, statement.nodes)
+        value = f"const {value_type(statement.dtype)} {statement.target}"
+        self.writer.line(f"{value} = {scan.result(self.lane)};", statement.nodes)
+
     def _simd(self, accumulators: list[Accumulator], suffix: str, statements: tuple[Statement, ...] = ()) -> None:
-        """The pragma of the vector loop of a row; positions are found one by one."""
-        if any(a.is_positional for a in accumulators):
+        """The pragma of the vector loop of a row; positions are found one by one, and a scan goes step by step."""
+        if any(a.is_positional for a in accumulators) or any(s.op == "scan" for s in statements):
             return
         by_operator: dict[str, list[str]] = {}
         for a in accumulators:

@@ -10,6 +10,7 @@ One of four shapes, the first three chosen by the loop variable along which memo
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
 (an exponential) is kept in a small array of the thread, which stays in the cache.
 
+Scans go step by step along r: in `rows` without vectors, in `columns` with a vector of running values.
 Long reductions are summed in chunks whose sums are added at the end: that keeps rounding errors small, and it is what
 runs in parallel where there are too few rows for that. The chunks do not depend on the number of threads, so neither
 does the result.
@@ -111,7 +112,10 @@ def _plan(
     if not passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
-    if inner_r is not None:
+    if program.scans:
+        # A scan is one in the order of its loops.
+        inner_r = r_loops[-1] if r_loops else None
+    elif inner_r is not None:
         r_loops = _innermost(r_loops, inner_r)
     columns_win = inner_x is not None and _contiguity(inner_x, program, "r") > (
         _contiguity(inner_r, program, "r") if inner_r is not None else 0
@@ -155,7 +159,7 @@ def _scatter_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Plan
     plan = Plan(program, "scatter", outer, inner, (), in_order=in_order)
     if work < PARALLEL_WORK or not apart:
         return plan
-    if inner is not None and prod(dim.size for dim in outer) < ENOUGH_PIECES and inner.size >= 2 * SCATTER_BLOCK:
+    if inner is not None and _points(outer) < ENOUGH_PIECES and hint(inner.size) >= 2 * SCATTER_BLOCK:
         plan = replace(plan, block=SCATTER_BLOCK)
     return replace(plan, parallel="x") if outer or plan.block else plan
 
@@ -180,11 +184,13 @@ def _cut_reduction(plan: Plan, work: int) -> Plan:
     wanted, most = (ROW_CHUNK, ROW_CHUNKS) if plan.shape == "rows" else (COLUMN_CHUNK, COLUMN_CHUNKS)
     longest, is_fixed = hint(plan.r_loops[0].size), isinstance(plan.r_loops[0].size, int)
     is_parallel = work >= PARALLEL_WORK and stays_apart
-    in_chunks = is_parallel and not plan.program.scatters and pieces < ENOUGH_PIECES and longest > 1
+    can_chunk = not plan.program.scatters and not plan.program.scans
+    in_chunks = is_parallel and can_chunk and pieces < ENOUGH_PIECES and longest > 1
     if in_chunks:
         wanted = max(min(wanted, longest * inner_points // ENOUGH_PIECES), -(-longest // most) * inner_points)
     chunk = max(1, wanted // inner_points)
-    if chunk >= longest and is_fixed:
+    has_sums = any(section.reductions for section in plan.program.sections)
+    if (chunk >= longest and is_fixed) or (plan.program.scans and not has_sums):
         chunk = 0
     parallel: Literal["no", "x", "chunks"] = "no"
     if is_parallel:

@@ -53,15 +53,15 @@ class Accumulator:
     def fields(self) -> tuple[Field, ...]:
         ctype = value_type(self.dtype)
         if self.is_positional:
-            worst = _lowest(self.dtype) if self.kind == "argmax" else _highest(self.dtype)
+            worst = lowest(self.dtype) if self.kind == "argmax" else highest(self.dtype)
             return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
         starts = {
-            "sum": literal(0, self.dtype),
-            "prod": literal(1, self.dtype),
+            "sum": zero_or_one("sum", self.dtype),
+            "prod": zero_or_one("prod", self.dtype),
             "any": "false",
             "all": "true",
-            "min": _highest(self.dtype),
-            "max": _lowest(self.dtype),
+            "min": highest(self.dtype),
+            "max": lowest(self.dtype),
         }
         value = Field("", "bool" if self.kind in ("any", "all") else ctype, starts[self.kind])
         return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
@@ -104,13 +104,18 @@ class Accumulator:
         return [f"if ({self.name}_is_nan) {self.name} = NAN;"] if self.notes_nan else []
 
 
-def _lowest(dtype: torch.dtype) -> str:
+def zero_or_one(kind: str, dtype: torch.dtype) -> str:
+    """Where a sum or a product starts."""
+    return literal(0 if kind == "sum" else 1, dtype)
+
+
+def lowest(dtype: torch.dtype) -> str:
     if dtype.is_floating_point:
         return literal(float("-inf"), dtype)
     return "false" if dtype == torch.bool else literal(torch.iinfo(dtype).min, dtype)
 
 
-def _highest(dtype: torch.dtype) -> str:
+def highest(dtype: torch.dtype) -> str:
     if dtype.is_floating_point:
         return literal(float("inf"), dtype)
     return "true" if dtype == torch.bool else literal(torch.iinfo(dtype).max, dtype)

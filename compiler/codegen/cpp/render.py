@@ -70,6 +70,8 @@ class _KernelPrinter(PassPrinter):
     def _description(self) -> list[str]:
         plan, space = self.plan, self.program.space
         loops = {"pointwise": "vectors along {}", "rows": "vectors along the reduction", "columns": "vectors along {}"}
+        if self.program.scans and not any(section.reductions for section in self.program.sections):
+            loops["rows"] = "step by step along the scan"
         loops["scatter"] = loops["pointwise"] if plan.inner else "one after the other"
         text = loops[plan.shape].format(plan.inner.name if plan.inner else "one point")
         parallel = {"no": "one thread", "x": "threads over x", "chunks": "threads over chunks of the reduction"}

@@ -238,7 +238,8 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     accesses = [a for a in _accesses(looped) if not a.index.dims.isdisjoint(group.space.r)]
     x_unit, r_unit = _unit_bytes(accesses, group.space.x), _unit_bytes(accesses, group.space.r)
     x_dims = _with_last(group.space.x, _fastest(group.space.x, x_unit)) if group.space.x else ()
-    r_dims = _with_last(group.space.r, _fastest(group.space.r, r_unit))
+    # A scan is one in the order of its loops.
+    r_dims = group.space.r if group.has_scan else _with_last(group.space.r, _fastest(group.space.r, r_unit))
     space = Space(x_dims, r_dims)
     persistent, looped = replace(persistent, space=space), replace(looped, space=space)
     walk = _Walk(
@@ -248,7 +249,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     if _fits_registers(persistent, walk, passes, device):
         return _plan_persistent(persistent, walk, device)
     plan = _plan_looped(looped, walk, device)
-    return _split(plan, device) if passes == 1 else plan
+    return _split(plan, device) if passes == 1 and not group.has_scan else plan
 
 
 def _live_registers(program: Program) -> int:

@@ -14,6 +14,8 @@ from compiler.codegen.program import Program, RenderedKernel, Section, Statement
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction, reduction_of
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two, plan_tile
+from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
+from compiler.codegen.triton.scans import Scan
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
@@ -64,7 +66,8 @@ class _Renderer:
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         arguments += [f"{name}: tl.constexpr" for name in blocks]
         functions = function_texts(self.printer.functions, self.printer.helpers)
-        helpers = [HELPERS[name] for name in HELPERS if name in self.printer.helpers]
+        known_helpers = {**HELPERS, **SCAN_HELPERS}
+        helpers = [known_helpers[name] for name in known_helpers if name in self.printer.helpers]
         head = [_IMPORTS, *(f"\n{text}" for text in (*helpers, *functions))]
         define = wrapped_call(f"def {identifier(program.name)}({', '.join(arguments)}):")
         head += [f"\n{_decorator(program)}\n{define}\n", self._docstring()]
@@ -93,8 +96,10 @@ class _Renderer:
             "looped": ", a block at a time",
             "split": f", shared among {self.plan.splits} programs",
         }[self.plan.kind]
+        kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
+        does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
         loops = f"For {_loops(space.x)}" if space.x else "For one point"
-        loops += f", reduces over {_loops(space.r)}{how}" if space.r else ""
+        loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
         return wrapped_docstring(f"{loops}.", f"Computes {', '.join(names)}.")
 
     # Index variables -----------------------------------------------------------------------------------------
@@ -167,7 +172,7 @@ class _Renderer:
                 self._collapse(statement)
 
     def _comment_pass(self, section: Section, number: int) -> None:
-        made = [s.target for s in section.reductions]
+        made = [s.target for s in (*section.scans, *section.reductions)]
         made += [identifier(s.buffer or "") for s in section.statements if s.op == "store"]
         self.writer.blank()
         self.writer.line(f"# Pass {number} over r: {', '.join(made)}")
@@ -180,6 +185,8 @@ class _Renderer:
                 self._accumulate(statement)
             elif statement.op == "reduce":
                 self._reduce_at_once(statement)
+            elif statement.op == "scan":
+                self._scan(statement, is_looped=bool(pass_number))
             else:
                 line = self.printer.line(statement, pass_number)
                 if line is not None:
@@ -189,10 +196,47 @@ class _Renderer:
         for statement in section.reductions:
             self._accumulators(statement)
         r_axis = self.plan.axes[-1]
+        self._start_scans(section.scans)
         self.writer.line(f"for r_start in range({first}, {last}, {r_axis.block_name}):")
         with self.writer.indented():
             self._axis(r_axis, "r_start")
             self._statements(section, pass_number)
+
+    # Scans ---------------------------------------------------------------------------------------------------
+
+    def _scan_of(self, statement: Statement) -> Scan:
+        scan = Scan(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
+        if scan.helper:
+            self.printer.helpers.add(scan.helper)
+        return scan
+
+    def _start_scans(self, statements: Iterable[Statement]) -> None:
+        """What each scan carries from block to block, and which lane it is taken from."""
+        for place, statement in enumerate(statements):
+            if place == 0:
+                lanes = f"tl.arange(0, RBLOCK){self._spread(self.vectors[-1])}"
+                self.writer.line(f"last_lane = {lanes} == RBLOCK - 1")
+            scan = self._scan_of(statement)
+            starts = scan.start(self.printer.shape(self.printer.all_axes - {"r"}))
+            for suffix, start in zip(scan.suffixes, starts, strict=True):
+                self.writer.line(f"{statement.target}_carry{suffix} = {start}", statement.nodes)
+
+    def _scan(self, statement: Statement, is_looped: bool) -> None:
+        scan, axis, shape = self._scan_of(statement), len(self.vectors) - 1, self.printer.shape(self.printer.all_axes)
+        names = [f"{statement.target}{suffix}" for suffix in scan.suffixes]
+        values = []
+        for number in statement.operands:
+            text = self.printer.operand(number).typed
+            is_whole = self.printer.axes_of[number] == self.printer.all_axes
+            values.append(text if is_whole else f"tl.broadcast_to({text}, {shape})")
+        self.writer.line(f"{', '.join(names)} = {scan.block(values, axis)}", statement.nodes)
+        if not is_looped:
+            return
+        carries = [f"{statement.target}_carry{suffix}" for suffix in scan.suffixes]
+        self.writer.line(f"{', '.join(names)} = {scan.join(carries, names)}", statement.nodes)
+        for carry, name in zip(carries, names, strict=True):
+            last = f"tl.sum(tl.where(last_lane, {name}, 0), {axis}, keep_dims=True)"
+            self.writer.line(f"{carry} = {last}", statement.nodes)
 
     # Reductions ----------------------------------------------------------------------------------------------
 

@@ -53,6 +53,8 @@ class StatementPrinter:
             axes |= {self.axis_of_dim[dim].name for dim in statement.index.dims}
         if statement.op == "reduce":
             axes = {"x"}
+        if statement.op == "scan":
+            axes = set(self.all_axes)
         if statement.is_scatter:
             # Once for each point, also along axes that neither its place nor its value depends on.
             axes = {axis.name for axis in self.vectors if axis.name != "r" or statement.level == "r"}

@@ -1,0 +1,86 @@
+"""What a scan may share a kernel with, and that it stays a scan in the order of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from compiler.compile import GraphCompilation
+from tests.compile_program import call_interpreted, compile_program, kernel_count
+from tests.schedule.test_kernels_and_bytes import rnd
+
+Tensor = torch.Tensor
+
+
+def check(function: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-5) -> GraphCompilation:
+    compilation = compile_program(function, *inputs)
+    exact = function(*[x.double() for x in inputs])
+    for (result,) in (compilation.build().call(list(inputs)), call_interpreted(compilation, inputs)):
+        torch.testing.assert_close(result.double(), exact, rtol=tolerance, atol=tolerance * float(exact.abs().max()))
+    return compilation
+
+
+def test_a_reader_at_reversed_positions_is_a_kernel_of_its_own() -> None:
+    def function(x: Tensor) -> Tensor:
+        total = x.cumsum(-1)
+        return total * total.flip(-1)
+
+    compilation = check(function, rnd(64, 32))
+    assert kernel_count(compilation) == (2, 0)
+    assert compilation.schedule is not None
+    assert "index.different_positions" in {d.verdict.reason for d in compilation.schedule.decisions}
+
+
+def test_a_reader_of_the_last_element_waits_for_the_whole_row() -> None:
+    def function(x: Tensor) -> Tensor:
+        total = x.abs().cumsum(-1)
+        return total / total[:, -1:]
+
+    assert kernel_count(check(function, rnd(64, 32))) == (2, 0)
+
+
+def test_a_scan_read_backwards_is_computed_on_the_way() -> None:
+    compilation = check(lambda x: (x * 2).flip(-1).cumsum(-1).flip(-1), rnd(64, 32))
+    assert kernel_count(compilation)[1] == 0
+
+
+@pytest.mark.parametrize("length", [100, 5000, 9001])
+def test_a_scan_is_carried_through_every_pass_that_needs_it(length: int) -> None:
+    """A softmax of running sums: three passes over rows that may be too long for registers."""
+    compilation = check(lambda x: torch.softmax(x.cumsum(-1) / 50, -1), rnd(3, length))
+    assert kernel_count(compilation) == (1, 0)
+
+
+def test_a_reduction_of_a_scan_is_not_split_among_programs() -> None:
+    compilation = check(lambda x: x.cumsum(-1).amax(-1), rnd(1, 50000), tolerance=1e-4)
+    assert {kernel.config["plan"] for kernel in compilation.triton.values()} == {"looped"}
+
+
+@pytest.mark.parametrize("dims", [(0, 1), (1, 0)])
+def test_a_scan_keeps_its_order_beside_a_reduction_that_reads_in_another(dims: tuple[int, int]) -> None:
+    def function(x: Tensor) -> Tensor:
+        flat = x.reshape(-1).cumsum(0)
+        return flat.reshape(x.shape) / (2 + (x.permute(dims) * x.permute(dims)).sum())
+
+    check(function, rnd(24, 40))
+
+
+def test_a_stored_scan_is_not_computed_again_at_single_points() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        total = x.cumsum(-1) * 0.5
+        return y @ total.t() + total[:, :1].t()
+
+    check(function, rnd(16, 32), rnd(16, 32))
+
+
+def test_a_scatter_at_places_that_a_scan_counts() -> None:
+    """Compaction: the elements that a mask chooses move to the front."""
+
+    def function(x: Tensor) -> Tensor:
+        chosen = x > 0
+        place = chosen.to(torch.int64).cumsum(0) - 1
+        return torch.zeros_like(x).scatter_add(0, torch.where(chosen, place, 0), torch.where(chosen, x, 0.0))
+
+    assert kernel_count(check(function, rnd(300)))[1] == 0
