@@ -1,8 +1,8 @@
 """A named function as text: what its C++ and its Triton printer share.
 
-The record of a function becomes one assignment a line. A product or quotient that only one sum reads stands inside that
-sum, as does the left part of a longer sum, so that Horner's rule reads `p = p * x + 0.5`. A value takes the variable of
-the one it is called after where it is that one's only reader.
+The record of a function becomes one assignment a line. What only one other value reads stands inside of that one's
+expression where neither language needs brackets for it, so that Horner's rule reads `p = p * x + 0.5`. A value takes
+the variable of the one it is called after where it is that one's only reader.
 """
 
 from __future__ import annotations
@@ -11,9 +11,21 @@ from collections.abc import Iterator, Sequence
 
 from compiler.ir.body import Instruction
 from compiler.ir.functions import Loop, Record
+from compiler.ir.ops import NAMED
 
-#: An expression that is longer gets a variable of its own.
-_LONGEST_INSIDE = 72
+#: An expression that is longer gets a variable of its own; the left part of a sum may be as long as a line.
+_LONGEST_INSIDE = 44
+_LONGEST_SUM = 72
+
+#: Ops of floats that both languages write as calls.
+_CALLS = frozenset(
+    """sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh erf erfc lgamma floor ceil
+    trunc round pow fmod copysign abs""".split()
+)
+_SUMS, _PRODUCTS = frozenset(("add", "sub")), frozenset(("mul", "truediv"))
+_COMPARISONS = frozenset("eq ne lt le gt ge".split())
+#: Whose operands are arguments, or stand between signs that bind less than a sum's.
+_LOOSE = _CALLS | _COMPARISONS | {"where"}
 
 
 class FunctionPrinter:
@@ -59,7 +71,7 @@ class FunctionPrinter:
             if instruction.op == "constant":
                 continue
             text = self.expression(instruction, number)
-            if self._stands_inside(number) and len(text) <= _LONGEST_INSIDE:
+            if self._stands_inside(number) and len(text) <= self._longest(number):
                 self.inside[number] = text
             else:
                 variable = self.variables[number]
@@ -108,7 +120,7 @@ class FunctionPrinter:
         for operand in self._operands_seen_through(number):
             is_same = self.record.names.get(operand) == name and self.dtype(operand) == self.dtype(number)
             is_near = self.block_of.get(operand) == self.block_of[number] and self.op(operand) != "constant"
-            if is_same and is_near and len(self.readers[operand]) == 1:
+            if is_same and is_near and len(self.readers[operand]) == 1 and number != self.record.result:
                 return operand
         return None
 
@@ -118,21 +130,45 @@ class FunctionPrinter:
             if self._stands_inside(operand):
                 yield from self._operands_seen_through(operand)
 
+    def _longest(self, number: int) -> int:
+        is_short = self.readers[number][0] >= 0 and self.op(self.readers[number][0]) not in _SUMS
+        return _LONGEST_INSIDE if is_short else _LONGEST_SUM
+
     def _stands_inside(self, number: int) -> bool:
-        if len(self.readers[number]) != 1 or self.record.names.get(number):
+        readers = self.readers[number]
+        if len(readers) != 1 or self.record.names.get(number):
             return False
-        if self.block_of.get(number) != self.block_of.get(self.readers[number][0]):
-            return False
-        reader = self.record.instructions[self.readers[number][0]]
-        if reader.op not in ("add", "sub") or not reader.dtype.is_floating_point:
-            return False
-        if self.op(number) in ("mul", "truediv"):
+        if readers[0] < 0:
             return True
-        return self.op(number) in ("add", "sub") and reader.operands[0] == number
+        reader = self.record.instructions[readers[0]]
+        if self.block_of.get(number) != self.block_of.get(readers[0]):
+            return False
+        return needs_no_brackets(self.record.instructions[number], reader, reader.operands.index(number))
+
+
+def needs_no_brackets(value: Instruction, reader: Instruction, place: int) -> bool:
+    """Whether `value` may be written as the operand number `place` of its reader as it is."""
+    if value.op in _COMPARISONS:
+        return reader.op == "where" and place == 0
+    if not value.dtype.is_floating_point or reader.op == "to_dtype":
+        return False
+    if value.op in _CALLS or value.op in NAMED:
+        return reader.op in _LOOSE | _SUMS | _PRODUCTS or reader.op in NAMED
+    if value.op == "where":
+        return reader.op == "where" and place == 2
+    if reader.op in _LOOSE or reader.op in NAMED:
+        return value.op in _SUMS | _PRODUCTS | {"neg"}
+    if reader.op in _SUMS:
+        return value.op in _PRODUCTS or (value.op in _SUMS and place == 0)
+    return reader.op in _PRODUCTS and value.op in _PRODUCTS and place == 0
+
+
+#: Readers that are no instructions: the function's result; a loop's next state; and what needs a variable.
+_RESULT, _NEXT, _VARIABLE = -1, -2, -3
 
 
 def _readers(record: Record) -> dict[int, list[int]]:
-    """Who reads each value; a loop that starts or goes on with it, and the function's result, count as -1."""
+    """Who reads each value."""
     readers: dict[int, list[int]] = {number: [] for number in range(len(record.instructions))}
 
     def visit(block: Sequence[int]) -> None:
@@ -141,14 +177,28 @@ def _readers(record: Record) -> dict[int, list[int]]:
                 readers[operand].append(number)
             loop = record.loops.get(number)
             if loop is not None:
-                for other in (*loop.initial, loop.condition, *loop.following):
-                    readers[other] += [-1, -1]
                 visit(loop.test)
                 visit(loop.body)
+                for initial in (*loop.initial, loop.condition):
+                    readers[initial] += [_VARIABLE, _VARIABLE]
+                for carried, following in zip(loop.carried, loop.following, strict=True):
+                    # The next state is an expression where no part of it changes before.
+                    others = set(loop.carried) - {carried}
+                    is_own = others.isdisjoint(_parts(record, following, loop))
+                    readers[following] += [_NEXT] if is_own else [_VARIABLE, _VARIABLE]
 
     visit(record.block)
-    readers[record.result] += [-1, -1]
+    readers[record.result].append(_RESULT)
     return readers
+
+
+def _parts(record: Record, number: int, loop: Loop) -> set[int]:
+    """The values that a value of a loop's body is computed from, itself included."""
+    found = {number}
+    if number in loop.body:
+        for operand in record.instructions[number].operands:
+            found |= _parts(record, operand, loop)
+    return found
 
 
 def _blocks(record: Record) -> dict[int, int]:

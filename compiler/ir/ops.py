@@ -9,6 +9,9 @@ A lowering writes the body of a loop as a Python function of its index that call
 `ops` forwards each call to the handler in force, which is a `Recorder` (`body.py`) while a body is traced. Everything
 else (printers, counters, code generators) reads the record.
 
+A formula that is too long for a body is a named function, written in these ops too and called like one of them; see
+`functions.py`.
+
 dtypes: a value of dtype float16 or bfloat16 never occurs inside a body. A load from such a buffer gives float32 and a
 store rounds back, so arithmetic inside a kernel is done at no less than float32 (as ATen's GPU kernels do for one op).
 Operands of one op have one dtype; lowerings insert `to_dtype` where they differ.

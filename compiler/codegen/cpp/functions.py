@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.cpp.ops import convert, literal, pointwise_text, value_type
-from compiler.codegen.functions import FunctionPrinter, in_order
+from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
 from compiler.ir.body import Instruction
 from compiler.ir.functions import Loop, Record, with_calls
 
@@ -79,7 +79,10 @@ class CppFunction(FunctionPrinter):
         if number not in block or self.op(number) == "constant":
             return self.operand(number)
         instruction = self.record.instructions[number]
-        operands = [self._whole(operand, block) for operand in instruction.operands]
-        is_call = [text.endswith(")") and text.split("(")[0].replace("::", "").isidentifier() for text in operands]
-        operands = [text if call or " " not in text else f"({text})" for text, call in zip(operands, is_call)]
+        operands = []
+        for place, operand in enumerate(instruction.operands):
+            text = self._whole(operand, block)
+            is_plain = operand not in block or self.op(operand) == "constant"
+            is_plain = is_plain or needs_no_brackets(self.record.instructions[operand], instruction, place)
+            operands.append(text if is_plain else f"({text})")
         return self._expression(instruction, operands)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import torch
 
-from compiler.codegen.functions import FunctionPrinter, in_order
+from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, function_name, pointwise
 from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
 from compiler.ir.body import Instruction
@@ -96,10 +96,11 @@ class TritonFunction(FunctionPrinter):
         if number not in block or instruction.op == "constant":
             return self._operand(number)
         operands = []
-        for operand in instruction.operands:
+        for place, operand in enumerate(instruction.operands):
             whole = self._whole(operand, block)
-            is_simple = whole.is_constant or operand not in block
-            operands.append(whole if is_simple else Operand.variable(f"({whole.tensor})", whole.dtype))
+            is_plain = whole.is_constant or operand not in block
+            is_plain = is_plain or needs_no_brackets(self.record.instructions[operand], instruction, place)
+            operands.append(whole if is_plain else Operand.variable(f"({whole.tensor})", whole.dtype))
         return Operand.variable(self._expression(instruction, operands), instruction.dtype)
 
 
