@@ -20,13 +20,13 @@ def test_snippet_is_captured_on_the_gpu_and_replays(prefix: str) -> None:
     assert result.error is None
     assert result.graphs and all(device_of(graph.aten).type == "cuda" for graph in result.graphs)
     assert not any("no GPU" in note.message for note in result.notes)
-    calls = result.graphs[0].runner.calls
+    calls = sum(graph.runner.calls for graph in result.graphs)
     if prefix not in ("04", "10"):
         for entry in result.entries:
             args, kwargs = entry.copy_arguments()
             entry.compiled(*args, **kwargs)
             entry.eager(*args, **kwargs)
-        assert result.graphs[0].runner.calls == calls + len(result.entries)
+        assert sum(graph.runner.calls for graph in result.graphs) >= calls + len(result.entries)
 
 
 def test_gpu_snippet_can_be_run_on_the_cpu_of_the_same_machine() -> None:

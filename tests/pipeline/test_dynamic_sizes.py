@@ -24,7 +24,7 @@ SIZES = (6, 9, 31, 4)
 
 
 def rnd(*shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)), device="cpu")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ PROGRAMS = [
     Program("gate", gated, lambda n: (rnd(n, 4 * n),)),
     Program("an integer argument", lambda x, k: x * k + k, lambda n: (rnd(5), n)),
     Program("padding", lambda x: F.pad(x, (1, 2)), lambda n: (rnd(4, n),)),
-    Program("cross entropy", F.cross_entropy, lambda n: (rnd(n, 50), torch.arange(n) % 50)),
+    Program("cross entropy", F.cross_entropy, lambda n: (rnd(n, 50), torch.arange(n, device="cpu") % 50)),
     Program("running sums", lambda x: (x * 2).cumsum(1) + x.cumsum(0), lambda n: (rnd(n, 3 * n + 1),)),
     Program("running softmax", lambda x: torch.softmax(x.cumsum(-1), -1), lambda n: (rnd(2, 200 * n),)),
     Program("rows added at places", lambda x, i: torch.zeros(8, x.shape[1]).index_add(0, i, x),

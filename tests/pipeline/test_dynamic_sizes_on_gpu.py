@@ -1,0 +1,50 @@
+"""One compilation serves every size on a GPU too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.compile import GraphCompilation
+from tests.pipeline.test_dynamic_sizes import SIZES, Block, Program, convolutions, every_program, rnd
+
+pytestmark = pytest.mark.gpu
+
+
+def on_gpu(values: tuple[Any, ...]) -> list[Any]:
+    return [value.cuda() if isinstance(value, Tensor) else value for value in values]
+
+
+@every_program
+def test_one_binary_serves_every_size(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[GraphCompilation] = []
+    build = GraphCompilation.build
+    monkeypatch.setattr(GraphCompilation, "build", lambda self: built.append(self) or build(self))
+    torch._dynamo.reset()
+    compiled = torch.compile(program.function, backend="fusionscope", dynamic=True)
+    for n in SIZES:
+        inputs = on_gpu(program.inputs(n))
+        with torch.device("cuda"):
+            torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-3, rtol=1e-3)
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("name", ["transformer", "convolutions"])
+def test_a_training_step_on_the_gpu(name: str) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        module = Block() if name == "transformer" else convolutions()
+        compiled = torch.compile(module, backend="fusionscope", dynamic=True)
+        for n in (6, 9, 5):
+            x = (rnd(n, n + 1, 32) if name == "transformer" else rnd(n, 3, n + 4, n + 4)).cuda().requires_grad_()
+            leaves = [x, *module.parameters()]
+            result, expected = compiled(x), module(x)
+            torch.testing.assert_close(result, expected, atol=1e-3, rtol=1e-3)
+            ours = torch.autograd.grad(result.square().sum(), leaves)
+            theirs = torch.autograd.grad(expected.square().sum(), leaves)
+            for mine, wanted in zip(ours, theirs, strict=True):
+                torch.testing.assert_close(mine, wanted, atol=1e-2, rtol=1e-2)
