@@ -16,7 +16,7 @@ from torch import Tensor
 from torch._functorch.aot_autograd import aot_function
 
 from bench.programs.program import Program, namespace
-from compiler.capture.aot import compile_through_aot, make_static
+from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import GraphRunner
 from compiler.capture.torch_internals import outside_fake_mode
 from compiler.codegen.program import RenderedKernel
@@ -91,13 +91,12 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
         call = torch.compile(function, backend=lambda g, i: compile_through_aot(g, i, compile_part), dynamic=False)
     else:
 
-        def compile_static(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
-            make_static(graph)
+        def compile_directly(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
             with outside_fake_mode():
                 return compile_part(graph)
 
         call = aot_function(
-            function, compile_static, decompositions=decompositions(), inference_compiler=compile_static
+            function, compile_directly, decompositions=decompositions(), inference_compiler=compile_directly
         )
     call(*make_inputs())
     return CompiledProgram(program, call, make_inputs, parts, through_dynamo)
