@@ -31,6 +31,7 @@ from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.options import Options
 from compiler.present import present_captured, present_eager, present_kernels, present_lowered, present_schedule
+from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
 from compiler.summary import summarise
@@ -172,6 +173,24 @@ class Exploration:
                 if self.device.type != "cuda" and work.captured.inputs is not None:
                     check_by_emulation(work.compilation, work.report, work.captured.inputs)
 
+        self._check_training()
+
+    def _check_training(self) -> None:
+        """The user's own functions with their gradients, once all their graphs run our kernels."""
+        assert self.captured is not None
+        if len(self.alive) < len(self.work):
+            return
+        try:
+            with silenced():
+                self.report.gradients = check_training(self.captured)
+        except Exception as error:
+            message = f"Gradients were not checked from end to end: {type(error).__name__}: {error}"
+            self.report.notes.append(rep.Note(message=message))
+        for check in self.report.gradients:
+            if not check.is_correct:
+                error_text = f"{check.compiled_error:.1e} against float64, eager's is {check.eager_error:.1e}"
+                self.report.notes.append(rep.Note(message=f"{check.entry}: {check.name} is wrong: {error_text}."))
+
     def measure(self) -> str | None:
         assert self.captured is not None
         for work in self.alive:
@@ -196,7 +215,9 @@ class Exploration:
         return None
 
     def finish(self) -> rep.Report:
-        self.report.summary = summarise(self.report, [work.errors for work in self.work], self.captured)
+        errors = [work.errors for work in self.work]
+        errors += [(check.eager_error, check.compiled_error) for check in self.report.gradients]
+        self.report.summary = summarise(self.report, errors, self.captured)
         error = self.report.error
         is_ours = error is not None and error.type == "InternalError"
         self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"

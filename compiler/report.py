@@ -174,6 +174,16 @@ class SavedTensor(ReportModel):
     lines: list[int] = []
 
 
+class GradientCheck(ReportModel):
+    """One result or gradient of a whole trained function: errors of eager and compiled against it in float64."""
+
+    entry: str
+    name: str = Field(description='"the result", or "the gradient of x".')
+    eager_error: float
+    compiled_error: float
+    is_correct: bool = Field(description="Whether rounding explains the error: no worse than eager, or within dtype.")
+
+
 class Access(ReportModel):
     """A read or a write of one buffer: `index` is the element offset as a formula of the loop variables."""
 
@@ -384,5 +394,6 @@ class Report(ReportModel):
     compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry a compilation.")
     peer: Peer | None = None
     timing: TimingResult | None = None
+    gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
     error: Error | None = None

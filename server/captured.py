@@ -56,6 +56,15 @@ def training_sentences(graph: Graph) -> list[str]:
     return sentences
 
 
+def check_sentences(report: Report) -> list[str]:
+    """What became of checking training from end to end."""
+    return [
+        f"{check.entry}: {check.name} is {'right' if check.is_correct else 'wrong'}: error {check.compiled_error:.1e} "
+        f"against float64, eager's {check.eager_error:.1e}"
+        for check in report.gradients
+    ]
+
+
 def all_recompiles(report: Report) -> list[Recompile]:
     return [found for graph in report.graphs for found in graph.recompiles]
 

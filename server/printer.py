@@ -13,6 +13,7 @@ from server.captured import (
     all_recompiles,
     at,
     break_sentences,
+    check_sentences,
     guard_sentences,
     recompile_sentence,
     symbol_sentences,
@@ -28,6 +29,10 @@ def print_report(report: Report, console: Console) -> None:
     _print_capture(report, console)
     for graph in report.graphs:
         _print_graph(graph, report.environment, console)
+    if report.gradients:
+        console.rule("gradients", align="left")
+        for sentence in check_sentences(report):
+            console.print(escape(sentence))
     if report.timing is not None and report.timing.contestants:
         _print_timing(report, console)
     if report.peer is not None:

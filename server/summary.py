@@ -6,6 +6,7 @@ from compiler.report import Decision, Environment, Graph, Kernel, Report
 from server.captured import (
     all_recompiles,
     break_sentences,
+    check_sentences,
     guard_sentences,
     recompile_sentence,
     symbol_sentences,
@@ -20,6 +21,8 @@ def markdown(report: Report) -> str:
     parts.append(_capture(report))
     for graph in report.graphs:
         parts.append(_graph(graph, report.environment))
+    if report.gradients:
+        parts.append(f"## Gradients\n\n{_listed(check_sentences(report))}")
     if report.timing is not None:
         parts.append(_timing(report))
     parts.append(_environment(report))

@@ -32,14 +32,21 @@ TOLERANCE: dict[torch.dtype, float] = {
 INTEGER_TOLERANCE = 1e-3
 
 
-def relative_error(outputs: object, reference: object) -> float:
+#: A reference that is smaller than the largest one beside it by this factor is what rounding left of zero in float64:
+#: the gradient of a bias that a normalisation takes out again, say. It is treated as zero.
+NOTHING = 1e-12
+
+
+def relative_error(outputs: object, reference: object, scale: float | None = None) -> float:
     """The largest error of any output against its reference; 0.0 is exact, inf says that they cannot be compared.
 
     Both are whatever the function returned: a tensor, a number, None, or lists, tuples, mappings and dataclasses of
     them, of one structure. Of a pair of outputs the error is
 
     - floating point or complex: ‖out - ref‖ / ‖ref‖ in double precision over all elements. Where the reference is all
-      zeros there is nothing to be relative to, and it is the root mean square of the output.
+      zeros there is nothing to be relative to, and it is the root mean square of the output. So it is where the
+      reference is `NOTHING` beside `scale`, the root mean square of the largest of all references of the computation,
+      by default of those given here.
       NaN must stand where the reference has NaN, and an infinity where it has the same infinity: anything else is inf.
       Those positions then count as equal and the norms run over the rest.
     - integer or bool: the share of the elements that differ. It is 0.0 only if every one is equal.
@@ -52,13 +59,30 @@ def relative_error(outputs: object, reference: object) -> float:
     expected = list(leaves(reference))
     if [path for path, _ in found] != [path for path, _ in expected]:
         return math.inf
+    scale = scale_of(reference) if scale is None else scale
     return max(
-        (_leaf_error(a, b) for (_, a), (_, b) in zip(found, expected, strict=True)),
+        (_leaf_error(a, b, scale) for (_, a), (_, b) in zip(found, expected, strict=True)),
         default=0.0,
     )
 
 
-def is_correct(outputs: object, reference: object, eager: object) -> bool:
+def scale_of(reference: object) -> float:
+    """The root mean square of the largest floating-point output, by which is judged what counts as nothing."""
+    numbers = (value for _, value in leaves(reference) if isinstance(value, float | complex | torch.Tensor))
+    rounded = (tensor for tensor in map(_tensor, numbers) if _kind(tensor) == "rounded" and tensor.numel())
+    return max((_root_mean_square(_flat(tensor)) for tensor in rounded), default=0.0)
+
+
+def _root_mean_square(values: torch.Tensor) -> float:
+    """Of what is finite."""
+    total = 0.0
+    for start in range(0, values.numel(), CHUNK_ELEMENTS):
+        chunk = values[start : start + CHUNK_ELEMENTS].to(torch.float64)
+        total += float(torch.linalg.vector_norm(chunk.masked_fill(~torch.isfinite(chunk), 0.0))) ** 2
+    return math.sqrt(total / values.numel())
+
+
+def is_correct(outputs: object, reference: object, eager: object, scale: float | None = None) -> bool:
     """Whether `outputs` are right, given the float64 `reference` and what eager made of the same inputs.
 
     The error of each output must be explained by rounding: it is within the tolerance of the output's dtype, or within
@@ -67,9 +91,10 @@ def is_correct(outputs: object, reference: object, eager: object) -> bool:
     found, expected, baseline = (list(leaves(value)) for value in (outputs, reference, eager))
     if not [path for path, _ in found] == [path for path, _ in expected] == [path for path, _ in baseline]:
         return False
+    scale = scale_of(reference) if scale is None else scale
     for (_, out), (_, ref), (_, plain) in zip(found, expected, baseline, strict=True):
-        error = _leaf_error(out, ref)
-        if not math.isfinite(error) or error > max(tolerance(out), 2 * _leaf_error(plain, ref)):
+        error = _leaf_error(out, ref, scale)
+        if not math.isfinite(error) or error > max(tolerance(out), 2 * _leaf_error(plain, ref, scale)):
             return False
     return True
 
@@ -113,7 +138,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(child, path + step)
 
 
-def _leaf_error(out: Any, ref: Any) -> float:
+def _leaf_error(out: Any, ref: Any, scale: float) -> float:
     numbers = (bool, int, float, complex, torch.Tensor)
     if not isinstance(out, numbers) or not isinstance(ref, numbers):
         return 0.0 if type(out) is type(ref) and out == ref else math.inf
@@ -124,7 +149,7 @@ def _leaf_error(out: Any, ref: Any) -> float:
     if a.numel() == 0:
         return 0.0
     a, b = _flat(a), _flat(b).to(a.device)
-    return _share_that_differs(a, b) if _kind(a) == "exact" else _norm_error(a, b)
+    return _share_that_differs(a, b) if _kind(a) == "exact" else _norm_error(a, b, scale)
 
 
 def _tensor(value: Any) -> torch.Tensor:
@@ -150,7 +175,7 @@ def _share_that_differs(a: torch.Tensor, b: torch.Tensor) -> float:
     return int(torch.count_nonzero(a != b)) / a.numel()
 
 
-def _norm_error(a: torch.Tensor, b: torch.Tensor) -> float:
+def _norm_error(a: torch.Tensor, b: torch.Tensor, scale: float) -> float:
     difference = reference = output = 0.0
     for start in range(0, a.numel(), CHUNK_ELEMENTS):
         x, y = (t[start : start + CHUNK_ELEMENTS].to(torch.float64) for t in (a, b))
@@ -163,6 +188,6 @@ def _norm_error(a: torch.Tensor, b: torch.Tensor) -> float:
         difference += float(torch.linalg.vector_norm(x - y)) ** 2
         reference += float(torch.linalg.vector_norm(y)) ** 2
         output += float(torch.linalg.vector_norm(x)) ** 2
-    if reference == 0.0:
+    if math.sqrt(reference / a.numel()) <= NOTHING * scale:
         return math.sqrt(output / a.numel())
     return math.sqrt(difference / reference)

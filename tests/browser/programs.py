@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from compiler.options import Options
-from compiler.report import Error, Graph, GraphBreak, Recompile, Report, SavedTensor, Summary
+from compiler.report import Error, GradientCheck, Graph, GraphBreak, Recompile, Report, SavedTensor, Summary
 
 # Read at import: a confined child may not read the working tree.
 STORED = Report.model_validate_json(
@@ -35,6 +35,16 @@ BREAK = GraphBreak(
     after=["after"],
     count=2,
 )
+CHECKS = [
+    GradientCheck(
+        entry="attention_scores",
+        name=f"the gradient of {name}",
+        eager_error=1.5e-7,
+        compiled_error=error,
+        is_correct=error < 1e-5,
+    )
+    for name, error in (("q", 1.2e-7), ("k", 2e-3))
+]
 RECOMPILE = Recompile(
     function="attention_scores",
     reason="`scale` was 0.5, and the code there was needs `scale == 0.125`",
@@ -112,7 +122,7 @@ def varied(report: Report, wish: str) -> Report:
         alone = BREAK.model_copy(update={"before": [], "after": []})
         return report.model_copy(update={"graphs": [], "breaks": [alone], "summary": Summary(), "timing": None})
     if wish == "trained":
-        return report.model_copy(update={"graphs": trained(report.graphs[0])})
+        return report.model_copy(update={"graphs": trained(report.graphs[0]), "gradients": CHECKS})
     if wish == "nothing measured":
         known = {"kernels": 3, "eager_kernels": 9, "verdict": "9 operations became 3 kernels."}
         return report.model_copy(update={"summary": Summary.model_validate(known), "timing": None, "peer": None})

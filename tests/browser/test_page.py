@@ -211,13 +211,15 @@ def test_the_backward_graph_is_linked_and_says_what_was_saved(page: Page, server
     open_stored(page, server_url, "# trained\n" + SOURCE)
     page.locator("#bottom-tab-capture").click()
     training = page.get_by_role("region", name="Saved for the backward pass")
-    expect(training.locator("tbody tr")).to_have_count(2)
+    expect(training.locator("tr[data-ref]")).to_have_count(2)
+    wrong = training.locator(".checks tr", has_text="the gradient of k")
+    expect(wrong).to_contain_text("wrong")
     expect(training).to_contain_text("1 operator computed again")
     training.get_by_role("button", name="backward").click()
     expect(training).to_contain_text("the backward graph of")
     page.locator("#centre-tab-nodes").click()
     expect(page.locator("#pane-centre .chip", has_text="computed again")).to_have_count(1)
-    training.locator("tbody tr").last.hover()
+    training.locator("tr[data-ref]").last.hover()
     expect(page.locator("#pane-centre tr[data-lit]").first).to_be_visible()
 
 

@@ -142,3 +142,22 @@ def test_an_error_that_is_not_finite_is_never_correct() -> None:
     overflown = torch.tensor([math.inf])
     assert not is_correct(overflown, torch.ones(1), overflown)
     assert not is_correct([torch.ones(1)], torch.ones(1), torch.ones(1))
+
+
+def test_what_rounding_leaves_of_zero_is_zero_beside_a_larger_output() -> None:
+    """The gradient of a bias that a batch norm takes out again: 1e-17 in float64, 1e-9 in float32."""
+    large = torch.ones(4, dtype=torch.float64)
+    reference = [large, torch.full((4,), 1e-17, dtype=torch.float64)]
+    outputs = [large.float(), torch.full((4,), 1e-9)]
+    assert relative_error(outputs, reference) == pytest.approx(1e-9)
+    assert is_correct(outputs, reference, [large.float(), torch.zeros(4)])
+    # Alone, or beside nothing larger, it is a small result like any other.
+    assert relative_error(outputs[1], reference[1]) > 1e7
+    assert relative_error(outputs[1], reference[1], scale=1.0) == pytest.approx(1e-9)
+
+
+def test_a_small_output_is_not_taken_for_nothing() -> None:
+    reference = [torch.ones(4, dtype=torch.float64), torch.full((4,), 1e-9, dtype=torch.float64)]
+    outputs = [torch.ones(4), torch.full((4,), 2e-9)]
+    assert relative_error(outputs, reference) == pytest.approx(1.0)
+    assert not is_correct(outputs, reference, [torch.ones(4), torch.full((4,), 1e-9)])

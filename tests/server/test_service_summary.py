@@ -9,6 +9,7 @@ from rich.console import Console
 
 from compiler.report import (
     Environment,
+    GradientCheck,
     Graph,
     GraphBreak,
     Guard,
@@ -57,6 +58,9 @@ GUARDS = [
 CAPTURED = Report(
     source="",
     breaks=[BREAK],
+    gradients=[
+        GradientCheck(entry="f", name="the gradient of x", eager_error=1e-7, compiled_error=2.5e-3, is_correct=False)
+    ],
     graphs=[
         Graph(name="graph_0", breaks=[BREAK], guards=GUARDS, phase="forward", partner="graph_0_backward"),
         Graph(name="graph_1", recompiles=[RECOMPILE], symbols=[Symbol(name="s0", source="n", range="any", value="-3")]),
@@ -73,6 +77,7 @@ SENTENCES = [
     "`n` is left open: any, -3 when traced",
     "saved for it by graph_0: 128 bytes in addmm (float32[8, 4])",
     "computed again and not saved: tanh",
+    "f: the gradient of x is wrong: error 2.5e-03 against float64, eager's 1.0e-07",
 ]
 
 

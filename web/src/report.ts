@@ -108,6 +108,17 @@ export interface FxNode {
   dead: boolean;
 }
 
+/** One result or gradient of a whole trained function: errors of eager and compiled against it in float64. */
+export interface GradientCheck {
+  entry: string;
+  /** "the result", or "the gradient of x". */
+  name: string;
+  eager_error: number;
+  compiled_error: number;
+  /** Whether rounding explains the error: no worse than eager, or within dtype. */
+  is_correct: boolean;
+}
+
 /** One captured graph, from FX to kernels. */
 export interface Graph {
   name: string;
@@ -360,6 +371,8 @@ export interface Report {
   compilations: Compilation[];
   peer: Peer | null;
   timing: TimingResult | null;
+  /** Training, checked from end to end. */
+  gradients: GradientCheck[];
   /** What the snippet printed, cut at a stated length. */
   output: string;
   error: Error | null;

@@ -10,6 +10,39 @@ const KINDS: Record<SavedTensor["kind"], string> = {
 };
 
 /** What passes from a forward graph to its backward graph; the same list whichever of the two is shown. */
+/** Results and gradients of the whole function, each error against float64. */
+function Checks({ report, graph }: { report: Report; graph: Graph }) {
+  const checks = report.gradients.filter((check) => check.entry === graph.function || report.graphs.length <= 2);
+  if (checks.length === 0) return null;
+  return (
+    <table class="checks">
+      <caption>Checked from end to end against the snippet's own function in float64</caption>
+      <thead>
+        <tr>
+          <th scope="col">what</th>
+          <th scope="col" class="number">
+            error, compiled
+          </th>
+          <th scope="col" class="number">
+            eager
+          </th>
+          <th scope="col">verdict</th>
+        </tr>
+      </thead>
+      <tbody>
+        {checks.map((check) => (
+          <tr key={check.name}>
+            <th scope="row">{check.name}</th>
+            <td class="number">{format.scientific(check.compiled_error)}</td>
+            <td class="number">{format.scientific(check.eager_error)}</td>
+            <td>{check.is_correct ? "right" : <span class="chip chip-bad">wrong</span>}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
 export function Backward({ report, graph }: { report: Report; graph: Graph }) {
   const partner = report.graphs.find((one) => one.name === graph.partner);
   if (!partner) return null;
@@ -60,6 +93,7 @@ export function Backward({ report, graph }: { report: Report; graph: Graph }) {
           ))}
         </tbody>
       </table>
+      <Checks report={report} graph={graph} />
     </section>
   );
 }

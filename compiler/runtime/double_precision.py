@@ -1,0 +1,73 @@
+"""Anything that eager PyTorch runs, in float64: the user's own function, its autograd included, without changing it.
+
+Below autograd, every operator's floating-point tensors and dtypes become float64, so also a cast to bfloat16, a tensor
+of ones and a formula of the backward pass. Parameters stay as they are and are widened where they are read, so what
+is wrong with the result is what rounding the parameters and the final gradients to their own dtype makes wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from compiler.capture.reference import raise_precision
+
+
+class InDoublePrecision(TorchDispatchMode):
+    """Within `with InDoublePrecision() as mode:` every operator computes in float64 (complex ones in complex128).
+
+    Autograd wants the gradient of a float32 parameter in float32, and casts it: `with mode.differentiating():` around
+    a backward pass lets it. No other cast of a backward pass goes to less than float64.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_differentiating = False
+
+    @contextlib.contextmanager
+    def differentiating(self) -> Iterator[None]:
+        self._is_differentiating = True
+        try:
+            yield
+        finally:
+            self._is_differentiating = False
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is torch.ops.aten.view.dtype:
+            raise NotImplementedError("the bits of a tensor are read as another dtype, which has no counterpart here")
+        if self._is_differentiating and function is torch.ops.aten._to_copy.default:
+            return function(*args, **(kwargs or {}))
+        originals: dict[int, torch.Tensor] = {}
+
+        def widened(value: Any) -> Any:
+            raised = _raised(value)
+            if raised is not value and isinstance(value, torch.Tensor):
+                originals[id(raised)] = value
+            return raised
+
+        wide_args, wide_kwargs = tree_map(widened, (args, kwargs or {}))
+        results = function(*wide_args, **wide_kwargs)
+        if not function._schema.is_mutable:
+            return tree_map(_raised, results)
+        self._write_back(function, wide_args, wide_kwargs, originals)
+        # What an operator writes to and gives back is the tensor of the caller, in its own dtype.
+        return tree_map(lambda result: originals.get(id(result), result), results)
+
+    def _write_back(self, function: Any, args: Any, kwargs: Any, originals: dict[int, torch.Tensor]) -> None:
+        for place, argument in enumerate(function._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            written = args[place] if place < len(args) else kwargs.get(argument.name)
+            for tensor in written if isinstance(written, list | tuple) else [written]:
+                original = originals.get(id(tensor))
+                if original is not None:
+                    original.copy_(tensor)
+
+
+def _raised(value: Any) -> Any:
+    return raise_precision(value, torch.float64)

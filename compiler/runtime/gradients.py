@@ -1,0 +1,159 @@
+"""Training checked from end to end: the user's own function, eager and compiled, and both against float64.
+
+Checking each graph alone would not find a wrong formula in a decomposition, or a wrong tensor saved for the backward
+pass: both sides of such a check would have it. Here the function runs as the user wrote it. Each run starts from the
+same arguments and the same parameters, which are put back afterwards, and is given the same gradients of its results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from compiler import report as rep
+from compiler.capture.captured import Capture, CapturedGraph, EntryCall
+from compiler.capture.reference import is_random
+from compiler.runtime.double_precision import InDoublePrecision
+from compiler.runtime.verify import is_correct, relative_error, scale_of
+
+
+def check_training(captured: Capture) -> list[rep.GradientCheck]:
+    """Results and gradients of every entry that was differentiated and draws no random numbers."""
+    by_name = {graph.name: graph for graph in captured.graphs}
+    checks = []
+    for entry in captured.timed_entries:
+        graphs = [by_name[name] for name in entry.graphs if name in by_name]
+        is_trained = any(graph.phase == "backward" and graph.runner.calls for graph in graphs)
+        if is_trained and not any(map(is_random, graphs)):
+            checks += _check_entry(entry, [graph for graph in graphs if graph.phase != "backward"])
+    return checks
+
+
+def _check_entry(entry: EntryCall, graphs: Sequence[CapturedGraph]) -> list[rep.GradientCheck]:
+    state = _State()
+    with state.recorded(graphs):
+        compiled = _run(entry, entry.compiled, state)
+    if not state.were_used(graphs) or not compiled.gradients:
+        # The call compiled anew, or gives nothing that could be differentiated: there is nothing of ours to check.
+        return []
+    eager = _run(entry, entry.eager, state)
+    with InDoublePrecision() as mode:
+        exact = _run(entry, entry.eager, state, mode.differentiating)
+    scale = scale_of(exact.values)
+    return [
+        rep.GradientCheck(
+            entry=entry.name,
+            name=name,
+            eager_error=relative_error(plain, reference, scale),
+            compiled_error=relative_error(ours, reference, scale),
+            is_correct=is_correct(ours, reference, plain, scale),
+        )
+        for name, ours, plain, reference in zip(
+            compiled.names, compiled.values, eager.values, exact.values, strict=True
+        )
+    ]
+
+
+@dataclass
+class _Outcome:
+    results: list[torch.Tensor]
+    gradients: dict[str, torch.Tensor]
+
+    @property
+    def names(self) -> list[str]:
+        results = ["the result"] if len(self.results) == 1 else [f"result {n + 1}" for n in range(len(self.results))]
+        return [*results, *(f"the gradient of {name}" for name in self.gradients)]
+
+    @property
+    def values(self) -> list[torch.Tensor]:
+        return [*self.results, *self.gradients.values()]
+
+
+@dataclass
+class _State:
+    """Tensors that graphs read, by identity: what each was before the first run, and what the graph calls it."""
+
+    before: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
+    arguments: list[str] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def recorded(self, graphs: Sequence[CapturedGraph]) -> Iterator[None]:
+        """Note the inputs of every graph that runs within."""
+        implementations = {graph.name: graph.runner.implementation for graph in graphs}
+        for graph in graphs:
+            graph.runner.implementation = self._noting(graph, graph.runner.implementation)
+        try:
+            yield
+        finally:
+            for graph in graphs:
+                graph.runner.implementation = implementations[graph.name]
+
+    def _noting(self, graph: CapturedGraph, call: Callable[[list[Any]], Sequence[Any]]) -> Any:
+        names = [node.name for node in graph.aten.graph.nodes if node.op == "placeholder"]
+
+        def noted(inputs: list[Any]) -> Sequence[Any]:
+            self.called.add(graph.name)
+            for name, value in zip(names, inputs, strict=False):
+                if isinstance(value, torch.Tensor) and id(value) not in self.before:
+                    self.before[id(value)] = (value, value.detach().clone())
+                    self.names[id(value)] = name
+            return call(inputs)
+
+        return noted
+
+    def were_used(self, graphs: Sequence[CapturedGraph]) -> bool:
+        return self.called == {graph.name for graph in graphs}
+
+    def note_arguments(self, given: Sequence[torch.Tensor]) -> None:
+        """The arguments of a call are copies, each call's own: only what the graph calls them outlives the call."""
+        if not self.arguments:
+            self.arguments = [self.names.get(id(leaf), f"argument {place + 1}") for place, leaf in enumerate(given)]
+        for leaf in given:
+            self.before.pop(id(leaf), None)
+
+    def parameters(self) -> list[torch.Tensor]:
+        """Leaves that want a gradient, those that graphs read."""
+        return [tensor for tensor, _ in self.before.values() if tensor.requires_grad and tensor.is_leaf]
+
+    def put_back(self) -> None:
+        with torch.no_grad():
+            for tensor, value in self.before.values():
+                if not torch.equal(tensor, value):
+                    tensor.copy_(value)
+
+
+def _run(
+    entry: EntryCall,
+    function: Callable[..., Any],
+    state: _State,
+    differentiating: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+) -> _Outcome:
+    """One call, and the gradients of its results by every leaf among the arguments and parameters."""
+    args, kwargs = entry.copy_arguments()
+    given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    results = [leaf for leaf in tree_leaves(function(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    trained = [result for result in results if result.requires_grad]
+    state.note_arguments(given)
+    leaves = {name: leaf for name, leaf in zip(state.arguments, given, strict=True) if leaf.requires_grad}
+    leaves |= {state.names[id(leaf)]: leaf for leaf in state.parameters()}
+    gradients: Sequence[torch.Tensor | None] = ()
+    if trained and leaves:
+        tangents = [_tangent(result) for result in trained]
+        with differentiating():
+            gradients = torch.autograd.grad(trained, list(leaves.values()), tangents, allow_unused=True)
+    state.put_back()
+    found = {name: value for name, value in zip(leaves, gradients, strict=False) if value is not None}
+    return _Outcome([result.detach() for result in results], {name: value.detach() for name, value in found.items()})
+
+
+def _tangent(result: torch.Tensor) -> torch.Tensor:
+    """A gradient that differs from element to element, the same each time: ones would hide a sum that cancels."""
+    places = torch.arange(result.numel(), device=result.device, dtype=torch.float64)
+    return torch.cos(places).reshape(result.shape).to(result.dtype)

@@ -1,0 +1,157 @@
+"""Training is checked from end to end: against eager, and against the user's own function in float64."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from compiler import pipeline
+from compiler.options import Options
+from compiler.pipeline import explore
+from compiler.report import Report
+from compiler.runtime.double_precision import InDoublePrecision
+from compiler.runtime.executable import Executable
+from compiler.runtime.gradients import check_training
+from tests.capture.programs import captured_source
+
+_GATED = """import torch
+
+layer = torch.nn.Linear(16, 32)
+norm = torch.nn.BatchNorm1d(32)
+
+
+@torch.compile
+def gated(x):
+    h = norm(layer(x))
+    return (h.tanh() * h.sigmoid()).exp().sum()
+
+
+gated(torch.randn(8, 16, requires_grad=True)).backward()
+before = norm.running_mean.clone()
+"""
+
+
+def explored(source: str) -> Report:
+    return explore(source, Options.model_validate({"timing": {"enabled": False}}))
+
+
+def test_every_result_and_gradient_is_checked_by_its_name() -> None:
+    report = explored(_GATED)
+    assert report.error is None
+    found = {check.name: check for check in report.gradients}
+    leaves = {"x", "weight", "bias", "norm_weight", "norm_bias"} & {name.rsplit(" ", 1)[-1] for name in found}
+    assert "the result" in found and "the gradient of x" in found and len(leaves) >= 3
+    for check in report.gradients:
+        assert check.entry == "gated" and check.is_correct
+    # The bias before a batch norm has no gradient but rounding, which is not made an error by dividing it by zero.
+    assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-6
+
+
+def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of every backward graph are replaced by ones that are one part in a thousand off."""
+    verify = pipeline.verify_graph
+
+    def spoil(graph: Any, executable: Executable, notes: Any) -> Any:
+        if graph.phase == "backward":
+            right = graph.runner.implementation
+            graph.runner.implementation = lambda inputs: [
+                None if value is None else value * 1.001 for value in right(inputs)
+            ]
+        return verify(graph, executable, notes)
+
+    monkeypatch.setattr(pipeline, "verify_graph", spoil)
+    report = explored(_GATED.replace("norm(layer(x))", "layer(x)"))
+    wrong = [check for check in report.gradients if not check.is_correct]
+    assert {check.name for check in wrong} == {"the gradient of x", "the gradient of weight", "the gradient of bias"}
+    assert any("the gradient of x is wrong" in note.message for note in report.notes)
+
+
+def test_what_draws_random_numbers_or_is_not_trained_is_not_compared() -> None:
+    assert explored(_GATED.replace("h.tanh()", "torch.dropout(h, 0.5, True)")).gradients == []
+    assert explored(_GATED.replace(".backward()", "")).gradients == []
+
+
+def test_parameters_and_buffers_are_put_back_after_the_check() -> None:
+    capture = captured_source(_GATED)
+    (entry,) = capture.entries
+    cells = [cell.cell_contents for cell in entry.eager.__closure__ or ()]
+    norm = next(cell.__globals__["norm"] for cell in cells if isinstance(cell, types.FunctionType))
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    gradients = norm.weight.grad.clone()
+    assert check_training(capture)
+    assert before["num_batches_tracked"] == 1
+    for name, value in norm.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+    assert torch.equal(norm.weight.grad, gradients)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+        context.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (x,) = context.saved_tensors
+        return gradient * 2 + 0 * x
+
+
+def autocast(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return torch.as_tensor(layer(x)).float().tanh()
+
+
+def written(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = layer(x) * 1.5
+    y[:, 0] = 0.25
+    y.mul_(torch.full((8,), 3.0)).add_(x.sum())
+    return y
+
+
+FUNCTIONS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
+    "softmax": lambda layer, x: F.softmax(layer(x), -1),
+    "layer_norm": lambda layer, x: F.layer_norm(F.gelu(layer(x)), (8,)),
+    "loss": lambda layer, x: F.cross_entropy(layer(x), torch.arange(4)),
+    "custom": lambda layer, x: Doubled.apply(layer(x)),  # type: ignore[no-any-return]
+    "bfloat16": lambda layer, x: layer(x).to(torch.bfloat16).exp().float(),
+    "autocast": autocast,
+    "written": written,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_of_float32_is_run_in_float64(name: str) -> None:
+    """Against the same function of float64 parameters; what remains is that gradients are rounded to float32."""
+    torch.manual_seed(3)
+    function = FUNCTIONS[name]
+    layer, x = nn.Linear(16, 8), torch.randn(4, 16, requires_grad=True)
+    with InDoublePrecision() as mode:
+        result = function(layer, x)
+        with mode.differentiating():
+            ours = torch.autograd.grad(result.sum(), [x, *layer.parameters()])
+    wide, wide_x = nn.Linear(16, 8).double(), x.detach().double().requires_grad_()
+    wide.load_state_dict(layer.state_dict())
+    if name in ("bfloat16", "autocast"):
+        exact = wide(wide_x).exp() if name == "bfloat16" else wide(wide_x).tanh()
+    else:
+        exact = function(wide, wide_x)
+    assert result.dtype == torch.float64
+    torch.testing.assert_close(result, exact, rtol=1e-12, atol=1e-12)
+    wanted = torch.autograd.grad(exact.sum(), [wide_x, *wide.parameters()])
+    for gradient, reference in zip(ours, wanted, strict=True):
+        torch.testing.assert_close(gradient.double(), reference, rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_written_to_is_written_in_its_own_dtype() -> None:
+    x = torch.zeros(4)
+    with InDoublePrecision():
+        same = x.add_(torch.full((4,), 0.1, dtype=torch.float64))
+    assert same is x and x.dtype == torch.float32
+    torch.testing.assert_close(x, torch.full((4,), 0.1))
