@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         return opinfo.run(asked, chosen, device, console)
     missing = missing_library() if asked.suite == "models" else None
     if missing is not None:
-        console.print(missing)
+        console.print(missing, markup=False)
         return 2
     suites: dict[str, Mapping[str, object]] = {"smoke": SMOKE, "models": MODELS, "patterns": PATTERNS}
     known = suites[asked.suite]
