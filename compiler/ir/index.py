@@ -201,15 +201,20 @@ class Index:
         )
 
     def _map_atoms(self, replace: Callable[[Atom], Index | None]) -> Index:
-        result = Index.number(self.offset)
+        offset = self.offset
+        terms: list[tuple[Atom, Integer]] = []
         for atom, coefficient in self.terms:
             value = replace(atom)
             if value is None and isinstance(atom, FloorDiv):
                 value = floor_divide(atom.numerator._map_atoms(replace), atom.divisor)
             elif value is None and isinstance(atom, Mod):
                 value = modulo(atom.numerator._map_atoms(replace), atom.divisor)
-            result = result + (Index.of(atom) if value is None else value) * coefficient
-        return result
+            if value is None:
+                terms.append((atom, coefficient))
+            else:
+                offset += value.offset * coefficient
+                terms += [(inner, factor * coefficient) for inner, factor in value.terms]
+        return _normal_form(offset, terms)
 
     def evaluate(self, dims: Mapping[Dim, int], values: Mapping[int, int] | None = None) -> Integer:
         """Its value at one point of the loop; `values` gives the loaded values by their number."""

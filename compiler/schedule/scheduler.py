@@ -180,12 +180,12 @@ def _in_order(graph: UnitGraph) -> list[Unit]:
     """Units such that each follows all that it needs; among those that are ready, the one written first."""
     alive = 0
     for number in graph.units:
-        alive |= 1 << number
+        alive |= graph.bits[number]
     waiting = sorted(graph.units, key=graph.first_position)
     done: list[Unit] = []
     while waiting:
         number = next(n for n in waiting if not graph.ancestors[n] & alive)
         waiting.remove(number)
-        alive &= ~(1 << number)
+        alive &= ~graph.bits[number]
         done.append(graph.units[number])
     return done

@@ -1,7 +1,9 @@
 """The graph that the scheduler works on: units, who makes what, who reads what, who comes before whom.
 
-A unit is a fused group or a library call. Order between units is kept as bit sets (bit i of `ancestors[u]` says that
-unit i must run before u), so "is there a path through a third unit" is one `and` of two integers.
+A unit is a fused group or a library call. Order between units is kept as bit sets of nodes: `bits[u]` are the nodes
+that unit u is made of, `ancestors[u]` those that must run before it, `descendants[u]` those that must run after it. So
+"is there a path through a third unit" is one `and` of two integers, and a fusion changes only the sets of units that
+came before or after one of the two and not the other.
 """
 
 from __future__ import annotations
@@ -37,9 +39,12 @@ class UnitGraph:
         self.units: dict[int, Unit] = {}
         self.producer: dict[str, int] = {}
         self.readers: defaultdict[str, set[int]] = defaultdict(set)
+        self.bits: dict[int, int] = {}
         self.ancestors: dict[int, int] = {}
+        self.descendants: dict[int, int] = {}
         #: Where a node stood before fusion.
         self.position = {node.name: number for number, node in enumerate(graph.nodes)}
+        self._unit_of = list(range(len(graph.nodes)))
         for number, node in enumerate(graph.nodes):
             self._insert(number, single(node) if isinstance(node, LoopNode) else node)
         self._next = len(graph.nodes)
@@ -52,9 +57,18 @@ class UnitGraph:
             if buffer in self.producer:
                 maker = self.producer[buffer]
                 before |= self.ancestors[maker] | 1 << maker
-        self.ancestors[number] = before
+        self.bits[number], self.ancestors[number], self.descendants[number] = 1 << number, before, 0
+        for earlier in self._units_in(before):
+            self.descendants[earlier] |= 1 << number
         for buffer in produced_by(unit):
             self.producer[buffer] = number
+
+    def _units_in(self, nodes: int) -> Iterator[int]:
+        """The units that a bit set of nodes is made of."""
+        while nodes:
+            number = self._unit_of[nodes.bit_length() - 1]
+            nodes &= ~self.bits[number]
+            yield number
 
     def number_of(self, group: Group) -> int:
         return self.producer[group.members[0].name]
@@ -66,17 +80,11 @@ class UnitGraph:
         return min(self.position[name] for name in names)
 
     def must_precede(self, a: int, b: int) -> bool:
-        return bool(self.ancestors[b] >> a & 1)
+        return bool(self.ancestors[b] & self.bits[a])
 
     def between(self, a: int, b: int) -> int | None:
         """A third unit that must run after `a` and before `b`, if there is one."""
-        candidates = self.ancestors[b] & ~(1 << a)
-        while candidates:
-            number = candidates.bit_length() - 1
-            if self.ancestors[number] >> a & 1:
-                return number
-            candidates &= ~(1 << number)
-        return None
+        return next(self._units_in(self.ancestors[b] & self.descendants[a]), None)
 
     def escaping(self, buffers: Iterable[str], inside: set[int]) -> frozenset[str]:
         """Those of `buffers` that something outside the units `inside` still needs in memory."""
@@ -85,22 +93,31 @@ class UnitGraph:
     def merge(self, a: int, b: int, group: Group) -> int:
         """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""
         number, self._next = self._next, self._next + 1
-        gone = 1 << a | 1 << b
         for old in (a, b):
             for buffer in read_by(self.units[old]):
                 self.readers[buffer].discard(old)
             del self.units[old]
-        before = (self.ancestors.pop(a) | self.ancestors.pop(b)) & ~gone
+        self._merge_order(a, b, number)
         self.units[number] = group
-        self.ancestors[number] = before
-        for other, earlier in self.ancestors.items():
-            if earlier & gone:
-                self.ancestors[other] = earlier & ~gone | before | 1 << number
         for buffer in group.read_buffers:
             self.readers[buffer].add(number)
         for buffer in group.produced:
             self.producer[buffer] = number
         return number
+
+    def _merge_order(self, a: int, b: int, number: int) -> None:
+        own = self.bits.pop(a) | self.bits.pop(b)
+        self.bits[number] = own
+        for place in _places(own):
+            self._unit_of[place] = number
+        earlier, later = ((known.pop(a) & ~own, known.pop(b) & ~own) for known in (self.ancestors, self.descendants))
+        before, after = earlier[0] | earlier[1], later[0] | later[1]
+        self.ancestors[number], self.descendants[number] = before, after
+        # A unit that follows both knew already all that comes before either.
+        for unit in self._units_in(later[0] ^ later[1]):
+            self.ancestors[unit] |= before | own
+        for unit in self._units_in(earlier[0] ^ earlier[1]):
+            self.descendants[unit] |= after | own
 
     def replace(self, number: int, group: Group) -> None:
         """Put another group in the place of one that has the same members and needs no unit that it did not need."""
@@ -119,3 +136,11 @@ class UnitGraph:
             if buffer in self.producer and self.producer[buffer] != number:
                 yield self.producer[buffer], buffer
             yield from ((reader, buffer) for reader in sorted(self.readers[buffer]) if reader != number)
+
+
+def _places(bits: int) -> Iterator[int]:
+    """The places of the ones of a bit set, highest first."""
+    while bits:
+        place = bits.bit_length() - 1
+        bits &= ~(1 << place)
+        yield place

@@ -1,0 +1,73 @@
+"""The order of units, kept as bit sets through fusions, is what a search through the graph finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from compiler.ir.body import trace
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode
+from compiler.ir.ops import ops
+from compiler.schedule.group import Group
+from compiler.schedule.units import UnitGraph
+
+LAYOUT = Layout((8,), (1,), torch.float32)
+
+
+def chain_of_sums(generator: random.Random, count: int) -> LoopGraph:
+    """Nodes that each add up to three of the nodes before them."""
+    graph = LoopGraph(buffers={"x": LAYOUT}, inputs=["x"])
+    for number in range(count):
+        before = ["x", *(node.name for node in graph.nodes)][-6:]
+        graph.nodes.append(_sum(f"n{number}", generator.sample(before, min(len(before), generator.randint(1, 3)))))
+        graph.buffers[f"n{number}"] = LAYOUT
+    graph.outputs = [GraphOutput(f"n{count - 1}", LAYOUT)]
+    return graph
+
+
+def _sum(name: str, read: list[str]) -> LoopNode:
+    dim = Dim("x0", 8)
+
+    def body() -> None:
+        total = ops.load(read[0], Index.of(dim), torch.float32)
+        for other in read[1:]:
+            total = ops.add(total, ops.load(other, Index.of(dim), torch.float32))
+        ops.store(name, Index.of(dim), total)
+
+    return LoopNode(name, LAYOUT, (dim,), (), trace(body))
+
+
+def reached(graph: UnitGraph, start: int) -> set[int]:
+    """Units that must run before `start`, by a search."""
+    found: set[int] = set()
+    ahead = [start]
+    while ahead:
+        unit = graph.units[ahead.pop()]
+        makers = {graph.producer[b] for b in unit.read_buffers if b in graph.producer} - {start}
+        ahead += makers - found
+        found |= makers
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_order_survives_fusions(seed: int) -> None:
+    generator = random.Random(seed)
+    graph = UnitGraph(chain_of_sums(generator, 24))
+    while len(graph.units) > 2:
+        before = {number: reached(graph, number) for number in graph.units}
+        for a in graph.units:
+            for b in graph.units:
+                assert graph.must_precede(a, b) == (a in before[b])
+                third = graph.between(a, b)
+                among = {unit for unit in before[b] if a in before[unit]}
+                assert third in among if among else third is None
+        legal = [(a, b) for b in graph.units for a in graph.units if a != b and b not in before[a]]
+        legal = [(a, b) for a, b in legal if graph.between(a, b) is None]
+        a, b = generator.choice(legal)
+        one, two = graph.units[a], graph.units[b]
+        assert isinstance(one, Group) and isinstance(two, Group)
+        members = (*one.members, *two.members)
+        graph.merge(a, b, Group("both", one.space, members, frozenset(m.name for m in members)))
