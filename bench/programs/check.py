@@ -60,6 +60,8 @@ def check(seeds: range, device: str = "cpu", most_statements: int = 30) -> Outco
     """Generate, compile, run and judge the programs of `seeds`."""
     started = time.perf_counter()
     outcome = Outcome()
+    # Once: a reset between two programs would have the first one captured anew.
+    torch._dynamo.reset()
     compiled = []
     for seed in seeds:
         program = generate(seed, most_statements)

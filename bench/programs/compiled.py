@@ -16,12 +16,13 @@ from torch import Tensor
 from torch._functorch.aot_autograd import aot_function
 
 from bench.programs.program import Program, namespace
+from compiler.backend import BoxedGraph
 from compiler.capture.aot import compile_through_aot
-from compiler.capture.captured import GraphRunner
+from compiler.capture.captured import GraphRunner, Phase
 from compiler.capture.torch_internals import outside_fake_mode
 from compiler.codegen.program import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
-from compiler.compile import GraphCompilation
+from compiler.compile import GraphCompilation, compile_graph, observed_compilations
 from compiler.devices import device_for
 from compiler.lowering.decompositions import decompositions
 from compiler.options import Options
@@ -36,11 +37,11 @@ DYNAMO_EVERY = 10
 
 @dataclass
 class Part:
-    """One graph of a program, compiled up to its kernels' text."""
+    """One graph of a program, compiled up to its kernels' text; or, without a `runner`, to the end already."""
 
     graph: torch.fx.GraphModule
     compilation: GraphCompilation
-    runner: GraphRunner
+    runner: GraphRunner | None
 
     @property
     def kernels(self) -> list[RenderedKernel]:
@@ -49,7 +50,7 @@ class Part:
     def finish(self, launchers: dict[str, Callable[..., None]]) -> None:
         """Run kernels from now on, in place of the graph."""
         schedule, memory = self.compilation.schedule, self.compilation.memory
-        assert schedule is not None and memory is not None
+        assert schedule is not None and memory is not None and self.runner is not None
         own = {name: launchers[name] for name in self.compilation.primary}
         wrapper = render_wrapper(schedule, memory, self.compilation.primary)
         self.runner.implementation = build_executable(schedule, wrapper, own, CPU).call
@@ -71,8 +72,12 @@ class CompiledProgram:
 
     def run(self) -> tuple[list[Any], list[Tensor]]:
         """The results, and the inputs after the call."""
+        graphs = len(self.parts)
         inputs = self.make_inputs()
-        return list(self.call(*inputs)), inputs
+        results = list(self.call(*inputs))
+        if len(self.parts) > graphs:
+            raise RuntimeError("the second call was captured anew, so that the kernels of the first did not run")
+        return results, inputs
 
 
 def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) -> CompiledProgram:
@@ -83,11 +88,11 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
     parts: list[Part] = []
 
     def compile_part(graph: torch.fx.GraphModule, *_: Any) -> GraphRunner:
-        parts.append(Part(graph, _generate(graph, f"p{program.seed}_{len(parts)}_", wants_triton), GraphRunner(graph)))
-        return parts[-1].runner
+        runner = GraphRunner(graph)
+        parts.append(Part(graph, _generate(graph, f"p{program.seed}_{len(parts)}_", wants_triton), runner))
+        return runner
 
     if through_dynamo:
-        torch._dynamo.reset()
         call = torch.compile(function, backend=lambda g, i: compile_through_aot(g, i, compile_part), dynamic=False)
     else:
 
@@ -103,15 +108,20 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
 
 
 def capture_on(program: Program, device: torch.device) -> CompiledProgram:
-    """`torch.compile` with our backend as anyone would call it, on another device; its first call compiles."""
+    """`torch.compile` as anyone would call it, on another device; its first call compiles."""
     scope = namespace()
     exec(program.make_inputs + program.function, scope)
     make_inputs, function = scope["inputs"], scope["program"]
-    torch._dynamo.reset()
-    call = torch.compile(function, backend="fusionscope", dynamic=False)
-    return CompiledProgram(
-        program, call, lambda: [moved(tensor, device) for tensor in make_inputs()], is_through_dynamo=True
-    )
+    parts: list[Part] = []
+
+    def compile_part(graph: torch.fx.GraphModule, _phase: Phase) -> BoxedGraph:
+        with observed_compilations(lambda made: parts.append(Part(graph, made, None))):
+            return BoxedGraph(compile_graph(graph, Options(), device))
+
+    call = torch.compile(function, backend=lambda g, i: compile_through_aot(g, i, compile_part), dynamic=False)
+    compiled = CompiledProgram(program, call, lambda: [moved(x, device) for x in make_inputs()], parts, True)
+    call(*compiled.make_inputs())
+    return compiled
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
@@ -135,7 +145,7 @@ def _generate(graph: torch.fx.GraphModule, prefix: str, wants_triton: bool) -> G
 
 def finish(programs: Sequence[CompiledProgram]) -> None:
     """Compile the kernels of all programs at once."""
-    parts = [part for program in programs for part in program.parts]
+    parts = [part for program in programs for part in program.parts if part.runner is not None]
     launchers = compile_kernels([kernel for part in parts for kernel in part.kernels])
     for part in parts:
         part.finish(launchers)

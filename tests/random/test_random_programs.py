@@ -95,6 +95,17 @@ def test_a_wrong_element_is_seen() -> None:
     assert mistakes(program, worlds, [right.double()], [a]), "dtype"
 
 
+@pytest.mark.parametrize("through_dynamo", [False, True])
+def test_kernels_are_what_is_judged(through_dynamo: bool) -> None:
+    program = written(SINE, TWICE)
+    torch._dynamo.reset()
+    compiled = capture(program, through_dynamo)
+    for part in compiled.parts:
+        part.finish({kernel.name: lambda *tensors: tensors[-1].fill_(0.25) for kernel in part.kernels})
+    results, inputs = compiled.run()
+    assert mistakes(program, run(program), results, inputs, compiled.captured)
+
+
 def test_memory_that_is_shared_and_must_not_be_is_seen() -> None:
     program = replace(written(SINE, TWICE, VIEW), results=("v1", "v3"))
     worlds = run(program)
