@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
 from compiler.schedule.group import Group, Member, Space
 
 Unit = Group | ExternNode
+
+#: Readers of one buffer that are looked at from each of them.
+NEAREST = 24
 
 
 def produced_by(unit: Unit) -> frozenset[str]:
@@ -128,14 +132,24 @@ class UnitGraph:
             self.readers[buffer].add(number)
 
     def neighbours(self, number: int) -> Iterator[tuple[int, str]]:
-        """Units that share a buffer with this one (its readers, its makers, other readers of what it reads)."""
+        """Units that share a buffer with this one: its readers, its makers, other readers of what it reads.
+
+        Where many read one buffer (a weight of every layer), only those that stand nearest count: pairs of readers far
+        apart would be as many as the square of the graph, and would not meet in a kernel anyway."""
         unit = self.units[number]
         for buffer in sorted(produced_by(unit)):
             yield from ((reader, buffer) for reader in sorted(self.readers[buffer]) if reader != number)
         for buffer in sorted(read_by(unit)):
             if buffer in self.producer and self.producer[buffer] != number:
                 yield self.producer[buffer], buffer
-            yield from ((reader, buffer) for reader in sorted(self.readers[buffer]) if reader != number)
+            yield from ((reader, buffer) for reader in self._nearest_readers(buffer, number) if reader != number)
+
+    def _nearest_readers(self, buffer: str, number: int) -> list[int]:
+        readers = self.readers[buffer]
+        if len(readers) <= NEAREST:
+            return sorted(readers)
+        place = self.bits[number].bit_length()
+        return sorted(nsmallest(NEAREST, readers, key=lambda other: abs(self.bits[other].bit_length() - place)))
 
 
 def _places(bits: int) -> Iterator[int]:

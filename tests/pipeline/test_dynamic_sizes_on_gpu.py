@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation
 from tests.pipeline.test_dynamic_sizes import SIZES, Block, Program, convolutions, every_program, rnd
 
@@ -24,7 +25,7 @@ def test_one_binary_serves_every_size(program: Program, monkeypatch: pytest.Monk
     build = GraphCompilation.build
     monkeypatch.setattr(GraphCompilation, "build", lambda self: built.append(self) or build(self))
     torch._dynamo.reset()
-    compiled = torch.compile(program.function, backend="fusionscope", dynamic=True)
+    compiled = torch.compile(program.function, backend=fusionscope, dynamic=True)
     for n in SIZES:
         inputs = on_gpu(program.inputs(n))
         with torch.device("cuda"):
@@ -38,7 +39,7 @@ def test_a_training_step_on_the_gpu(name: str) -> None:
     torch.manual_seed(0)
     with torch.device("cuda"):
         module = Block() if name == "transformer" else convolutions()
-        compiled = torch.compile(module, backend="fusionscope", dynamic=True)
+        compiled = torch.compile(module, backend=fusionscope, dynamic=True)
         for n in (6, 9, 5):
             x = (rnd(n, n + 1, 32) if name == "transformer" else rnd(n, 3, n + 4, n + 4)).cuda().requires_grad_()
             leaves = [x, *module.parameters()]
