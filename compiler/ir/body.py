@@ -217,6 +217,8 @@ def drop_dead(body: Body) -> Body:
         instruction = body.instructions[number]
         if instruction.op == "store" or number in needed:
             needed |= operands_of(instruction) | {number}
+    if len(needed) == len(body.instructions):
+        return body
     kept = sorted(needed)
     numbers = {old: new for new, old in enumerate(kept)}
     result = []

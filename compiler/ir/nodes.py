@@ -81,6 +81,14 @@ class LoopNode:
     lines: tuple[int, ...] = ()
     updates: str | None = None
 
+    # Costs are kept by group, so nodes are hashed all the time.
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.x_dims, self.r_dims, self.body))
+
+    def __hash__(self) -> int:
+        return self._hash
+
     @property
     def is_reduction(self) -> bool:
         return self.body.reduction is not None

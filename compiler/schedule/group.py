@@ -81,6 +81,14 @@ class Group:
     members: tuple[Member, ...]
     stored: frozenset[str]
 
+    # Costs are kept by group, and each verdict asks for some.
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.space, self.members, self.stored))
+
+    def __hash__(self) -> int:
+        return self._hash
+
     @cached_property
     def produced(self) -> frozenset[str]:
         return frozenset(member.name for member in self.members)

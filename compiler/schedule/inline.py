@@ -19,12 +19,14 @@ from compiler.schedule.group import Group, Member
 
 #: Arithmetic may be repeated where its record stays this short.
 LONGEST_INLINED_BODY = 256
+#: A body that is longer before its dead instructions go will not be that short after.
+LONGEST_WORK = 4 * LONGEST_INLINED_BODY
 
 
 def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim, ...]) -> Body | None:
     """`consumer` with every load of the producer's buffer replaced by the producer's arithmetic at that point.
 
-    None where the point cannot be told from the offset that is read (see `invert`)."""
+    None where the point cannot be told from the offset that is read (see `invert`), or where it became far too long."""
     store = next(i for i in producer.instructions if i.op == "store")
     assert store.index is not None
     out: list[Instruction] = []
@@ -32,16 +34,17 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
     for old, instruction in enumerate(consumer.instructions):
         index = None if instruction.index is None else instruction.index.renumber(numbers)
         operands = tuple(numbers[operand] for operand in instruction.operands)
-        moved = replace(instruction, operands=operands, index=index)
-        if moved.op == "load" and moved.buffer == store.buffer:
+        if instruction.op == "load" and instruction.buffer == store.buffer:
             assert index is not None
+            if len(out) > LONGEST_WORK:
+                return None
             point = invert(store.index, dims, index, is_masked=bool(operands))
             if point is None:
                 return None
             point |= {dim: Index.number(0) for dim in dims if dim not in point}
-            numbers[old] = _splice(out, producer, point, operands, moved.dtype, producer_name)
+            numbers[old] = _splice(out, producer, point, operands, instruction.dtype, producer_name)
         else:
-            out.append(moved)
+            out.append(_moved(instruction, operands, index, instruction.node))
             numbers[old] = len(out) - 1
     return drop_dead(Body(tuple(out)))
 
@@ -67,7 +70,7 @@ def _splice(
         if instruction.op == "load" and mask:
             operands = (_both(out, operands[0], mask[0], name),) if operands else mask
         node = instruction.node or name
-        out.append(replace(instruction, operands=operands, index=index, node=node))
+        out.append(_moved(instruction, operands, index, node))
         numbers[old] = len(out) - 1
     if out[result].dtype != dtype:
         result = _append(out, Instruction("to_dtype", (result,), dtype, node=name))
@@ -76,6 +79,13 @@ def _splice(
         nothing = _append(out, Instruction("constant", (), dtype, value=zero, node=name))
         result = _append(out, Instruction("where", (mask[0], result, nothing), dtype, node=name))
     return result
+
+
+def _moved(instruction: Instruction, operands: tuple[int, ...], index: Index | None, node: str | None) -> Instruction:
+    # `dataclasses.replace` would look at each field anew, for every instruction of every fusion that is tried.
+    return Instruction(
+        instruction.op, operands, instruction.dtype, instruction.buffer, index, instruction.value, node
+    )  # fmt: skip
 
 
 def _both(out: list[Instruction], a: int, b: int, node: str) -> int:
