@@ -34,6 +34,7 @@ from compiler.present import present_captured, present_eager, present_kernels, p
 from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
+from compiler.schedule.describe import sums_in_any_order
 from compiler.summary import summarise
 
 __all__ = ["compile_graph", "explore"]
@@ -148,6 +149,14 @@ class Exploration:
             with self._each(work, "lower"):
                 work.compilation.lower(work.captured.aten)
                 present_lowered(work.compilation, work.report)
+                self._note_unordered_sums(work)
+
+    def _note_unordered_sums(self, work: Work) -> None:
+        assert work.compilation.loops is not None
+        names = sums_in_any_order(work.compilation.loops)
+        if names and self.device.type == "cuda":
+            message = f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run."
+            self.report.notes.append(rep.Note(message=message))
 
     def schedule(self) -> None:
         for work in self.alive:

@@ -238,6 +238,23 @@ def put_where(
     return build.pointwise(x.shape, x.dtype, element)
 
 
+@lowers(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
+    """Whole slices, at the places of an index of one dimension or none, get one value."""
+    at, new = wrap(dim, x.rank) if x.rank else 0, reader(value, x)
+
+    def update(position: Position) -> Update:
+        value = new((Index.number(0),) * x.rank)
+        if not x.rank:
+            return (), value, None
+        place, is_inside = place_in(index.load((position[at],) if index.rank else ()), x.shape[at])
+        return (*position[:at], place, *position[at + 1 :]), value, is_inside
+
+    count = index.numel if index.rank else 1
+    sources = (*x.shape[:at], count, *x.shape[at + 1 :]) if x.rank else (() if count else (0,))
+    return scatter_into(build, x, sources, "set", update)
+
+
 @lowers(aten.put.default)
 def put(
     build: Builder, x: TensorValue, index: TensorValue, source: TensorValue, accumulate: bool = False

@@ -84,6 +84,16 @@ def _describe_extern(node: ExternNode, graph: LoopGraph, is_dead: bool) -> repor
     )
 
 
+def sums_in_any_order(graph: LoopGraph) -> list[str]:
+    """Scatters that add floats: on a GPU in the order in which its programs come by, so that roundings differ."""
+    return [
+        node.name
+        for node in graph.nodes
+        if isinstance(node, LoopNode)
+        and any(i.op == "store" and i.value == "add" and i.dtype.is_floating_point for i in node.body.instructions)
+    ]
+
+
 def describe_decision(decision: Decision) -> report.Decision:
     verdict = decision.verdict
     score = None

@@ -133,6 +133,7 @@ PUT = [
     Operator("index_add", lambda x, i, s: x.index_add(0, i % 7, s, alpha=2), lambda d: put_samples(d)[:1], NUMBERS),
     Operator("index_copy", lambda x, i, s: x.index_copy(0, i % 7, s), lambda d: apart(put_samples)(d)[:1]),
     Operator("index_fill", lambda x, i, s: x.index_fill(1, i.flatten(), 1), put_samples),
+    Operator("index_fill.tensor", lambda x, i, s: x.index_fill(0, i.flatten(), s.sum().to(x.dtype)), put_samples),
     Operator("put", lambda x, i, s: x.put(i, s.flatten()[: i.numel()].view(i.shape)), apart(put_samples)),
     Operator(
         "put.accumulate", lambda x, i, s: x.put(i, s.flatten()[: i.numel()].view(i.shape), accumulate=True), put_samples

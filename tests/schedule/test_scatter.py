@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from compiler.backend import fusionscope
+from compiler.schedule.describe import sums_in_any_order
 from tests.compile_program import call_interpreted, compile_program
 from tests.schedule.test_kernels_and_bytes import COLUMNS, ROWS, rnd, scatter_rows, two_scatters
 
@@ -18,6 +20,14 @@ def test_a_scatter_shares_no_loop_with_what_fills_or_reads_it() -> None:
     assert refused == {("index_put_start", "index_put"), ("index_put", "relu")}
     scattered = compilation.memory.buffers["index_put"]
     assert (scattered.fate, scattered.takes_over) == ("in_place", "index_put_start")
+
+
+def test_scatters_that_add_floats_are_known_to_depend_on_the_order() -> None:
+    rows = torch.arange(64)
+    floats = compile_program(scatter_rows, rnd(64, 32), rnd(64, 32), rows)
+    whole = compile_program(lambda i: torch.zeros(9, dtype=torch.int64).index_add(0, i % 9, i), rows)
+    assert floats.loops is not None and whole.loops is not None
+    assert sums_in_any_order(floats.loops) == ["index_put"] and sums_in_any_order(whole.loops) == []
 
 
 def test_a_scatter_is_never_computed_again() -> None:
@@ -81,6 +91,14 @@ def test_an_index_outside_of_the_tensor_writes_nothing() -> None:
     wanted = x + torch.tensor([2.0, 0.0, 0.0, 1.0])[:, None]
     for (result,) in (compilation.build().call([x, rows]), call_interpreted(compilation, [x, rows])):
         assert torch.equal(result, wanted)
+
+
+def test_slices_of_a_permuted_tensor_are_filled_through_the_backend() -> None:
+    """The decomposition of PyTorch 2.11 copies into a tensor that is no input, which AOTAutograd refuses."""
+    x, places = rnd(3, 7, 7).permute(2, 1, 0), torch.tensor([1, -2])
+    torch._dynamo.reset()
+    filled = torch.compile(lambda x, i: x.index_fill(1, i, 1.5), backend=fusionscope)(x, places)
+    assert torch.equal(filled, x.index_fill(1, places, 1.5))
 
 
 def test_memory_of_a_scatter_is_used_again_only_after_its_last_reader() -> None:
