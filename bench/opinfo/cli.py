@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.environment import write_json
-from bench.opinfo import database
+from bench.opinfo import database, programs
 from bench.opinfo.sweep import Progress, Request, document, sweep
 
 #: Problems and fallbacks that are printed; the file has all of them.
@@ -21,7 +21,7 @@ PRINTED = 40
 
 def run(asked: argparse.Namespace, chosen: Sequence[str], device: str, console: Console) -> int:
     """0 if every sample that ran was right, 1 if not, 2 for a mistake in the request."""
-    known = database.operators()
+    known = [*database.operators(), *(f"{database.PROGRAM}{name}" for name in programs.PROGRAMS)]
     unknown = [name for name in chosen if name not in known]
     if unknown:
         console.print(f"No operator {', '.join(unknown)} in torch's database.")

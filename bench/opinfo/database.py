@@ -21,9 +21,14 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from bench.opinfo import programs
+
 #: What is swept: forward in each of these dtypes, and backward in float64, as torch's own gradient tests do it.
 FORWARD_DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool)
 BACKWARD_DTYPE = torch.float64
+
+#: In front of the names of operators that have a program in `programs.py` and are in no database.
+PROGRAM = "aten."
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,8 @@ def _draw_anew() -> None:
 
 def jobs(name: str, device: str, dtypes: Sequence[torch.dtype], with_backward: bool) -> list[Job]:
     """What there is to run of an operator."""
+    if name.startswith(PROGRAM):
+        return [Job(name, torch.float32, "forward")]
     op = operators()[name]
     kind = torch.device(device).type
     forward = [Job(name, dtype, "forward") for dtype in dtypes if op.supports_dtype(dtype, kind)]
@@ -97,6 +104,9 @@ def jobs(name: str, device: str, dtypes: Sequence[torch.dtype], with_backward: b
 
 def samples(job: Job, device: str, count: int | None, seed: int) -> Iterator[Sample]:
     """The first `count` samples (all by default), the same at every call with one seed."""
+    if job.operator.startswith(PROGRAM):
+        yield Sample(job, 0, programs.function(job.operator.removeprefix(PROGRAM)), programs.tensors(device))
+        return
     op = operators()[job.operator]
     torch.manual_seed(seed + zlib.crc32(str(job).encode()) % 1000)
     is_backward = job.direction == "backward"
@@ -156,6 +166,8 @@ def in_float64(values: Any) -> Any:
 def declared_tolerance(job: Job, kind: str) -> tuple[float, float]:
     """(rtol, atol): the widest that the OpInfo declares for torch's own tests of it; zeros where it declares none."""
     rtol = atol = 0.0
+    if job.operator.startswith(PROGRAM):
+        return rtol, atol
     for decorator in operators()[job.operator].decorators:
         if not _applies(decorator, kind, job.dtype):
             continue

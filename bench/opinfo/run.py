@@ -96,6 +96,10 @@ def _judged(one: _Pending) -> Outcome:
     sample, compiled = one.sample, one.compiled
     outcome = Outcome(sample.job, sample.number, "right", packets=compiled.packets, is_broken=compiled.is_broken)
     outcome.inputs = sample.inputs
+    if sample.job.operator.startswith(database.PROGRAM):
+        # All that the call became is what its operator became.
+        reason = next(filter(None, outcome.packets.values()), None)
+        outcome.packets[sample.job.operator.removeprefix(database.PROGRAM)] = reason
     if compiled.error is not None:
         outcome.status, outcome.sentence = "failed", f"while compiled: {compiled.error}"
         return outcome

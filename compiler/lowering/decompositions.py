@@ -31,7 +31,7 @@ SPLIT = """
     nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward
     mse_loss mse_loss_backward l1_loss smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward
     binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss kl_div
-    native_dropout native_dropout_backward dropout bernoulli
+    native_dropout native_dropout_backward dropout bernoulli cauchy exponential log_normal
     addcmul addcdiv lerp frac sinc heaviside logaddexp logaddexp2 xlogy special_entr special_log_ndtr special_ndtr
     deg2rad rad2deg clamp_min clamp_max masked_fill nan_to_num isposinf isneginf isclose
     std std_mean logsumexp norm count_nonzero nansum

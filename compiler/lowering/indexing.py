@@ -198,3 +198,20 @@ def slice_scatter(
         return ops.where(inside, ops.to_dtype(source.load(place, inside), compute_dtype(x.dtype)), x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)
+
+
+@lowers(aten.diagonal_scatter)
+def diagonal_scatter(
+    build: Builder, x: TensorValue, src: TensorValue, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> TensorValue:
+    row, column = wrap(dim1, x.rank), wrap(dim2, x.rank)
+
+    def element(position: Position) -> Any:
+        distance = ops.index_value(position[column] - position[row])
+        is_diagonal = ops.eq(distance, ops.constant(offset, torch.int64))
+        along = position[row] if offset >= 0 else position[column]
+        others = (index for place, index in enumerate(position) if place not in (row, column))
+        new = ops.to_dtype(src.load((*others, along), is_diagonal), compute_dtype(x.dtype))
+        return ops.where(is_diagonal, new, x.load(position))
+
+    return build.pointwise(x.shape, x.dtype, x.load if src.numel == 0 else element)

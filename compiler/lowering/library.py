@@ -1,4 +1,4 @@
-"""Operators that a library does best: matrix products, convolutions and attention stay calls, on purpose."""
+"""Operators that a library does best: matrix products, convolutions, attention and sorting stay calls, on purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from compiler.lowering.registry import LOWERINGS, overloads
 
 aten = torch.ops.aten
 
-PRODUCTS = "mm bmm addmm baddbmm addbmm _scaled_mm _grouped_mm addmv _int_mm mv dot vdot"
+PRODUCTS = (
+    "mm bmm addmm baddbmm addbmm _scaled_mm _scaled_mm_v2 _grouped_mm _scaled_grouped_mm addmv _int_mm mv dot vdot"
+    " _weight_int8pack_mm _weight_int4pack_mm_for_cpu _sparse_semi_structured_mm"
+)
 CONVOLUTIONS = "convolution convolution_backward _convolution convolution_overrideable"
 ATTENTION = (
     "_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention"
@@ -21,10 +24,15 @@ ATTENTION = (
     " _scaled_dot_product_cudnn_attention_backward _scaled_dot_product_flash_attention_for_cpu_backward"
 )
 
+SORTING = "sort topk kthvalue median nanmedian mode argsort msort"
+CHECKS = "_assert_async _functional_assert_async _assert_scalar _functional_assert_scalar _assert_tensor_metadata"
+
 REASONS = {
     PRODUCTS: "A matrix product is a library call: cuBLAS and oneDNN are tuned for every size of it.",
     CONVOLUTIONS: "A convolution is a library call: cuDNN and oneDNN choose its algorithm by its sizes.",
     ATTENTION: "Attention is a library call: its kernel keeps the scores on the chip by an algorithm of its own.",
+    SORTING: "Sorting is a library call: every element may have to go past every other, which no one loop does.",
+    CHECKS: "A check has no result that a loop could compute; it stays a call.",
 }
 
 

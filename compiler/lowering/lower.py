@@ -23,16 +23,20 @@ from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, hint
 from compiler.lowering import (  # noqa: F401
     creation,
+    distances,
+    foreach,
     indexing,
     library,
     logic,
     pointwise,
     pooling,
+    pooling_adaptive,
     random,
     reductions,
     replayed,
     scans,
     scatter,
+    searching,
     special,
     views,
 )

@@ -99,6 +99,12 @@ def logical_not(build: Builder, x: TensorValue) -> TensorValue:
     )
 
 
+@lowers(aten._neg_view)
+def neg_view(build: Builder, x: TensorValue) -> TensorValue:
+    """Eager only notes the sign for later; here it is computed."""
+    return elementwise(build, SAME, ops.neg, x)
+
+
 @lowers(aten.bitwise_not)
 def bitwise_not(build: Builder, x: TensorValue) -> TensorValue:
     return elementwise(build, SAME, ops.logical_not if x.dtype == torch.bool else ops.bitwise_not, x)
@@ -263,9 +269,26 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
 
 @lowers(aten.pow.Scalar, aten.pow.Tensor_Tensor)
 def pow_tensor(build: Builder, x: Operand, y: TensorValue) -> TensorValue:
-    if not is_float(_compute_dtype(Kind.BOOL_TO_LONG, x, y)):
-        raise CannotLower("its exponents are integers that only the run knows")
-    return elementwise(build, Kind.BOOL_TO_LONG, ops.pow, x, y)
+    dtype = _compute_dtype(Kind.BOOL_TO_LONG, x, y)
+    function = ops.pow if is_float(dtype) else lambda a, b: _integer_power(a, b, dtype)
+    return elementwise(build, Kind.BOOL_TO_LONG, function, x, y)
+
+
+def _integer_power(base: Any, exponent: Any, dtype: torch.dtype) -> Any:
+    """By squaring, one step for each bit of the exponent; below zero only 1 and -1 have powers that are integers."""
+    zero, one = ops.constant(0, dtype), ops.constant(1, dtype)
+    result, square = one, base
+    limits = torch.iinfo(dtype)
+    for bit in range(limits.max.bit_length()):
+        is_set = ops.ne(ops.bitwise_and(exponent, ops.constant(1 << bit, dtype)), zero)
+        result = ops.where(is_set, ops.mul(result, square), result)
+        square = ops.mul(square, square)
+    if limits.min == 0:
+        return result
+    minus_one = ops.constant(-1, dtype)
+    sign = ops.where(ops.eq(ops.bitwise_and(exponent, one), zero), one, minus_one)
+    below = ops.where(ops.eq(base, one), one, ops.where(ops.eq(base, minus_one), sign, zero))
+    return ops.where(ops.lt(exponent, zero), below, result)
 
 
 # --- the smaller, the larger, and what lies between

@@ -1,4 +1,4 @@
-"""Pooling: a reduction over a window that slides over the last two dimensions."""
+"""Pooling: a reduction over a window that slides over the last two or three dimensions."""
 
 from __future__ import annotations
 
@@ -12,40 +12,45 @@ from compiler.ir.ops import compute_dtype, ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, at_least, below
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue, fixed
+from compiler.lowering.values import Position, TensorValue, fixed
 
 aten = torch.ops.aten
 
 
-def pair(value: Sequence[int] | int) -> tuple[int, int]:
-    if isinstance(value, int):
-        return value, value
-    return (int(value[0]), int(value[-1]))
+#: A place in a window that is no element of the image: behind all that are, where the first of equals is looked for.
+NOWHERE = 2**62
+
+
+def along(value: Sequence[int] | int, rank: int) -> tuple[int, ...]:
+    """One number for each of `rank` dimensions, of which fewer may be given: one stands for all."""
+    given = (value,) if isinstance(value, int) else tuple(int(number) for number in value)
+    return given if len(given) == rank else given[:1] * rank
 
 
 class Window:
     """Where the windows of a pooling operator lie, and which of their elements are elements of the image."""
 
     def __init__(
-        self, build: Builder, x: TensorValue, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
+        self, build: Builder, x: TensorValue, rank: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
     ) -> None:
         result = build.eager
         self.shape = tuple(int(size) for size in (result[0] if isinstance(result, list | tuple) else result).shape)
-        self.image = x.shape[-2:]
-        self.kernel = pair(kernel)
-        self.stride = pair(stride) if stride else self.kernel
-        self.padding = pair(padding)
-        self.dilation = pair(dilation)
+        self.rank = rank
+        self.image = x.shape[-rank:]
+        self.kernel = along(kernel, rank)
+        self.stride = along(stride, rank) if stride else self.kernel
+        self.padding = along(padding, rank)
+        self.dilation = along(dilation, rank)
 
     def place(self, position: Position, window: Position) -> Position:
-        """The row and the column of an element of a window."""
-        parts = zip(position[-2:], window, self.stride, self.padding, self.dilation, strict=True)
+        """The place in the image of an element of a window."""
+        parts = zip(position[-self.rank :], window, self.stride, self.padding, self.dilation, strict=True)
         return tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
 
     def windows_over(self, position: Position, back: Position, pooled: Sequence[int]) -> tuple[Position, Any]:
         """Of the windows that may hold an element of the image, the one `back` steps before the last that starts at or
         before it; and whether there is such a window (None where there always is)."""
-        starts = zip(position[-2:], back, self.stride, self.padding, strict=True)
+        starts = zip(position[-self.rank :], back, self.stride, self.padding, strict=True)
         window = tuple((index + before) // stride - step for index, step, stride, before in starts)
         conditions = [at_least(index, 0) for index in window if index.bounds[0] < 0]
         conditions += [below(i, size) for i, size in zip(window, pooled, strict=True) if i.bounds[1] >= size]
@@ -64,31 +69,31 @@ class Window:
         return all_of(conditions)
 
 
-@lowers(aten.avg_pool2d)
-def avg_pool2d(
-    build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> TensorValue:  # fmt: skip
-    window = Window(build, x, kernel_size, stride, padding)
-    compute = compute_dtype(x.dtype)
-    if not x.dtype.is_floating_point:
-        raise CannotLower("it averages integers")
+def _average(rank: int, target: Any) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> TensorValue:  # fmt: skip
+        window = Window(build, x, rank, kernel_size, stride, padding)
+        compute = compute_dtype(x.dtype)
+        divide = ops.truediv if x.dtype.is_floating_point else ops.truncdiv
 
-    def element(position: Position, reduced: Position) -> Any:
-        place = window.place(position, reduced)
-        total = ops.reduce("sum", x.load((*position[:-2], *place), window.inside(place)))
-        if divisor_override is not None:
-            return ops.truediv(total, ops.constant(divisor_override, compute))
-        return ops.truediv(total, ops.to_dtype(_window_size(window, position, count_include_pad), compute))
+        def element(position: Position, reduced: Position) -> Any:
+            place = window.place(position, reduced)
+            total = ops.reduce("sum", x.load((*position[:-rank], *place), window.inside(place)))
+            if divisor_override is not None:
+                return divide(total, ops.constant(divisor_override, compute))
+            return divide(total, ops.to_dtype(_window_size(window, position, count_include_pad), compute))
 
-    return build.reduction(window.shape, x.dtype, window.kernel, element)
+        return build.reduction(window.shape, x.dtype, window.kernel, element)
 
 
 def _window_size(window: Window, position: Position, include_padding: bool) -> Any:
     """How many elements a window averages over: fewer at the edges, where it hangs over the (padded) image."""
     count = None
-    for axis in (0, 1):
-        start = position[axis - 2] * window.stride[axis] - window.padding[axis]
+    for axis in range(window.rank):
+        start = position[axis - window.rank] * window.stride[axis] - window.padding[axis]
         lowest = -window.padding[axis] if include_padding else 0
         highest = window.image[axis] + (window.padding[axis] if include_padding else 0)
         first, last = start, start + window.kernel[axis]
@@ -103,97 +108,91 @@ def _window_size(window: Window, position: Position, include_padding: bool) -> A
     return count
 
 
-@lowers(aten._adaptive_avg_pool2d)
-def adaptive_avg_pool2d(build: Builder, x: TensorValue, output_size: Sequence[int]) -> TensorValue:
-    rows, columns = pair(output_size)
-    if x.shape[-2] % rows or x.shape[-1] % columns:
-        raise CannotLower("its windows have unlike sizes")
-    return avg_pool2d(build, x, (x.shape[-2] // rows, x.shape[-1] // columns))
+def lowest_of(dtype: torch.dtype) -> Any:
+    return ops.constant(float("-inf") if dtype.is_floating_point else torch.iinfo(dtype).min, dtype)
 
 
-@lowers(aten.max_pool2d_with_indices)
-def max_pool2d_with_indices(
-    build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[TensorValue, TensorValue]:  # fmt: skip
-    """Two nodes: the largest elements, and their places in the image as ATen numbers them."""
-    window = Window(build, x, kernel_size, stride, padding, dilation)
-    if not x.dtype.is_floating_point:
-        raise CannotLower("it pools integers")
+def _largest(rank: int, target: Any) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, x: TensorValue, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> tuple[TensorValue, TensorValue]:  # fmt: skip
+        """Two nodes: the largest elements, and their places in the image as ATen numbers them."""
+        window = Window(build, x, rank, kernel_size, stride, padding, dilation)
 
-    def value(position: Position, reduced: Position) -> Any:
-        place = window.place(position, reduced)
-        inside = window.inside(place)
-        loaded = x.load((*position[:-2], *place), inside)
-        return loaded if inside is None else ops.where(inside, loaded, ops.constant(float("-inf"), x.dtype))
+        def value(position: Position, reduced: Position) -> Any:
+            place = window.place(position, reduced)
+            inside = window.inside(place)
+            loaded = x.load((*position[:-rank], *place), inside)
+            return loaded if inside is None else ops.where(inside, loaded, lowest_of(x.dtype))
 
-    def index(position: Position, reduced: Position) -> Any:
-        place = flatten(window.place(position, reduced), window.image)
-        return ops.reduce("argmax", value(position, reduced), ops.index_value(place))
+        def index(position: Position, reduced: Position) -> Any:
+            place = window.place(position, reduced)
+            number, inside = ops.index_value(flatten(place, window.image)), window.inside(place)
+            if inside is not None:
+                number = ops.where(inside, number, ops.constant(NOWHERE, torch.int64))
+            return ops.reduce("argmax", value(position, reduced), number)
 
-    largest = build.reduction(
-        window.shape, x.dtype, window.kernel, lambda position, reduced: ops.reduce("max", value(position, reduced))
-    )
-    return largest, build.reduction(window.shape, torch.int64, window.kernel, index, label="indices")
+        largest = build.reduction(
+            window.shape, x.dtype, window.kernel, lambda position, reduced: ops.reduce("max", value(position, reduced))
+        )
+        return largest, build.reduction(window.shape, torch.int64, window.kernel, index, label="indices")
 
 
 # --- backward: an element of the image asks the windows that it is in
 
 
-@lowers(aten.max_pool2d_with_indices_backward)
-def max_pool2d_backward(
-    build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-    ceil_mode: bool, indices: TensorValue,
-) -> TensorValue:  # fmt: skip
-    window = Window(build, x, kernel_size, stride, padding, dilation)
-    compute = compute_dtype(x.dtype)
+def _largest_backward(rank: int, target: Any) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
+        dilation: Any, ceil_mode: bool, indices: TensorValue,
+    ) -> TensorValue:  # fmt: skip
+        window = Window(build, x, rank, kernel_size, stride, padding, dilation)
+        compute = compute_dtype(x.dtype)
 
-    def element(position: Position, back: Position) -> Any:
-        pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-2:]])
-        place = (*position[:-2], *pooled)
-        is_largest = ops.eq(indices.load(place, exists), ops.index_value(flatten(position[-2:], x.shape[-2:])))
-        chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
-        share = ops.where(chosen, gradient.load(place, exists), ops.constant(0, compute))
-        return ops.reduce("sum", share)
+        def element(position: Position, back: Position) -> Any:
+            pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-rank:]])
+            place = (*position[:-rank], *pooled)
+            here = ops.index_value(flatten(position[-rank:], window.image))
+            is_largest = ops.eq(indices.load(place, exists), here)
+            chosen = is_largest if exists is None else ops.logical_and(exists, is_largest)
+            share = ops.where(chosen, gradient.load(place, exists), ops.constant(0, compute))
+            return ops.reduce("sum", share)
 
-    return build.reduction(x.shape, x.dtype, window.overlap, element)
-
-
-@lowers(aten.avg_pool2d_backward)
-def avg_pool2d_backward(
-    build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
-    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
-) -> TensorValue:  # fmt: skip
-    window = Window(build, x, kernel_size, stride, padding)
-    compute = compute_dtype(x.dtype)
-
-    def element(position: Position, back: Position) -> Any:
-        pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-2:]])
-        starts = [w * step - before for w, step, before in zip(pooled, window.stride, window.padding, strict=True)]
-        distances = [index - start for index, start in zip(position[-2:], starts, strict=True)]
-        conditions = [below(d, size) for d, size in zip(distances, window.kernel, strict=True) if d.bounds[1] >= size]
-        exists = all_of([*([] if exists is None else [exists]), *conditions])
-        value = gradient.load((*position[:-2], *pooled), exists)
-        # `pooled` may lie beside the image where no window exists, but the division there is of a zero.
-        size = ops.to_dtype(_window_size(window, pooled, count_include_pad), compute)
-        share = ops.truediv(value, size if divisor_override is None else ops.constant(divisor_override, compute))
-        if exists is not None:
-            share = ops.where(exists, share, ops.constant(0, compute))
-        return ops.reduce("sum", share)
-
-    return build.reduction(x.shape, x.dtype, window.overlap, element)
+        return build.reduction(x.shape, x.dtype, window.overlap, element)
 
 
-@lowers(aten._adaptive_avg_pool2d_backward)
-def adaptive_avg_pool2d_backward(build: Builder, gradient: TensorValue, x: TensorValue) -> TensorValue:
-    (rows, columns), (height, width) = gradient.shape[-2:], x.shape[-2:]
-    if height % rows or width % columns:
-        raise CannotLower("its windows have unlike sizes")
-    kernel = (height // rows, width // columns)
+def _average_backward(rank: int, target: Any) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, stride: Any, padding: Any,
+        ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
+    ) -> TensorValue:  # fmt: skip
+        window = Window(build, x, rank, kernel_size, stride, padding)
+        compute = compute_dtype(x.dtype)
 
-    def element(position: Position) -> Any:
-        pooled = tuple(index // size for index, size in zip(position[-2:], kernel, strict=True))
-        count = ops.constant(kernel[0] * kernel[1], compute_dtype(x.dtype))
-        return ops.truediv(gradient.load((*position[:-2], *pooled)), count)
+        def element(position: Position, back: Position) -> Any:
+            pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-rank:]])
+            parts = zip(position[-rank:], pooled, window.stride, window.padding, strict=True)
+            distances = [index - (place * step - before) for index, place, step, before in parts]
+            limits = zip(distances, window.kernel, strict=True)
+            conditions = [below(distance, size) for distance, size in limits if distance.bounds[1] >= size]
+            exists = all_of([*([] if exists is None else [exists]), *conditions])
+            value = gradient.load((*position[:-rank], *pooled), exists)
+            # `pooled` may lie beside the image where no window exists, but the division there is of a zero.
+            size = ops.to_dtype(_window_size(window, pooled, count_include_pad), compute)
+            share = ops.truediv(value, size if divisor_override is None else ops.constant(divisor_override, compute))
+            if exists is not None:
+                share = ops.where(exists, share, ops.constant(0, compute))
+            return ops.reduce("sum", share)
 
-    return build.pointwise(x.shape, x.dtype, element)
+        return build.reduction(x.shape, x.dtype, window.overlap, element)
+
+
+for _rank in (2, 3):
+    _average(_rank, getattr(aten, f"avg_pool{_rank}d"))
+    _average_backward(_rank, getattr(aten, f"avg_pool{_rank}d_backward"))
+    _largest(_rank, getattr(aten, f"max_pool{_rank}d_with_indices"))
+    _largest_backward(_rank, getattr(aten, f"max_pool{_rank}d_with_indices_backward"))

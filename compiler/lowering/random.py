@@ -6,6 +6,7 @@ start of every run. The element's place in its tensor is the counter.
 
 from __future__ import annotations
 
+from math import log1p
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from compiler.ir.index import Index, flatten
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
 from compiler.lowering.builder import SEEDS, Builder
+from compiler.lowering.promotion import element_of
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue
 
@@ -69,3 +71,49 @@ def bernoulli(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
         build, x.shape, x.dtype, "rand",
         lambda value, position: ops.lt(value, ops.to_dtype(x.load(position), torch.float32)),
     )  # fmt: skip
+
+
+@lowers(aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype)
+def randint(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
+    """A whole number of `low` to `high - 1`. A float32 in [0, 1) has 24 digits, which must be enough to reach each."""
+    # The bounds are among sizes and a tensor: `high, size`, `low, high, size`, or `x, high` and `x, low, high`.
+    numbers = [bound for bound in bounds if isinstance(bound, int)]
+    low, high = numbers if len(numbers) == 2 else (0, numbers[0])
+    if not 0 < high - low <= 2**20:
+        raise CannotLower("it draws among more numbers than a float32 tells apart")
+    shape, dtype = _result(build)
+
+    def finish(value: Any, position: Position) -> Any:
+        scaled = ops.floor(ops.mul(value, ops.constant(high - low, torch.float32)))
+        place = ops.minimum(ops.to_dtype(scaled, torch.int64), ops.constant(high - low - 1, torch.int64))
+        return ops.to_dtype(ops.add(place, ops.constant(low, torch.int64)), dtype)
+
+    return _random(build, shape, dtype, "rand", finish)
+
+
+@lowers(aten.normal_functional, aten.normal.float_float, aten.normal.Tensor_float, aten.normal.float_Tensor,
+        aten.normal.Tensor_Tensor)  # fmt: skip
+def normal(build: Builder, *operands: Any, mean: Any = None, std: Any = None, **_: Any) -> TensorValue:
+    """mean + std * a standard normal number; `normal_functional` is given the tensor that it overwrites in front."""
+    shape, dtype = _result(build)
+    target = build.node.target if build.node is not None else None
+    given = list(operands[1:] if target is aten.normal_functional.default else operands)
+    average = mean if mean is not None else given.pop(0) if given else 0.0
+    deviation = std if std is not None else given.pop(0) if given and not isinstance(given[0], list | tuple) else 1.0
+
+    def finish(value: Any, position: Position) -> Any:
+        scale, shift = (element_of(number, shape, position, torch.float32) for number in (deviation, average))
+        return ops.add(ops.mul(value, scale), shift)
+
+    return _random(build, shape, dtype, "randn", finish)
+
+
+@lowers(aten.geometric)
+def geometric(build: Builder, x: TensorValue, p: float, **_: Any) -> TensorValue:
+    """How many trials there are up to the first success: the logarithm of a uniform number, rounded up."""
+
+    def finish(value: Any, position: Position) -> Any:
+        failures = ops.truediv(ops.log1p(ops.neg(value)), ops.constant(log1p(-p), torch.float32))
+        return ops.add(ops.floor(failures), ops.constant(1.0, torch.float32))
+
+    return _random(build, x.shape, x.dtype, "rand", finish)

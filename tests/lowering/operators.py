@@ -224,6 +224,7 @@ BINARY = [
     Operator("add.alpha", lambda a, b: torch.add(a, b, alpha=2), two, (*FLOATS, torch.int64)),
     Operator("rsub", lambda a: 2 - a, one, (*FLOATS, torch.int64)),
     Operator("pow", torch.pow, partial(two, low=0.5), FLOATS),
+    Operator("pow.whole", torch.pow, partial(two, low=-9, high=9), WHOLE),
     Operator("add.wraps", lambda a: (a * 100 + a) * 3, one, (torch.uint8, torch.int8, torch.int32)),
 ]
 

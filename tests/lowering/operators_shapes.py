@@ -124,9 +124,7 @@ INDEXING = [
     Operator("index.apart", lambda x, i: torch.stack([x, x], 1)[i, :, i], indexed),
     Operator("index_select", lambda x, i: x.index_select(0, i.flatten()), looked_up),
     Operator("gather", lambda x, i: x.gather(0, i.reshape(-1, 1).expand(-1, 5)), unsigned(indexed)),
-    Operator(
-        "take_along_dim", lambda x, i: x.take_along_dim(x.argsort(1), 1), unsigned(indexed), NUMBERS, falls_back=True
-    ),
+    Operator("take_along_dim", lambda x, i: x.take_along_dim(x.argsort(1), 1), unsigned(indexed), NUMBERS),
     Operator(
         "scatter",
         lambda x, i: x.scatter(1, i.reshape(-1)[:1].expand(4).reshape(4, 1), 1),
@@ -212,8 +210,8 @@ LIBRARY = [
         (torch.float32,),
     ),
     Operator("attention", lambda x: F.scaled_dot_product_attention(x, x, x), images, (torch.float32,)),
-    Operator("sort", lambda x: x.sort(1), cube, falls_back=True),
-    Operator("topk", lambda x: x.topk(2, 1), cube, NUMBERS, falls_back=True),
+    Operator("sort", lambda x: x.sort(1), cube),
+    Operator("topk", lambda x: x.topk(2, 1), cube, NUMBERS),
     Operator("complex", lambda x: torch.fft.fft(x).abs(), cube, (torch.float32,), falls_back=True),
 ]
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.lowering import operators, operators_scans, operators_scatter, operators_shapes, operators_special
+from tests.lowering import (
+    operators,
+    operators_lists,
+    operators_pooling,
+    operators_scans,
+    operators_scatter,
+    operators_shapes,
+    operators_special,
+)
 
-TABLES = (operators, operators_shapes, operators_scatter, operators_special, operators_scans)
+TABLES = (
+    operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_special,
+    operators_scans,
+)  # fmt: skip
 OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]
