@@ -30,8 +30,8 @@ class BoxedGraph:
 def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **settings: Any) -> Callable[..., Any]:
     """Compile what Dynamo captured with Fusionscope's kernels.
 
-    `settings` are what `torch.compile(options={...})` names: fields of `Options`. Each input size is compiled on its
-    own: a call with another size compiles anew.
+    `settings` are what `torch.compile(options={...})` names: fields of `Options`. Sizes that Dynamo leaves open
+    (`dynamic=True`, or a second call with another size) are arguments of the kernels.
     """
     options = Options(**(settings.get("options") or settings))
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from compiler.compile import GraphCompilation
 from compiler.ir import interpret
-from compiler.ir.nodes import ExternNode
+from compiler.ir.nodes import ExternNode, LoopNode
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.triton_interpreter import interpret as run_triton
@@ -35,7 +35,7 @@ class Program:
 
 
 def causal(q: Tensor) -> Tensor:
-    mask = torch.ones(q.shape[1], q.shape[1]).tril() == 0
+    mask = torch.ones(q.shape[1], q.shape[1], device=q.device).tril() == 0
     return (q @ q.transpose(-1, -2)).masked_fill(mask, -1e9).softmax(-1)
 
 
@@ -66,7 +66,7 @@ PROGRAMS = [
     Program("sum of columns", lambda x: x.sum(0), lambda n: (rnd(n * 50, 33),)),
     Program("causal scores", causal, lambda n: (rnd(2, n, 8),)),
     Program("variance", lambda x: x.var(1) * x.std(), lambda n: (rnd(n, n + 5),)),
-    Program("positions", lambda x: x + torch.arange(x.shape[1]), lambda n: (rnd(3, n),)),
+    Program("positions", lambda x: x + torch.arange(x.shape[1], device=x.device), lambda n: (rnd(3, n),)),
     Program("mean of a convolution", lambda x, w: F.relu(F.conv2d(x, w, padding=1)).mean((2, 3)),
             lambda n: (rnd(2, 3, n + 4, n + 4), rnd(4, 3, 3, 3))),
     Program("flip", lambda x: x.flip(0) * 2, lambda n: (rnd(n, 4),)),
@@ -149,6 +149,16 @@ def _flat(graph: torch.fx.GraphModule, inputs: tuple[Any, ...]) -> list[Any]:
     return flat
 
 
+def test_a_size_that_a_guard_proves_to_be_a_multiple_is_written_as_one() -> None:
+    """`view(-1, 8)` guards that 8 divides the size, so the rows need no division and run on as one loop."""
+    compilation = compile_program(lambda x: torch.sin(x.view(-1, 8)), rnd(64), dynamic=True)
+    (kernel,) = compilation.triton.values()
+    assert [atom.text.split(" // ")[1:] for atom in kernel.sizes] == [["8"]]
+    assert "//" not in kernel.source and "%" not in kernel.source
+    (loop,) = compilation.loops.nodes if compilation.loops is not None else ()
+    assert isinstance(loop, LoopNode) and len(loop.x_dims) == 1
+
+
 class Block(nn.Module):
     """A transformer's block, with attention written by hand."""
 
@@ -162,7 +172,7 @@ class Block(nn.Module):
         batch, length, width = x.shape
         q, k, v = self.project(self.before(x)).view(batch, length, 3, 4, width // 4).permute(2, 0, 3, 1, 4)
         scores = (q @ k.transpose(-1, -2)) / (width // 4) ** 0.5
-        weights = scores.masked_fill(torch.ones(length, length).tril() == 0, float("-inf")).softmax(-1)
+        weights = scores.masked_fill(torch.ones(length, length, device=x.device).tril() == 0, float("-inf")).softmax(-1)
         x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.after(x))
 

@@ -28,8 +28,7 @@ def test_one_binary_serves_every_size(program: Program, monkeypatch: pytest.Monk
     compiled = torch.compile(program.function, backend=fusionscope, dynamic=True)
     for n in SIZES:
         inputs = on_gpu(program.inputs(n))
-        with torch.device("cuda"):
-            torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-3, rtol=1e-3)
+        torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-3, rtol=1e-3)
     assert len(built) == 1
 
 
@@ -37,15 +36,14 @@ def test_one_binary_serves_every_size(program: Program, monkeypatch: pytest.Monk
 def test_a_training_step_on_the_gpu(name: str) -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
-    with torch.device("cuda"):
-        module = Block() if name == "transformer" else convolutions()
-        compiled = torch.compile(module, backend=fusionscope, dynamic=True)
-        for n in (6, 9, 5):
-            x = (rnd(n, n + 1, 32) if name == "transformer" else rnd(n, 3, n + 4, n + 4)).cuda().requires_grad_()
-            leaves = [x, *module.parameters()]
-            result, expected = compiled(x), module(x)
-            torch.testing.assert_close(result, expected, atol=1e-3, rtol=1e-3)
-            ours = torch.autograd.grad(result.square().sum(), leaves)
-            theirs = torch.autograd.grad(expected.square().sum(), leaves)
-            for mine, wanted in zip(ours, theirs, strict=True):
-                torch.testing.assert_close(mine, wanted, atol=1e-2, rtol=1e-2)
+    module = (Block() if name == "transformer" else convolutions()).cuda()
+    compiled = torch.compile(module, backend=fusionscope, dynamic=True)
+    for n in (6, 9, 5):
+        x = (rnd(n, n + 1, 32) if name == "transformer" else rnd(n, 3, n + 4, n + 4)).cuda().requires_grad_()
+        leaves = [x, *module.parameters()]
+        result, expected = compiled(x), module(x)
+        torch.testing.assert_close(result, expected, atol=1e-3, rtol=1e-3)
+        ours = torch.autograd.grad(result.square().sum(), leaves)
+        theirs = torch.autograd.grad(expected.square().sum(), leaves)
+        for mine, wanted in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(mine, wanted, atol=1e-2, rtol=1e-2)
