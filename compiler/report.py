@@ -168,7 +168,7 @@ class SavedTensor(ReportModel):
     kind: Literal["input", "output", "activation"] = Field(
         description="An input or an output of the forward graph lives anyway; an activation is kept for this alone."
     )
-    shape: list[int] = []
+    shape: list[SizeText] = []
     dtype: str = ""
     bytes: int = 0
     lines: list[int] = []

@@ -57,11 +57,11 @@ def _describe(node: torch.fx.Node, dead: bool) -> FxNode:
         dead=dead,
     )
     if isinstance(value, torch.Tensor):
-        described.shape = [_shown(size) for size in value.shape]
+        described.shape = [shown_size(size) for size in value.shape]
         described.dtype = str(value.dtype).removeprefix("torch.")
         if value.layout == torch.strided:
-            described.stride = [_shown(stride) for stride in value.stride()]
-        described.bytes = _as_int(value.numel()) * value.dtype.itemsize
+            described.stride = [shown_size(stride) for stride in value.stride()]
+        described.bytes = hint_of(value.numel()) * value.dtype.itemsize
     return described
 
 
@@ -70,12 +70,12 @@ def _value_of(node: torch.fx.Node) -> Any:
     return node.meta.get("val", node.meta.get("example_value"))
 
 
-def _shown(size: Any) -> int | str:
+def shown_size(size: Any) -> int | str:
     """A number, or the formula of one that differs from call to call."""
     return size if isinstance(size, int) else str(size)
 
 
-def _as_int(size: Any) -> int:
+def hint_of(size: Any) -> int:
     """The int of a size, by its hint where it is symbolic: describing must never add a guard."""
     if isinstance(size, int):
         return size

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from compiler.capture.describe import hint_of
+
 KEEPING = torch.ops.higher_order.run_and_save_rng_state
 REPLAYING = torch.ops.higher_order.run_with_rng_state
 
@@ -19,8 +21,21 @@ REPLAYING = torch.ops.higher_order.run_with_rng_state
 def restore_values(graph: torch.fx.GraphModule) -> None:
     """Give every wrapped random operator, and what is taken out of its result, the fake value of the operator."""
     for node in graph.graph.nodes:
+        if node.target is KEEPING:
+            for user in node.users:
+                _fix_size(user)
+        elif node.target is REPLAYING:
+            _fix_size(node.args[0])
         if node.target in (KEEPING, REPLAYING) and "val" not in node.meta:
             _restore(node)
+
+
+def _fix_size(state: torch.fx.Node) -> None:
+    """A generator's state has one size, whatever sizes a call has; traced as a tensor like any, it has a symbol."""
+    value = state.meta.get("val")
+    if isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.dim() == 1:
+        with _fake_mode(state.graph):
+            state.meta["val"] = torch.empty(hint_of(value.shape[0]), dtype=torch.uint8, device=value.device)
 
 
 def _restore(node: torch.fx.Node) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.describe import hint_of, shown_size
 from compiler.capture.lines import lines_of_node
 from compiler.report import SavedTensor
 
@@ -55,9 +56,9 @@ def _describe(node: torch.fx.Node, given: torch.fx.Node, is_returned: bool) -> S
         node=node.name,
         input=given.name,
         kind="input" if root.op in ("placeholder", "get_attr") else "output" if is_returned else "activation",
-        shape=[int(size) for size in value.shape],
+        shape=[shown_size(size) for size in value.shape],
         dtype=str(value.dtype).removeprefix("torch."),
-        bytes=int(value.numel()) * value.dtype.itemsize,
+        bytes=hint_of(value.numel()) * value.dtype.itemsize,
         lines=list(lines_of_node(node)),
     )
 

@@ -159,7 +159,7 @@ class _Walk:
         if node.target is torch.ops.higher_order.with_effects:
             return self._with_effect(node, args, kwargs)
         if node.target in replayed.DRAWS:
-            return replayed.draw(self.build, node.target, args, kwargs, node.meta["val"])
+            return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
         if not isinstance(node.target, OpOverload):
             if isinstance(node.meta.get("val"), torch.SymFloat):
                 return scalar(node.target, args)

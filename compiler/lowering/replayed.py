@@ -44,11 +44,11 @@ class Draw:
         return tuple(tree_flatten(results)[0])
 
 
-def draw(build: Builder, way: Any, args: Sequence[Any], kwargs: dict[str, Any], fake: Any) -> Any:
-    """The call that `way` stands for; `fake` is what it gives, as AOTAutograd traced it."""
+def draw(build: Builder, way: Any, args: Sequence[Any], kwargs: dict[str, Any], eager: Any) -> Any:
+    """The call that `way` stands for; `eager` describes what it gives."""
     place = 0 if way is KEEPING else 1
     target = Draw(way, args[place])
-    leaves, structure = tree_flatten(fake)
+    leaves, structure = tree_flatten(eager)
     reason = f"{operator_name(target.operator)} must draw the same numbers in the forward and in the backward pass."
     arguments = [*args[:place], *args[place + 1 :]]
     values = build.extern(target, arguments, kwargs, is_fallback=False, reason=reason, result=tuple(leaves))

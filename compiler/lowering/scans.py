@@ -1,6 +1,6 @@
 """Scans: running sums, products, extremes and their positions, one node each.
 
-    cumsum = aten.cumsum(x, 1)        for x0 < 64: for r0 < 512:  v = scan sum x[512*x0 + r0];  cumsum[512*x0 + r0] = v
+cumsum = aten.cumsum(x, 1)        for x0 < 64: for r0 < 512:  v = scan sum x[512*x0 + r0];  cumsum[512*x0 + r0] = v
 """
 
 from __future__ import annotations

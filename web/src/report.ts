@@ -293,7 +293,7 @@ export interface SavedTensor {
   input: string;
   /** An input or an output of the forward graph lives anyway; an activation is kept for this alone. */
   kind: "input" | "output" | "activation";
-  shape: number[];
+  shape: (number | string)[];
   dtype: string;
   bytes: number;
   lines: number[];

@@ -30,7 +30,7 @@ export function Capture({ report, graph }: { report: Report; graph: Graph | null
         <div>
           {whole && report.graphs.length > 0 && <p class="note">No graph break and no recompilation: one graph serves every call.</p>}
           <Breaks breaks={report.breaks} />
-          <Recompiles recompiles={recompiles} />
+          <Recompiles recompiles={recompiles} graphs={report.graphs} />
           {graph && <Backward report={report} graph={graph} />}
         </div>
         <div>{graph && <Guards graph={graph} />}</div>

@@ -1,9 +1,17 @@
 import { refOfLine } from "../links";
-import type { Recompile } from "../report";
+import type { Graph, Recompile } from "../report";
 import { GraphLinks } from "./GraphLinks";
 import { Worded } from "./Worded";
 
-export function Recompiles({ recompiles }: { recompiles: Recompile[] }) {
+/** What the new graph serves: values newly left open, those that were open before, or this one value. */
+function servedBy(found: Recompile, graphs: Graph[]): string {
+  const quoted = (names: string[]): string => names.map((name) => `\`${name}\``).join(", ");
+  if (found.symbolic.length > 0) return `, which leaves open ${quoted(found.symbolic)}`;
+  const open = graphs.find((graph) => graph.name === found.graph)?.symbols.map((symbol) => symbol.source) ?? [];
+  return open.length > 0 ? `, where ${quoted(open)} stays open` : ", for this value alone";
+}
+
+export function Recompiles({ recompiles, graphs }: { recompiles: Recompile[]; graphs: Graph[] }) {
   return (
     <>
       {recompiles.map((found, index) => (
@@ -17,14 +25,7 @@ export function Recompiles({ recompiles }: { recompiles: Recompile[] }) {
           </p>
           <p class="quiet">
             {found.graph !== null && <GraphLinks before="made" names={[found.graph]} />}
-            {found.symbolic.length > 0 ? (
-              <>
-                {", which leaves open "}
-                <Worded text={found.symbolic.map((name) => `\`${name}\``).join(", ")} />
-              </>
-            ) : (
-              ", for this value alone"
-            )}
+            <Worded text={servedBy(found, graphs)} />
           </p>
         </div>
       ))}
