@@ -81,6 +81,11 @@ def _is_complex(node: torch.fx.Node) -> bool:
     return any(isinstance(tensor, Tensor) and tensor.is_complex() for tensor in tensors)
 
 
+def _holds_sparse(part: GraphModule) -> bool:
+    values = [value for node in part.graph.nodes for value in tree_leaves(node.meta.get("val"))]
+    return any(isinstance(value, Tensor) and value.layout != torch.strided for value in values)
+
+
 def _renamed(kernel: RenderedKernel) -> RenderedKernel:
     old = identifier(kernel.name)
     name = f"{old}_{hashlib.sha256(kernel.source.encode()).hexdigest()[:16]}"
@@ -135,6 +140,8 @@ def prepare(
     compiled = Compiled(function)
 
     def keep(part: GraphModule, _phase: Any) -> DeferredGraph:
+        if not compiled.is_broken and _holds_sparse(part):
+            raise ValueError("a whole graph holds sparse tensors, which TorchDynamo would have left to PyTorch")
         compiled.graphs.append(DeferredGraph(part, device))
         return compiled.graphs[-1]
 
