@@ -63,9 +63,6 @@ PROGRAMS: dict[str, Program] = {
     "_int_mm": lambda x, y, i: aten._int_mm(
         i.to(torch.int8).repeat(5, 2), i.to(torch.int8).repeat(2, 2).t().contiguous()[:, :8].repeat(1, 1)
     ),
-    "_assert_tensor_metadata": lambda x, y, i: (aten._assert_tensor_metadata(x, [4, 8], [8, 1], torch.float32), x + 1)[
-        1
-    ],
     "_functional_assert_async": lambda x, y, i: (aten._assert_async.msg((x == x).all(), "x is NaN"), x + 1)[1],
     "_assert_async": lambda x, y, i: (aten._assert_async((x == x).all()), x + 1)[1],
     "_unsafe_view": lambda x, y, i: aten._unsafe_view(x, [8, 4]) + 1,
