@@ -90,7 +90,10 @@ def masked(pick: Pick) -> Draft:
     shape = pick.shape(x)
     mask = pick.tensor(lambda t: str(t.dtype) == "torch.bool" and tuple(t.shape) == shape, True)
     chosen = _operand(pick, x, mask)
-    form = pick.choice([f"{x}.masked_fill_({chosen}, {pick.number()})", f"{x}[{chosen}] = 1"])
+    forms = [f"{x}.masked_fill_({chosen}, {pick.number()})"]
+    # A mask of one element is read while the index is made, which captures no graph.
+    forms += [f"{x}[{chosen}] = 1"] if shape else []
+    form = pick.choice(forms)
     return Draft(form, "moves", (x, mask), writes=x)
 
 
