@@ -77,8 +77,9 @@ class Builder:
         self.seeds = 0
         #: What eager's tensor of a value looks like, by the value's id.
         self.eager_of: dict[int, EagerTensor] = {}
-        #: Values that lie on the graph's device although eager's tensor does not, by id.
-        self.moved: set[int] = set()
+        #: Buffers that lie on another device than the graph's.
+        self.elsewhere: set[str] = set()
+        self._moved: dict[int, tuple[TensorValue, TensorValue]] = {}
         self._nodes: list[Node] = []
         self._names: set[str] = {SEEDS}
         self._inputs: set[str] = set()
@@ -101,6 +102,13 @@ class Builder:
         self._inputs.add(name)
         self.graph.buffers[name] = layout
         return of_buffer(name, layout)
+
+    def add_constant(self, name: str, tensor: torch.Tensor) -> TensorValue:
+        """A tensor that the graph holds."""
+        self.graph.constants[name] = tensor
+        if tensor.device.type != self.device.type:
+            self.elsewhere.add(name)
+        return self.add_input(name, Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype))
 
     def result_layout(self, shape: tuple[Integer, ...], dtype: torch.dtype) -> Layout:
         """The layout of a result of the current node: eager's strides where they are dense, else contiguous."""
@@ -256,10 +264,12 @@ class Builder:
     def argument(self, value: TensorValue) -> TensorArgument:
         """`value` as a library call takes it: a strided view of a buffer, copied where it is none."""
         fake = self.eager_of.get(id(value))
+        value = self.where_eager_has_it(value)
         layout = value.layout()
         if layout is None:
             wanted = Layout.contiguous(value.shape, value.dtype)
-            if fake is not None and is_dense(value.shape, fake.stride()):
+            if fake is not None and not overlaps(value.shape, fake.stride()):
+                # Gaps too: eager may have made them so that rows start where a library wants them to.
                 wanted = Layout(value.shape, fake.stride(), value.dtype)
             value = self.materialise(value, wanted)
             layout = value.layout()
@@ -284,17 +294,45 @@ class Builder:
         values = tuple(None if output is None else of_buffer(*output) for output in outputs)
         return values if returns_sequence else values[0]
 
-    def move(self, value: TensorValue, fake: EagerTensor) -> TensorValue:
-        """A copy of an input on the graph's device."""
+    def lies_elsewhere(self, value: TensorValue) -> bool:
+        """Whether a kernel on the graph's device would have to read another device's memory."""
+        return value.buffer is not None and value.buffer in self.elsewhere
+
+    def where_eager_has_it(self, value: TensorValue) -> TensorValue:
+        """`value` on the device where eager mode has it: what eager computes on a CPU beside a GPU (a range, a mask) is
+        computed by our kernels on the GPU."""
+        eager = self.eager_of.get(id(value))
+        if eager is None or eager.device.type == self.device.type or self.lies_elsewhere(value):
+            return value
+        return self.move(value, eager.device)
+
+    def move(self, value: TensorValue, device: torch.device) -> TensorValue:
+        """A copy on another device, or the one that was made before."""
+        known = self._moved.get(id(value))
+        if known is not None:
+            return known[1]
+        constant = self.graph.constants.get(value.buffer or "")
+        if constant is not None and value.layout() == self.graph.buffers[value.buffer or ""]:
+            moved = self.add_constant(self.fresh_name(f"{value.buffer}_moved"), constant.to(device))
+            self._moved[id(value)] = value, moved
+            return moved
+        source = value if value.layout() is not None else self.materialise(value)
+        layout = source.layout()
+        assert source.buffer is not None and layout is not None
+        wanted = Layout.contiguous(value.shape, value.dtype)
+        if is_dense(layout.shape, layout.stride):
+            wanted = Layout(value.shape, layout.stride, value.dtype)
         name = self.fresh_name(f"{self.origin}_moved")
-        layout = Layout(value.shape, fake.stride(), value.dtype)
-        moved = of_buffer(name, layout)
-        self.graph.buffers[name] = layout
+        self.graph.buffers[name] = wanted
+        argument = TensorArgument(source.buffer, layout)
         self._nodes.append(ExternNode(
-            name, torch.ops.aten._to_copy.default, (self.argument(value),), {"device": self.device}, ((name, layout),),
-            reason="A scalar is copied to the device that computes with it.", **self._provenance,
+            name, torch.ops.aten._to_copy.default, (argument,), {"device": device}, ((name, wanted),),
+            reason="A tensor is copied to the device that computes with it.", **self._provenance,
         ))  # fmt: skip
-        self.moved.add(id(moved))
+        if device.type != self.device.type:
+            self.elsewhere.add(name)
+        moved = of_buffer(name, wanted)
+        self._moved[id(value)] = value, moved
         return moved
 
     def _extern_outputs(self, results: Sequence[Any], is_sequence: bool) -> tuple[tuple[str, Layout] | None, ...]:
@@ -306,6 +344,8 @@ class Builder:
             name = self.fresh_name(f"{self.origin}_{place}" if is_sequence else self.origin)
             layout = Layout(fake.shape, fake.stride(), fake.dtype)
             self.graph.buffers[name] = layout
+            if fake.device.type != self.device.type:
+                self.elsewhere.add(name)
             outputs.append((name, layout))
         return tuple(outputs)
 

@@ -159,8 +159,7 @@ def to_copy(
     device: torch.device | None = None, pin_memory: Any = None, non_blocking: bool = False,
     copy: bool = False, memory_format: Any = None,
 ) -> TensorValue:  # fmt: skip
-    fake = build.eager_of.get(id(x))
-    if device is not None and fake is not None and torch.device(device).type != fake.device.type:
+    if build.lies_elsewhere(x) or (device is not None and torch.device(device).type != build.device.type):
         raise CannotLower("it moves a tensor to another device")
     return build.pointwise(x.shape, dtype or x.dtype, x.load)
 

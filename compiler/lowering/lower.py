@@ -112,9 +112,11 @@ class _Walk:
             self._find_symbol(stride, place, f".stride({dim})")
         value = self.build.add_input(node.name, Layout(fake.shape, fake.stride(), fake.dtype))
         self.owners[node.name] = node
+        if self._is_elsewhere(fake):
+            self.build.elsewhere.add(node.name)
         if fake.dim() == 0 and self._is_elsewhere(fake) and all(_is_arithmetic(user) for user in node.users):
             # Eager takes a CPU scalar beside GPU tensors; a kernel cannot read it there.
-            return self.build.move(value, fake)
+            return self.build.move(value, self.build.device)
         return value
 
     def _find_symbol(self, size: Any, place: int, part: str) -> None:
@@ -130,10 +132,14 @@ class _Walk:
         """Whether a kernel on the graph's device would have to read another device's memory."""
         if isinstance(value, list | tuple):
             return any(self._reads_elsewhere(item) for item in value)
-        if not isinstance(value, TensorValue) or value.buffer is None or id(value) in self.build.moved:
-            return False
-        fake = self.build.eager_of.get(id(value))
-        return fake is not None and self._is_elsewhere(fake)
+        return isinstance(value, TensorValue) and self.build.lies_elsewhere(value)
+
+    def _moved(self, value: Any) -> Any:
+        """An argument with every tensor that lies elsewhere as a copy on the graph's device."""
+        if isinstance(value, list | tuple):
+            return type(value)(self._moved(item) for item in value)
+        is_elsewhere = isinstance(value, TensorValue) and self.build.lies_elsewhere(value)
+        return self.build.move(value, self.build.device) if is_elsewhere else value
 
     def _attribute(self, node: torch.fx.Node) -> Any:
         value: Any = self.gm
@@ -144,8 +150,7 @@ class _Walk:
         value = value.detach()
         if value.numel() == 1 and value.dim() == 0 and not value.is_complex() and value.device.type == "cpu":
             return constant(value.item(), (), value.dtype)
-        self.build.graph.constants[node.name] = value
-        return self.build.add_input(node.name, Layout(tuple(value.shape), tuple(value.stride()), value.dtype))
+        return self.build.add_constant(node.name, value)
 
     # --- operators
 
@@ -171,7 +176,9 @@ class _Walk:
             reason = f"There is no lowering of ours for {operator_name(node.target)}."
             return self._fall_back(node, args, kwargs, reason)
         if self._reads_elsewhere([*args, *kwargs.values()]):
-            return self._fall_back(node, args, kwargs, "It reads a tensor that is on another device.")
+            if any(map(self._is_elsewhere, eager_tensors(self.eager[node]))):
+                return self._fall_back(node, args, kwargs, "It computes with tensors of another device.")
+            args, kwargs = self._moved(args), {key: self._moved(value) for key, value in kwargs.items()}
         checkpoint = self.build.checkpoint()
         try:
             return self._checked(lowering(self.build, *args, **kwargs), self.eager[node])
@@ -255,10 +262,10 @@ class _Walk:
             is_free = owners is None or owners.get(value.buffer, node) is node
             found = with_eager_strides(layout, fake)
             if is_free and (fake is None or found.stride == fake.stride() or found == wanted):
-                return value
+                return self.build.where_eager_has_it(value)
         copy = self.build.copied(value, wanted, label="" if value.buffer is None else "copy")
         self._remember_eager(copy, fake)
-        return copy
+        return self.build.where_eager_has_it(copy)
 
     def _eager_of(self, node: torch.fx.Node) -> EagerTensor | None:
         tensors = eager_tensors(self.eager[node])

@@ -48,9 +48,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
     def empty(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         return allocate(shape, stride, dtype=dtype, device=device)
 
-    constants = {
-        variable(name): tensor.to(device) if tensor.dim() else tensor for name, tensor in graph.constants.items()
-    }
+    constants = {variable(name): tensor for name, tensor in graph.constants.items()}
     return {
         "torch": torch,
         "device": torch.device,

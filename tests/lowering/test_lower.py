@@ -118,14 +118,25 @@ def test_lines_and_origins_reach_the_nodes() -> None:
         assert loop.lines == (7,) and loop.origins == ("var",)
 
 
-def test_scalar_of_another_device_is_moved_and_a_tensor_falls_back() -> None:
+def test_what_lies_on_another_device_is_moved() -> None:
     with FakeTensorMode():
         x, scalar, index = torch.empty(4, 5, device="cuda"), torch.tensor(2.0), torch.zeros(3, dtype=torch.int64)
         pick = torch.ops.aten.index.Tensor
         gm = make_fx(lambda x, scalar, index: (x * scalar, pick(x, [index]) + 1))(x, scalar, index)
     graph = lower(gm)
-    assert names(graph) == ["scalar_1_moved", "mul", "index", "add"]
-    assert [node.is_fallback for node in graph.nodes if isinstance(node, ExternNode)] == [False, True]
+    assert names(graph) == ["scalar_1_moved", "mul", "index_moved", "index", "add"]
+    calls = [node.target for node in graph.nodes if isinstance(node, ExternNode)]
+    assert calls == [torch.ops.aten._to_copy.default] * 2
+
+
+def test_a_result_lies_where_eager_has_it() -> None:
+    """A range on the CPU is a formula for a kernel on the GPU, and a tensor of the CPU for the caller."""
+    with FakeTensorMode():
+        x = torch.empty(4, device="cuda")
+        gm = make_fx(lambda x: (x + torch.arange(4).to(x.device), torch.arange(4)))(x)
+    graph = lower(gm)
+    (copy,) = [node for node in graph.nodes if isinstance(node, ExternNode) and node.keywords["device"].type == "cpu"]
+    assert graph.outputs[1].buffer == copy.name
 
 
 # --- random numbers

@@ -79,7 +79,7 @@ PROGRAMS = [
     Program("cross entropy", F.cross_entropy, lambda n: (rnd(n, 50), torch.arange(n, device="cpu") % 50)),
     Program("running sums", lambda x: (x * 2).cumsum(1) + x.cumsum(0), lambda n: (rnd(n, 3 * n + 1),)),
     Program("running softmax", lambda x: torch.softmax(x.cumsum(-1), -1), lambda n: (rnd(2, 200 * n),)),
-    Program("rows added at places", lambda x, i: torch.zeros(8, x.shape[1]).index_add(0, i, x),
+    Program("rows added at places", lambda x, i: torch.zeros(8, x.shape[1], device=x.device).index_add(0, i, x),
             lambda n: (rnd(n, n + 1), torch.arange(n) % 5)),
     Program("largest at places", lambda x, i: (x * 2).scatter_reduce(1, i, x, "amax"),
             lambda n: (rnd(4, n), (torch.arange(4 * n) * 7 % n).view(4, n))),
