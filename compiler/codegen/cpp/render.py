@@ -10,6 +10,7 @@ import torch
 from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import storage_type, value_type
 from compiler.codegen.cpp.passes import PassPrinter
+from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
 from compiler.codegen.loops import simplify_loops
@@ -58,6 +59,8 @@ class _KernelPrinter(PassPrinter):
         parameters += [f"const int64_t {atom.name}" for atom in program.sizes]
         writer.signature(f'extern "C" void {identifier(program.name)}', parameters)
         with writer.indented():
+            if self.of_conditions:
+                writer.line(DECLARATION)
             printers = {
                 "pointwise": self._pointwise,
                 "rows": self._rows,

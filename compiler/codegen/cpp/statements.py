@@ -17,6 +17,7 @@ from compiler.codegen.cpp.ops import (
     store_text,
     value_type,
 )
+from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.program import Section, Statement, identifier
@@ -34,6 +35,7 @@ class StatementPrinter:
         self.statements = {s.number: s for s in self.program.statements}
         self.names = {s.number: self._first_name(s) for s in self.program.statements}
         self.narrow = frozenset(s.number for s in self.program.statements if s.dtype != torch.int64)
+        self.of_conditions = places_of_conditions(self.program)
         self.kept_so_far: set[int] = set()
         self.passes = [section for section in self.program.sections if section.level == "r"]
         self.shared = self._values_of_several_sections()
@@ -73,7 +75,10 @@ class StatementPrinter:
             return
         name = self.names[statement.number]
         declaration = name if name.endswith("]") else f"const {ctype} {name}"
-        writer.line(f"{declaration} = {self._expression(statement)};", nodes)
+        expression = self._expression(statement)
+        if statement.number in self.of_conditions:
+            expression = f"({expression}) & {MASK}"
+        writer.line(f"{declaration} = {expression};", nodes)
         if statement.number in self.plan.kept:
             writer.line(f"{self.kept_place(statement)} = {name};", nodes)
 

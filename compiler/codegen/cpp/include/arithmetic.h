@@ -6,6 +6,12 @@
 
 namespace fusionscope {
 
+// A number that the compiler is not to know.
+inline int64_t unknown(int64_t value) {
+    asm("" : "+r"(value));
+    return value;
+}
+
 // NaN wins, as in PyTorch.
 template <typename T> inline T minimum(T a, T b) { return (a != a) | (a < b) ? a : b; }
 template <typename T> inline T maximum(T a, T b) { return (a != a) | (a > b) ? a : b; }

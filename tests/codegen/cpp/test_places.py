@@ -1,0 +1,40 @@
+"""Tables looked up by what a comparison gives: compilers that make vectors have got this wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.compile_program import compile_program
+
+#: Each gives the rows 0 and 1 by a condition, in the ways that PyTorch has of making a number of one.
+CONDITIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a comparison": lambda x: (x != 0).long(),
+    "a negated one": lambda x: (~(x != 0)).int(),
+    "of two": lambda x: torch.logical_xor(x > 0.5, x < -0.5).long(),
+    "through floating point": lambda x: (x > 0).float().long(),
+    "chosen constants": lambda x: torch.where(x > 0, 1, 0),
+    "a sign": lambda x: x.abs().sign().long(),
+    "a heaviside step": lambda x: torch.heaviside(x, torch.zeros(())).long(),
+    "a remainder": lambda x: torch.remainder((x > 0).long(), 17),
+    "a product": lambda x: (x > 0).long() * 3,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32], ids=str)
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_condition_is_an_index(name: str, dtype: torch.dtype) -> None:
+    condition = CONDITIONS[name]
+    torch.manual_seed(0)
+    x = torch.randint(-1, 2, (17, 40)).float()
+    table, rows = torch.arange(1, 18).to(dtype), torch.randn(17, 40).to(dtype)
+
+    def look_up(x: Tensor, table: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+        place = condition(x).long()
+        return table[place], rows.gather(0, place), table[place[0]] * 2
+
+    results = compile_program(look_up, x, table, rows).build().call([x, table, rows])
+    torch.testing.assert_close(tuple(results), look_up(x, table, rows), rtol=0, atol=0)
