@@ -84,6 +84,7 @@ class Builder:
         self._names: set[str] = {SEEDS}
         self._inputs: set[str] = set()
         self._materialised: dict[int, tuple[TensorValue, TensorValue]] = {}
+        self._expanded: dict[int, tuple[TensorValue, TensorArgument]] = {}
 
     # --- names and layouts
 
@@ -266,6 +267,8 @@ class Builder:
         fake = self.eager_of.get(id(value))
         value = self.where_eager_has_it(value)
         layout = value.layout()
+        if layout is None and fake is not None and 0 in fake.stride():
+            return self._repeated(value, fake)
         if layout is None:
             wanted = Layout.contiguous(value.shape, value.dtype)
             if fake is not None and not overlaps(value.shape, fake.stride()):
@@ -275,6 +278,26 @@ class Builder:
             layout = value.layout()
         assert value.buffer is not None and layout is not None
         return TensorArgument(value.buffer, with_eager_strides(layout, fake))
+
+    def _repeated(self, value: TensorValue, eager: EagerTensor) -> TensorArgument:
+        """A tensor that eager expands, in a buffer that holds each of its elements once, at eager's strides."""
+        known = self._expanded.get(id(value))
+        if known is not None:
+            return known[1]
+        once = tuple(1 if stride == 0 else size for size, stride in zip(value.shape, eager.stride(), strict=True))
+        zero = Index.number(0)
+        distinct = value.view(
+            once, lambda position: tuple(zero if size == 1 else i for i, size in zip(position, once, strict=True))
+        )
+        wanted = Layout.contiguous(once, value.dtype)
+        if not overlaps(once, eager.stride()):
+            wanted = Layout(once, eager.stride(), value.dtype)
+        stored = self.materialise(distinct, wanted)
+        assert stored.buffer is not None
+        strides = tuple(0 if stride == 0 else own for stride, own in zip(eager.stride(), wanted.stride, strict=True))
+        argument = TensorArgument(stored.buffer, Layout(value.shape, strides, value.dtype))
+        self._expanded[id(value)] = value, argument
+        return argument
 
     def extern(
         self, target: Any, args: Any, kwargs: dict[str, Any], *, is_fallback: bool, reason: str, result: Any = ...
@@ -375,9 +398,13 @@ class Builder:
         for name in self._names - names:
             self.graph.buffers.pop(name, None)
         self._names = set(names)
-        self._materialised = {
-            key: pair for key, pair in self._materialised.items() if pair[1].buffer in self.graph.buffers
-        }
+        kept = self.graph.buffers
+        self._materialised = {key: pair for key, pair in self._materialised.items() if pair[1].buffer in kept}
+        self._moved = {key: pair for key, pair in self._moved.items() if pair[1].buffer in kept}
+        self._expanded = {key: pair for key, pair in self._expanded.items() if pair[1].buffer in kept}
+        self.elsewhere &= set(kept)
+        for name in set(self.graph.constants) - set(kept):
+            del self.graph.constants[name]
 
     def finish(self) -> LoopGraph:
         """The graph, with the node that draws the seeds in front where one is needed."""

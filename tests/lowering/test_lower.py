@@ -129,6 +129,19 @@ def test_what_lies_on_another_device_is_moved() -> None:
     assert calls == [torch.ops.aten._to_copy.default] * 2
 
 
+def test_an_expanded_formula_reaches_a_library_call_with_each_element_once() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        mask = F.pad(torch.arange(6).float().view(1, 6) * 2, (0, 2))[:, :6].expand(3, 6)
+        return torch.sort(mask, dim=1, descending=True)[0] + x
+
+    graph = lowered(function, torch.ones(6))
+    (call,) = [node for node in graph.nodes if isinstance(node, ExternNode)]
+    (argument,) = call.tensor_arguments
+    assert argument.layout.stride[0] == 0 and graph.buffers[argument.buffer].shape == (1, 6)
+    (result,) = interpret.run(graph, [torch.ones(6)])
+    torch.testing.assert_close(result, function(torch.ones(6)))
+
+
 def test_a_result_lies_where_eager_has_it() -> None:
     """A range on the CPU is a formula for a kernel on the GPU, and a tensor of the CPU for the caller."""
     with FakeTensorMode():
