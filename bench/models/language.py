@@ -57,7 +57,7 @@ def llama(size: ModelSize) -> Example:
         },
         "full": {
             "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
-            "num_attention_heads": 32, "num_key_value_heads": 8,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": True,
         },
     }  # fmt: skip
     config = LlamaConfig(**shapes[size], use_cache=False)
