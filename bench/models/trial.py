@@ -7,7 +7,6 @@ statistics, so that a value that was compiled in would be seen.
 from __future__ import annotations
 
 import copy
-import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.contest import Outcome, Setup, compile_with, fresh_caches, note_failure, race_of, synchronise, take_times
+from bench.contest import Outcome, Setup, compile_with, fresh_caches, note_failure, race_of, seconds_of, take_times
 from bench.models.compiled import Compiled
 from bench.models.judge import InDouble, Judgement, judge, named_tensors
 from bench.models.model import Model, loss_of
@@ -149,22 +148,14 @@ def _compile_and_judge(
     at_start = copy.deepcopy(dict(run.module.named_buffers()))
     callee = compile_with(name, run.module)
     try:
-        outcome.compile_s[name] = _seconds(lambda: replace(run, inputs=others).step(callee), setup)
+        outcome.compile_s[name] = seconds_of(lambda: replace(run, inputs=others).step(callee), setup.device)
         with torch.no_grad():
             for key, buffer in run.module.named_buffers():
                 buffer.copy_(at_start[key])
         found: dict[str, Tensor] = {}
-        story.second_step_s[name] = _seconds(lambda: found.update(run.results(callee)), setup)
+        story.second_step_s[name] = seconds_of(lambda: found.update(run.results(callee)), setup.device)
         _note(name, judge_by(found), outcome, story)
         outcome.callables[name] = lambda: run.step(callee)
     except Exception as error:  # a compiler's failure is a result
         story.tracebacks[name] = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
         note_failure(name, error, setup.device, outcome)
-
-
-def _seconds(call: Callable[[], object], setup: Setup) -> float:
-    synchronise(setup.device)
-    started = time.perf_counter()
-    call()
-    synchronise(setup.device)
-    return time.perf_counter() - started

@@ -60,10 +60,11 @@ def values(dtype: torch.dtype, *shape: int, low: float = -3.0, high: float = 3.0
 
 
 def one(dtype: torch.dtype, low: float = -3.0, high: float = 3.0) -> list[tuple[Tensor, ...]]:
-    """One tensor: contiguous, transposed, strided, channels-last, expanded, without dimensions, without elements."""
+    """One tensor: contiguous (whole vectors and a rest), transposed, strided, channels-last, expanded, without
+    dimensions, without elements."""
     make = partial(values, dtype, low=low, high=high)
     return [
-        (make(3, 5),),
+        (make(3, 37),),
         (make(5, 7).t(),),
         (make(4, 6)[::2, 1::2],),
         (make(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),),
@@ -94,10 +95,11 @@ def fractions(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
 
 
 def two(dtype: torch.dtype, low: float = -3.0, high: float = 3.0) -> list[tuple[Tensor, ...]]:
-    """Two tensors: alike, broadcast both ways, of unlike layouts, without dimensions, without elements."""
+    """Two tensors: alike (whole vectors and a rest), broadcast both ways, of unlike layouts, without dimensions,
+    without elements."""
     make = partial(values, dtype, low=low, high=high)
     return [
-        (make(3, 5), make(3, 5, seed=1)),
+        (make(3, 37), make(3, 37, seed=1)),
         (make(3, 1), make(5, seed=1)),
         (make(5, 3).t(), make(3, 5, seed=1)),
         (make(5, 3).t(), make(5, 3, seed=1).t()),
@@ -303,7 +305,8 @@ def reductions(
 REDUCTIONS = [
     *reductions("sum mean amax amin any all logsumexp count_nonzero", [{"dim": 0}, {"dim": (0, 1)}]),
     *reductions("sum mean amax amin any all argmax argmin prod", [{"dim": -1, "keepdim": True}]),
-    *reductions("max min sum mean any all argmax argmin prod var std", [{}], one),
+    # What is left of a sum that cancels would be judged without regard to its summands.
+    *reductions("max min sum mean any all argmax argmin prod var std", [{}], partial(one, low=-1.0)),
     *reductions("max min prod argmax", [{"dim": 0}, {"dim": 1, "keepdim": True}]),
     *reductions(
         "var std var_mean std_mean", [{"dim": 0}, {"dim": (0, 1), "keepdim": True}, {"dim": 1, "correction": 0}]

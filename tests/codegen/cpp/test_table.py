@@ -8,7 +8,7 @@ from tests.codegen.cpp.harness import execute, launch_all, render_nodes
 from tests.lowering.checks import Sample
 from tests.lowering.tables import OPERATORS
 
-_PER_LIBRARY = 30
+_PER_LIBRARY = 15
 
 
 @pytest.mark.parametrize("first", range(0, len(OPERATORS), _PER_LIBRARY))
