@@ -30,6 +30,7 @@ def present_captured(graph: CapturedGraph) -> rep.Graph:
         partner=graph.partner,
         saved=graph.saved,
         recomputed=graph.recomputed,
+        rewrites=graph.rewrites,
     )
 
 

@@ -184,6 +184,19 @@ class GradientCheck(ReportModel):
     is_correct: bool = Field(description="Whether rounding explains the error: no worse than eager, or within dtype.")
 
 
+class Rewrite(ReportModel):
+    """Something written by hand that a fused operator of torch does better: replaced, or kept and why."""
+
+    what: Literal["attention"] = "attention"
+    verdict: Literal["replaced", "kept"]
+    reason: str = Field(description="Id of the reason, as in docs/rewrites.md.")
+    message: str = Field(description="The reason in a sentence.")
+    detail: str = Field(default="", description="What exactly it was found in, in this graph.")
+    remedy: str = Field(default="", description="What the author can do, where there is something.")
+    nodes: list[str] = Field(default=[], description="The nodes of `fx` that were replaced.")
+    lines: list[int] = []
+
+
 class Access(ReportModel):
     """A read or a write of one buffer: `index` is the element offset as a formula of the loop variables."""
 
@@ -321,6 +334,7 @@ class Graph(ReportModel):
     recomputed: list[str] = Field(
         default=[], description="Of a backward graph: nodes of the forward graph that it computes again, not saved."
     )
+    rewrites: list[Rewrite] = Field(default=[], description="What was replaced between `fx` and `aten`, or nearly was.")
     loops: list[LoopNode] = []
     decisions: list[Decision] = []
     buffers: list[Buffer] = []

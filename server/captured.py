@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.report import Graph, GraphBreak, Recompile, Report
+from compiler.report import Graph, GraphBreak, Recompile, Report, Rewrite
 
 #: Guards of one graph that a text shows: the first ones are about the call's own arguments.
 MOST_GUARDS = 12
@@ -63,6 +63,18 @@ def check_sentences(report: Report) -> list[str]:
         f"against float64, eager's {check.eager_error:.1e}"
         for check in report.gradients
     ]
+
+
+def rewrite_sentences(graph: Graph) -> list[str]:
+    """What was replaced before the graph was compiled, and what nearly was and why not."""
+    return [_rewrite_sentence(found) for found in graph.rewrites]
+
+
+def _rewrite_sentence(found: Rewrite) -> str:
+    where = f" (lines {', '.join(map(str, found.lines))})" if found.lines else ""
+    fate = "was replaced by one library call" if found.verdict == "replaced" else "was kept as it is written"
+    detail = f" {found.detail.rstrip('.')}." if found.detail else ""
+    return f"{found.what}{where} {fate}: {found.message}{detail}" + (f" {found.remedy}" if found.remedy else "")
 
 
 def all_recompiles(report: Report) -> list[Recompile]:

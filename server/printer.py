@@ -16,6 +16,7 @@ from server.captured import (
     check_sentences,
     guard_sentences,
     recompile_sentence,
+    rewrite_sentences,
     symbol_sentences,
     training_sentences,
 )
@@ -62,7 +63,7 @@ def _print_capture(report: Report, console: Console) -> None:
 def _print_graph(graph: Graph, environment: Environment, console: Console) -> None:
     title = f"graph {graph.name}" + (f" of {graph.function}" if graph.function else "") + f", {graph.phase}"
     console.rule(f"[bold]{escape(title)}", align="left")
-    for sentence in (*symbol_sentences(graph), *training_sentences(graph)):
+    for sentence in (*symbol_sentences(graph), *training_sentences(graph), *rewrite_sentences(graph)):
         console.print(escape(sentence))
     if graph.guards:
         console.print("[bold]another graph is made for[/]")

@@ -9,6 +9,7 @@ from server.captured import (
     check_sentences,
     guard_sentences,
     recompile_sentence,
+    rewrite_sentences,
     symbol_sentences,
     training_sentences,
 )
@@ -69,7 +70,7 @@ def _listed(sentences: list[str]) -> str:
 def _graph(graph: Graph, environment: Environment) -> str:
     title = f"## Graph {graph.name}" + (f" of `{graph.function}`" if graph.function else "") + f" ({graph.phase})"
     parts = [title]
-    told = [*symbol_sentences(graph), *training_sentences(graph)]
+    told = [*symbol_sentences(graph), *training_sentences(graph), *rewrite_sentences(graph)]
     if told:
         parts.append(_listed(told))
     if graph.guards:

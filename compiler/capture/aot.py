@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -16,20 +16,29 @@ from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.torch_internals import generators_as_tensors, outside_fake_mode
 
+if TYPE_CHECKING:
+    from compiler.rewrite.rewriting import Rewriting
+
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
 
 
 def compile_through_aot(
-    graph: torch.fx.GraphModule, example_inputs: Sequence[Any], compile_graph: GraphCompiler
+    graph: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    compile_graph: GraphCompiler,
+    on_rewriting: Callable[[Rewriting], None] = lambda _: None,
 ) -> Callable[..., Any]:
-    """Functionalise, decompose and split Dynamo's graph, and have `compile_graph` compile each part.
+    """Rewrite, functionalise, decompose and split Dynamo's graph, and have `compile_graph` compile each part.
+
+    `graph` stays as it is; `on_rewriting` gets what is compiled in its place before any part is.
 
     `compile_graph` is called once for "inference", or for "forward" and, when the first gradient is asked for, for
     "backward". Every graph that it gets has its nodes' lines in `meta["lines"]`.
     """
-    # Imported here: lowering reads captured graphs, so capture must not need lowering to be imported.
+    # Imported here: lowering and rewriting read captured graphs, so capture must not need them to be imported.
     from compiler.lowering.decompositions import decompositions
+    from compiler.rewrite.rewriting import rewrite
 
     names = input_names(graph)
 
@@ -47,8 +56,10 @@ def compile_through_aot(
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
+    rewriting = rewrite(graph)
+    on_rewriting(rewriting)
     with generators_as_tensors():
-        return backend(graph, example_inputs)
+        return backend(rewriting.graph, example_inputs)
 
 
 def attach_lines(graph: torch.fx.GraphModule) -> None:

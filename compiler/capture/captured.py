@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, SavedTensor, Symbol
+from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
+
+if TYPE_CHECKING:
+    from compiler.rewrite.check import RewriteCheck
 
 Phase = Literal["inference", "forward", "backward"]
 
@@ -84,6 +87,9 @@ class CapturedGraph:
     symbols: list[Symbol] = field(default_factory=list)
     saved: list[SavedTensor] = field(default_factory=list)
     recomputed: list[str] = field(default_factory=list)
+    #: What was replaced between `dynamo` and `aten`, and how to check it where something was.
+    rewrites: list[Rewrite] = field(default_factory=list)
+    rewrite_check: RewriteCheck | None = None
 
     @property
     def inputs(self) -> list[Any] | None:

@@ -6,7 +6,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -24,6 +24,9 @@ from compiler.capture.torch_internals import (
 )
 from compiler.capture.training import recomputed_in_backward, saved_for_backward
 from compiler.report import Note
+
+if TYPE_CHECKING:
+    from compiler.rewrite.rewriting import Rewriting
 
 Backend = Callable[..., Callable[..., Any]]
 
@@ -59,12 +62,18 @@ class Recorder:
             name = f"graph_{self._forward_count}"
             self._forward_count += 1
             compilation = current_compile_id()
+            rewritings: list[Rewriting] = []
 
             def record(part: torch.fx.GraphModule, phase: Phase) -> Implementation:
-                return self._record(name, compilation, graph, part, phase)
+                runner, made = self._record(name, compilation, graph, part, phase)
+                if phase != "backward":
+                    made.rewrites, made.rewrite_check = rewritings[0].records, rewritings[0].check
+                return runner
 
             try:
-                return compile_through_aot(graph, example_inputs, record)
+                compiled = compile_through_aot(graph, example_inputs, record, rewritings.append)
+                check = rewritings[0].check
+                return compiled if check is None else check.watching(compiled)
             except Exception as error:
                 if is_dynamo_control_flow(error):
                     raise
@@ -137,7 +146,7 @@ class Recorder:
 
     def _record(
         self, name: str, compilation: str, dynamo: torch.fx.GraphModule, aten: torch.fx.GraphModule, phase: Phase
-    ) -> GraphRunner:
+    ) -> tuple[GraphRunner, CapturedGraph]:
         backward = phase == "backward"
         graph = CapturedGraph(
             name=f"{name}_backward" if backward else name,
@@ -150,7 +159,7 @@ class Recorder:
         )
         if self._finished:
             # A replay met sizes or state of its own: it runs, and the report stays as it was made.
-            return graph.runner
+            return graph.runner, graph
         self.capture.graphs.append(graph)
         self._compilation_of[graph.name] = compilation
         if not backward:
@@ -161,7 +170,7 @@ class Recorder:
         for entry in owners:
             if graph.name not in entry.graphs:
                 entry.graphs.append(graph.name)
-        return graph.runner
+        return graph.runner, graph
 
     def _function(self, graph: torch.fx.GraphModule) -> str | None:
         names = (function_of_text(node.meta.get("stack_trace")) for node in graph.graph.nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,13 +29,17 @@ def is_random(graph: CapturedGraph) -> bool:
 
     One that draws again what was drawn before counts too: in float64, a generator gives other numbers.
     """
-    return any(_draws(node.target) for node in graph.aten.graph.nodes)
+    return any(draws(node.target, node.args, node.kwargs) for node in graph.aten.graph.nodes)
 
 
-def _draws(target: Any) -> bool:
+def draws(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call of an operator draws random numbers. Attention does for its dropout alone."""
     if isinstance(target, torch._ops.HigherOrderOperator):
         return "rng_state" in target.name()
-    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    names = [argument.name for argument in target._schema.arguments]
+    return "dropout_p" not in names or bool({**dict(zip(names, args, strict=False)), **kwargs}.get("dropout_p"))
 
 
 def raise_precision(value: Any, dtype: torch.dtype) -> Any:

@@ -106,9 +106,15 @@ def test_a_multilayer_perceptron_is_two_library_calls_and_one_kernel() -> None:
     assert sorted(kernel.kind for kernel in graph.kernels) == ["cpp", "extern", "extern"]
 
 
-def test_attention_by_hand_is_one_kernel_between_two_products() -> None:
-    (graph,) = report_of("12_attention_by_hand").graphs
-    assert [kernel.kind for kernel in graph.kernels] == ["extern", "cpp", "extern"]
+def test_attention_by_hand_is_one_library_call() -> None:
+    report = report_of("12_attention_by_hand")
+    (graph,) = report.graphs
+    (rewrite,) = graph.rewrites
+    assert [(kernel.kind, kernel.user_lines) for kernel in graph.kernels] == [("extern", [8, 10, 11])]
+    assert (rewrite.verdict, rewrite.reason, rewrite.lines) == ("replaced", "attention.replaced", [8, 10, 11])
+    assert {node.name for node in graph.fx} >= {"matmul", "softmax", *rewrite.nodes}
+    assert report.summary.bytes is not None and report.summary.bytes < 5 * (2 * 8 * 256 * 64 * 4)
+    assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-6
 
 
 def test_a_training_step_has_a_forward_and_a_backward_graph() -> None:

@@ -16,6 +16,7 @@ from compiler.report import (
     Kernel,
     Recompile,
     Report,
+    Rewrite,
     SavedTensor,
     Symbol,
 )
@@ -55,6 +56,14 @@ GUARDS = [
     Guard(kind="", name=f"n{place}", expression="", lines=[2], fails_when=f"`n{place}` other than 6")
     for place in range(MOST_GUARDS + 2)
 ]
+REWRITE = Rewrite(
+    verdict="kept",
+    reason="scores.read_elsewhere",
+    message="The scores are read twice.",
+    detail="f reads softmax",
+    remedy="Do not.",
+    lines=[3, 4],
+)
 CAPTURED = Report(
     source="",
     breaks=[BREAK],
@@ -62,12 +71,14 @@ CAPTURED = Report(
         GradientCheck(entry="f", name="the gradient of x", eager_error=1e-7, compiled_error=2.5e-3, is_correct=False)
     ],
     graphs=[
+        Graph(name="graph_2", rewrites=[REWRITE]),
         Graph(name="graph_0", breaks=[BREAK], guards=GUARDS, phase="forward", partner="graph_0_backward"),
         Graph(name="graph_1", recompiles=[RECOMPILE], symbols=[Symbol(name="s0", source="n", range="any", value="-3")]),
         Graph(name="graph_0_backward", phase="backward", partner="graph_0", saved=[SAVED], recomputed=["tanh"]),
     ],
 )
 SENTENCES = [
+    "attention (lines 3, 4) was kept as it is written: The scores are read twice. f reads softmax. Do not.",
     "control flow that depends on data at line 4, met 3 times: Detected data-dependent branching.",
     "Use torch.where.",
     "It ended graph_0 and went on in graph_1.",

@@ -140,6 +140,8 @@ export interface Graph {
   saved: SavedTensor[];
   /** Of a backward graph: nodes of the forward graph that it computes again, not saved. */
   recomputed: string[];
+  /** What was replaced between `fx` and `aten`, or nearly was. */
+  rewrites: Rewrite[];
   loops: LoopNode[];
   decisions: Decision[];
   buffers: Buffer[];
@@ -283,6 +285,23 @@ export interface Recompile {
   graph: string | null;
   /** What the new graph leaves open and the earlier one did not. */
   symbolic: string[];
+}
+
+/** Something written by hand that a fused operator of torch does better: replaced, or kept and why. */
+export interface Rewrite {
+  what: "attention";
+  verdict: "replaced" | "kept";
+  /** Id of the reason, as in docs/rewrites.md. */
+  reason: string;
+  /** The reason in a sentence. */
+  message: string;
+  /** What exactly it was found in, in this graph. */
+  detail: string;
+  /** What the author can do, where there is something. */
+  remedy: string;
+  /** The nodes of `fx` that were replaced. */
+  nodes: string[];
+  lines: number[];
 }
 
 /** A tensor that the forward graph keeps for the backward graph. */

@@ -5,6 +5,7 @@ import { Breaks } from "./Breaks";
 import { Compilations } from "./Compilations";
 import { Guards } from "./Guards";
 import { Recompiles } from "./Recompiles";
+import { Rewrites } from "./Rewrites";
 import { Scroller } from "./Scroller";
 
 function Heading({ report, graph }: { report: Report; graph: Graph | null }) {
@@ -31,6 +32,7 @@ export function Capture({ report, graph }: { report: Report; graph: Graph | null
           {whole && report.graphs.length > 0 && <p class="note">No graph break and no recompilation: one graph serves every call.</p>}
           <Breaks breaks={report.breaks} />
           <Recompiles recompiles={recompiles} graphs={report.graphs} />
+          {graph && <Rewrites rewrites={graph.rewrites} />}
           {graph && <Backward report={report} graph={graph} />}
         </div>
         <div>{graph && <Guards graph={graph} />}</div>

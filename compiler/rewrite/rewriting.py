@@ -1,0 +1,105 @@
+"""Every rewrite of one graph, and the record of what was replaced and what was not.
+
+The graph that Dynamo made is left as it is: a rewrite works on a copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from compiler.capture.lines import lines_of_text
+from compiler.report import Rewrite
+from compiler.rewrite.attention import looks_like_attention, match_attention
+from compiler.rewrite.calls import is_in_place, operation, tensor_of
+from compiler.rewrite.check import RewriteCheck
+from compiler.rewrite.reasons import REASONS, NotLegalError
+from compiler.rewrite.replacement import replace_attention
+
+
+@dataclass
+class Rewriting:
+    """The graph to compile, which is the captured one where nothing was replaced, and what was decided."""
+
+    graph: torch.fx.GraphModule
+    records: list[Rewrite] = field(default_factory=list)
+
+    #: How to check the graph against the captured one, where something was replaced.
+    check: RewriteCheck | None = None
+
+
+def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
+    """Replace what a fused operator of torch does better. `captured` is not changed."""
+    candidates = [node for node in captured.graph.nodes if operation(node) == "softmax" and tensor_of(node) is not None]
+    if not any(map(looks_like_attention, candidates)):
+        return Rewriting(captured)
+    copy = copied(captured)
+    records = [
+        _rewrite_attention(node)
+        for node in list(copy.graph.nodes)
+        if operation(node) == "softmax" and tensor_of(node) is not None and looks_like_attention(node)
+    ]
+    if all(record.verdict == "kept" for record in records):
+        return Rewriting(captured, records)
+    copy.recompile()
+    return Rewriting(copy, records, RewriteCheck(captured, copy))
+
+
+def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A module with a copy of the graph and of what Dynamo says of it, and with the same tensors."""
+    nodes: dict[torch.fx.Node, torch.fx.Node] = {}
+    new = torch.fx.Graph()
+    result = new.graph_copy(graph.graph, nodes)
+    output = new.output(result)
+    output.meta = dict(graph.graph.output_node().meta)
+    read_after_changes(new)
+    copy = torch.fx.GraphModule(graph, new)
+    copy.meta = dict(graph.meta)
+    # Dynamo tells AOTAutograd the source of each input by attributes of its node, which torch does not copy.
+    for old, made in [(graph, copy), *nodes.items()]:
+        for name, value in vars(old).items():
+            if name not in vars(made):
+                setattr(made, name, value)
+    return copy
+
+
+def read_after_changes(graph: torch.fx.Graph) -> None:
+    """`scores.mul_(2)` gives `scores` itself: what reads `scores` after it reads the call's result instead, so that a
+    chain of calls in place is a chain of nodes."""
+    order = {node: place for place, node in enumerate(graph.nodes)}
+    for node in order:
+        changed = node.args[0] if node.args else None
+        if is_in_place(node) and isinstance(changed, torch.fx.Node):
+            for user in [user for user in changed.users if order[user] > order[node]]:
+                user.replace_input_with(changed, node)
+
+
+def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
+    lines = lines_of_text(softmax.meta.get("stack_trace"))
+    try:
+        found = match_attention(softmax)
+        lines = tuple(sorted({line for n in found.calls for line in lines_of_text(n.meta.get("stack_trace"))}))
+        plan = replace_attention(found)
+    except NotLegalError as refusal:
+        return _record("kept", refusal.reason, refusal.detail, lines)
+    removed = [node.name for node in reversed(found.calls)]
+    for node in sorted(found.calls, key=list(softmax.graph.nodes).index, reverse=True):
+        if not node.users:
+            softmax.graph.erase_node(node)
+    record = _record("replaced", "attention.replaced", plan.describe(), lines)
+    record.nodes = removed
+    return record
+
+
+def _record(verdict: str, reason: str, detail: str, lines: tuple[int, ...]) -> Rewrite:
+    known = REASONS[reason]
+    return Rewrite(
+        what="attention",
+        verdict="replaced" if verdict == "replaced" else "kept",
+        reason=reason,
+        message=known.sentence,
+        detail=detail,
+        remedy=known.remedy,
+        lines=list(lines),
+    )

@@ -1,0 +1,71 @@
+"""Writing calls into Dynamo's graph, each with the fake tensor that it gives."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from compiler.rewrite.calls import tensor_of
+
+
+class Writer:
+    """Writes before one node of a graph. `stack_trace` is what every call written has, so that its lines are known."""
+
+    def __init__(self, graph: Graph, before: Node, stack_trace: str) -> None:
+        self._graph, self._before, self._stack = graph, before, stack_trace
+        self._written: list[Node] = []
+        self.operators: set[str] = set()
+
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """A call of a function, or of the method with that name. Raises what the call raises on fake tensors."""
+        with self._graph.inserting_before(self._before):
+            kind = "call_method" if isinstance(target, str) else "call_function"
+            node = self._graph.create_node(kind, target, args, kwargs)
+        self._written.append(node)
+        node.meta = {**self._before.meta, "stack_trace": self._stack}
+        node.meta["example_value"] = self._evaluate(target, args, kwargs)
+        return node
+
+    def undo(self) -> None:
+        """Take back everything that was written."""
+        for node in reversed(self._written):
+            self._graph.erase_node(node)
+        self._written.clear()
+
+    def _evaluate(self, target: Any, args: Any, kwargs: Any) -> Any:
+        values, named = torch.fx.node.map_arg((args, kwargs), tensor_of)
+        mode = next(getattr(value, "fake_mode", None) for value in values if isinstance(value, torch.Tensor))
+        seen = _Operators(self.operators)
+        with mode or contextlib.nullcontext(), torch.enable_grad(), seen:
+            return (
+                getattr(values[0], target)(*values[1:], **named)
+                if isinstance(target, str)
+                else target(*values, **named)
+            )
+
+
+class _Operators(TorchDispatchMode):
+    """Remembers the ATen operators that a call comes to."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def undone_on_error(writer: Writer) -> Iterator[None]:
+    """Leave the graph as it was where something within fails."""
+    try:
+        yield
+    except Exception:
+        writer.undo()
+        raise
