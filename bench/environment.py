@@ -64,14 +64,17 @@ def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any
 
 
 def commit() -> str | None:
-    """The commit of this source, with "+changes" where tracked files differ from it. Outside a checkout, what the
-    variable FUSIONSCOPE_COMMIT says, or None."""
+    """What the variable FUSIONSCOPE_COMMIT says, for sources that were copied here; else the commit of this checkout,
+    with "+changes" where tracked files differ from it; else None."""
+    told = os.environ.get("FUSIONSCOPE_COMMIT")
+    if told:
+        return told
     try:
         here = ["git", "-C", str(ROOT)]
         head = subprocess.run([*here, "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10)
         difference = subprocess.run([*here, "diff", "--quiet", "HEAD"], capture_output=True, check=False, timeout=10)
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("FUSIONSCOPE_COMMIT")
+        return None
     return head.stdout.strip() + ("+changes" if difference.returncode == 1 else "")
 
 
