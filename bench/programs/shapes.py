@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+import torch
+
 from bench.programs.pick import Draft, Pick
 from bench.programs.program import Kind
 
@@ -44,7 +46,9 @@ def widened(pick: Pick) -> Draft:
     if pick.chance(0.6):
         sizes = [size if size != 1 else pick.choice([1, 2, 3, 7]) for size in shape]
         sizes = [pick.choice([2, 3]), *sizes] if pick.chance(0.3) or not sizes else sizes
-        return Draft(f"{x}.expand({sizes})", "moves", (x,))
+        # A mask is copied, since torch.compile cannot write to one through an expanded view.
+        copied = ".clone()" if pick.value(x).dtype == torch.bool else ""
+        return Draft(f"{x}.expand({sizes}){copied}", "moves", (x,))
     return Draft(f"{x}.squeeze()", "moves", (x,))
 
 

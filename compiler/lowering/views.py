@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -46,7 +47,39 @@ def view(build: Builder, x: TensorValue, size: Sequence[Integer], *_: Any) -> Te
         shape = build.eager.shape
     if shape == x.shape:
         return x
+    layout = x.layout()
+    stride = None if layout is None or x.buffer is None else strides_of_view(layout.shape, layout.stride, shape)
+    if layout is not None and stride is not None:
+        return TensorValue(shape, x.dtype, x.buffer, replace(layout, shape=shape, stride=stride).index)
     return x.view(shape, lambda position: _regroup(position, shape, x.shape))
+
+
+def strides_of_view(
+    shape: Sequence[Integer], stride: Sequence[Integer], new_shape: Sequence[Integer]
+) -> tuple[int, ...] | None:
+    """The strides under which a strided tensor has `new_shape`, or None where none do, or where sizes are no numbers.
+
+        (4, 5, 4) with strides (20, 4, 1)  is  80 elements at step 1;  (16, 1, 5) of them has strides (5, 5, 1)
+
+    Dimensions that follow each other in memory join into runs; the new ones are cut off the runs from the last."""
+    numbers = (*shape, *stride, *new_shape)
+    if not all(isinstance(number, int) for number in numbers) or 0 in new_shape:
+        return None
+    runs: list[tuple[int, int]] = []
+    for size, step in [(fixed(size), fixed(step)) for size, step in zip(shape, stride, strict=True) if size != 1]:
+        if runs and runs[-1][1] == step * size:
+            runs[-1] = (runs[-1][0] * size, step)
+        else:
+            runs.append((size, step))
+    result: list[int] = []
+    for size in map(fixed, reversed(new_shape)):
+        count, step = runs[-1] if runs else (1, 1)
+        if count % size:
+            return None
+        result.append(step)
+        if size > 1:
+            runs[-1:] = [(count // size, step * size)] if count > size else []
+    return None if runs else tuple(reversed(result))
 
 
 def _regroup(position: Position, shape: tuple[Integer, ...], old: tuple[Integer, ...]) -> Position:

@@ -106,6 +106,12 @@ def in_inference_mode(x: Tensor) -> Tensor:
         return x + 1
 
 
+def regrouped(x: Tensor) -> tuple[Tensor, ...]:
+    y = x > 0
+    z = torch.relu(x.transpose(0, 1))
+    return y, y.view(16, 1, -1), y.view(2, -1, 5), y.view(8, 10), z, z.view(5, 2, 2, -1), z.view(5, 1, 2, 2, 4)
+
+
 def made_symmetric(x: Tensor) -> tuple[Tensor, ...]:
     y = x.flip(0, 1)
     return y, y.t(), y[1]
@@ -133,6 +139,8 @@ RESULTS: list[Case] = [
     Case("views of what is not returned", views_of_what_is_not_returned, lambda: [matrix()]),
     Case("views of a copy", views_of_a_copy, lambda: [matrix()]),
     Case("the same twice", the_same_twice, lambda: [matrix()]),
+    Case("views that regroup", regrouped, lambda: [matrix(4, 5, 4)]),
+    Case("views that regroup a part with gaps", regrouped, lambda: [matrix(9, 5, 4)[::2][:4]]),
     Case("views of what no strides describe", made_symmetric, lambda: [matrix()]),
     Case("constants", a_constant_twice, lambda: [matrix()]),
     Case("expanded results", expanded_constant, lambda: [matrix()]),
