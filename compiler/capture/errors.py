@@ -17,6 +17,11 @@ _NO_PACKAGE = "Only the standard library, torch and what torch itself needs are 
 _NO_FILE = "The snippet runs in an empty folder: it can only read files that it writes itself."
 _NO_MEMORY = "Try smaller inputs."
 _NO_GPU = "This worker has no GPU that could do that; take it out, or choose a device that has one."
+_NO_TRITON = "The snippet's own Triton kernel needs a GPU, and this worker has none: torch's operators would run here."
+_NO_FAKE = (
+    "Tell torch what the operator gives, without computing it: a function under @operator.register_fake that returns "
+    "an empty tensor of that shape and dtype."
+)
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
 _LONGEST_MESSAGE = 4000
 
@@ -58,6 +63,10 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_FILE
         if isinstance(link, MemoryError) or type(link).__name__ == "OutOfMemoryError":
             return _NO_MEMORY
+        if re.search(r"\b0 active drivers\b", str(link)):
+            return _NO_TRITON
+        if re.search(r"no fake impl registered|has no fake impl|no meta kernel", str(link)):
+            return _NO_FAKE
         if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", str(link)):
             return _NO_GPU
     return None

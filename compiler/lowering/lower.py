@@ -38,6 +38,7 @@ from compiler.lowering import (  # noqa: F401
     scatter,
     searching,
     special,
+    user_operators,
     views,
 )
 from compiler.lowering.aliases import from_owner
@@ -46,6 +47,9 @@ from compiler.lowering.eager import EagerTensor, describe, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.scalars import scalar
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
+
+#: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
+_TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
 
 
 class LoweringError(Exception):
@@ -157,6 +161,8 @@ class _Walk:
     def _call(self, node: torch.fx.Node) -> Any:
         if isinstance(self.eager[node], Size):
             return self.eager[node]
+        if user_operators.writes_to_arguments(node.target):
+            return user_operators.user_call(self.build, node, self.values)
         args = _map(node.args, self.values)
         kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
         if node.target is operator.getitem:
@@ -172,6 +178,9 @@ class _Walk:
                 return node.target(*args, **kwargs)  # type: ignore[operator]
             raise LoweringError(f"{node.name}: {node.target} is not an ATen operator")
         lowering = LOWERINGS.get(node.target)
+        if lowering is None and node.target.namespace not in _TORCH_NAMESPACES:
+            reason = f"{operator_name(node.target)} is an operator of its author's own and runs as it is."
+            return self._fall_back(node, args, kwargs, reason)
         if lowering is None:
             reason = f"There is no lowering of ours for {operator_name(node.target)}."
             return self._fall_back(node, args, kwargs, reason)
