@@ -31,6 +31,8 @@ _TEXTS = (
 _DYNAMIC = ("create_symbol", "guard_added", "guard_added_fast", "symbolic_shape_specialization")
 #: Where torch is installed says nothing to the reader, and addresses differ from run to run.
 _INSTALLED_AT = re.compile(r'(?<=[\s"(])/\S*?site-packages/')
+#: A frame of a traceback outside of the snippet: ours or torch's, named by where it is installed.
+_OTHER_FRAME = re.compile(r'^( *)File "/[^"\n]*", line .*\n(?:\1 +.*(?:\n|$))*', re.MULTILINE)
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
 
@@ -56,7 +58,7 @@ def _texts(name: str, payloads: list[str]) -> list[str]:
 
 
 def artefact(name: str, title: str, text: str) -> Artefact:
-    plain = _ADDRESS.sub("0x…", _INSTALLED_AT.sub("", text)).strip("\n")
+    plain = _ADDRESS.sub("0x…", _INSTALLED_AT.sub("", _OTHER_FRAME.sub("", text))).strip("\n")
     return Artefact(name=name, title=title, text=plain[:LONGEST_ARTEFACT], chars=len(plain))
 
 
