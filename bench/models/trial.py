@@ -94,12 +94,14 @@ def run_model(
             if name == "eager" or (name == "inductor_reduce_overhead" and setup.device.type != "cuda"):
                 continue
             starting(name)
+            earlier = graph_break_reasons()
             if name != "inductor_reduce_overhead":
                 caches.enter_context(fresh_caches())
             with observed_compilations(compiled.add):
                 _compile_and_judge(name, run.copied(), others, judge_by, setup, outcome, story)
             if name == "ours":
-                compiled.breaks = graph_break_reasons()
+                counted = {reason: n - earlier.get(reason, 0) for reason, n in graph_break_reasons().items()}
+                compiled.breaks = {reason: n for reason, n in counted.items() if n}
         starting("timing")
         samples = take_times(outcome.callables, (), setup) if setup.is_timed else {}
     return {

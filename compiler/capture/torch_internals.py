@@ -144,7 +144,7 @@ def current_compile_id() -> str:
 
 
 def graph_break_reasons() -> dict[str, int]:
-    """Why Dynamo broke graphs since it was last reset, each reason with how often."""
+    """Why Dynamo broke graphs in this process, each reason with how often; a reset of Dynamo does not begin anew."""
     return {str(reason): count for reason, count in torch._dynamo.utils.counters["graph_break"].items()}
 
 

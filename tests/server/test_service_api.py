@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from compiler.report import REPORT_VERSION
 from tests.server.conftest import Service, running_service
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
@@ -161,7 +162,7 @@ async def test_health_names_what_confines_a_snippet(service: Service) -> None:
 async def test_the_catalogue(service: Service) -> None:
     await service.explore("x = 1")
     version = (await service.client.get("/api/v1/version")).json()
-    assert version["report"] == 1
+    assert version["report"] == REPORT_VERSION
     assert version["worker"]["device"] == "cpu"
     assert (await service.client.get("/api/v1/devices")).json()["here"]["device"] == "cpu"
     examples = (await service.client.get("/api/v1/examples")).json()
