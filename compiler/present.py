@@ -11,7 +11,8 @@ from compiler.ir.nodes import ExternNode
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import eager_traffic
 from compiler.schedule.cost import extern_bytes, group_cost
-from compiler.schedule.describe import describe_buffers, describe_decision, describe_loops, floor_bytes
+from compiler.schedule.describe import describe_buffers, describe_loops, floor_bytes
+from compiler.schedule.describe_decisions import describe_decisions
 from compiler.schedule.group import Group
 
 
@@ -58,7 +59,7 @@ def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
 def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     report.loops = describe_loops(compilation.loops, compilation.schedule.dead)
-    report.decisions = [describe_decision(decision) for decision in compilation.schedule.decisions]
+    describe_decisions(compilation.schedule, report)
     report.buffers = describe_buffers(compilation.memory)
     report.floor_bytes = floor_bytes(compilation.schedule)
 

@@ -233,6 +233,24 @@ class Score(ReportModel):
     unfused_us: float
 
 
+class IndexTerm(ReportModel):
+    """One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the
+    decision does not have."""
+
+    text: str
+    differs: bool = False
+
+
+class Side(ReportModel):
+    """One side of a decision as it was when it was asked about: a group of nodes, or a library call."""
+
+    unit: int = Field(description="Number of the unit; see `rounds`.")
+    space: str = Field(default="", description="Its loops, those of a reduction after the bar; empty: a library call.")
+    iterations: SizeText | None = None
+    does: Literal["writes", "reads", "touches"] = "touches"
+    index: list[IndexTerm] = Field(default=[], description="The element of the shared buffer, by its loops.")
+
+
 class Decision(ReportModel):
     """One pair that the scheduler looked at: what it decided, and why, with numbers."""
 
@@ -244,8 +262,29 @@ class Decision(ReportModel):
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str
     numbers: dict[str, Any] = {}
-    score: Score | None = None
+    score: Score | None = Field(default=None, description="Of a refusal too, where it came to be weighed.")
     lines: list[int] = []
+    shared: str | None = Field(default=None, description="The buffer that the verdict is about.")
+    shared_bytes: int | None = None
+    sides: list[Side] = Field(default=[], description="That of `a`, then that of `b`.")
+    same_loops: bool = Field(default=False, description="Whether both index expressions are over the same loops.")
+    change: str = Field(default="", description="Of a fusion: the loops that were given up, by those that were kept.")
+    makes: int | None = Field(default=None, description="Of a fusion of two units: the number of what they became.")
+    would_fuse_if: str = Field(default="", description="A change under which the rules do fuse the two: it was tried.")
+
+
+class Round(ReportModel):
+    """One round of the scheduler.
+
+    Units are numbered: the nodes of `loops` that are not dead, in order from 0, then whatever a fusion makes, in order.
+    So the fusions are all it takes to tell the groups after any round (`compiler.rounds.units_after` does)."""
+
+    number: int
+    fused: list[tuple[int, int, int]] = Field(
+        default=[], description="The two units, and the number of what they became."
+    )
+    refused: int = 0
+    units: int = Field(default=0, description="How many units there are after it.")
 
 
 class Buffer(ReportModel):
@@ -336,7 +375,13 @@ class Graph(ReportModel):
     )
     rewrites: list[Rewrite] = Field(default=[], description="What was replaced between `fx` and `aten`, or nearly was.")
     loops: list[LoopNode] = []
-    decisions: list[Decision] = []
+    decisions: list[Decision] = Field(
+        default=[], description="In a large graph only the weightiest: see `more_decisions`."
+    )
+    more_decisions: list[tuple[int, int, int, str]] = Field(
+        default=[], description="Those that are not told at length: both units, the round, the reason."
+    )
+    rounds: list[Round] = []
     buffers: list[Buffer] = []
     kernels: list[Kernel] = []
     wrapper: str = ""

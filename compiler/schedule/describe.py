@@ -1,4 +1,4 @@
-"""The schedule as the report shows it: loop nodes, decisions, buffers."""
+"""The schedule as the report shows it: loop nodes, buffers, bytes. Decisions are in `describe_decisions.py`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 from compiler import report
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
-from compiler.ir.size import Integer, Size
+from compiler.ir.size import Integer
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost import touched_bytes
 from compiler.schedule.group import Space
 from compiler.schedule.memory import MemoryPlan
-from compiler.schedule.reasons import message_of
-from compiler.schedule.rules import Fuse
-from compiler.schedule.scheduler import Decision, Schedule
+from compiler.schedule.scheduler import Schedule
 
 
 def dtype_name(dtype: Any) -> str:
@@ -92,37 +90,6 @@ def sums_in_any_order(graph: LoopGraph) -> list[str]:
         if isinstance(node, LoopNode)
         and any(i.op == "store" and i.value == "add" and i.dtype.is_floating_point for i in node.body.instructions)
     ]
-
-
-def describe_decision(decision: Decision) -> report.Decision:
-    verdict = decision.verdict
-    score = None
-    if isinstance(verdict, Fuse):
-        s = verdict.score
-        score = report.Score(
-            category=s.category,
-            bytes_saved=s.bytes_saved,
-            distance=s.distance,
-            fused_us=round(s.fused_us, 3),
-            unfused_us=round(s.unfused_us, 3),
-        )
-    numbers = {
-        key: round(value, 3) if isinstance(value, float) else value.text if isinstance(value, Size) else value
-        for key, value in decision.names.items()
-        if key not in ("a", "b")
-    }
-    return report.Decision(
-        a=decision.a,
-        b=decision.b,
-        round=decision.round,
-        kind="vertical" if decision.is_vertical else "horizontal",
-        verdict="fused" if isinstance(verdict, Fuse) else "refused",
-        reason=verdict.reason,
-        message=message_of(verdict.reason, decision.names),
-        numbers=numbers,
-        score=score,
-        lines=list(decision.lines),
-    )
 
 
 def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:

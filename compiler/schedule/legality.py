@@ -137,8 +137,8 @@ def reads_match_writes(members: tuple[Member, ...]) -> Refuse | None:
             if access.index != index:
                 numbers: dict[str, Any] = {
                     "shared": access.buffer,
-                    "written": str(index),
-                    "read": str(access.index),
+                    "written": index,
+                    "read": access.index,
                     "writer": maker,
                     "reader": member.name,
                 }

@@ -8,30 +8,16 @@ only. It ends when no pair is left that may and should fuse. Every answer leaves
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from compiler.devices import Device
-from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
+from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.options import Options
+from compiler.schedule.decisions import Decision, decision_on
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
-from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
-from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, shared_buffers
+from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
 from compiler.schedule.units import Unit, UnitGraph
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One pair that was looked at. `a` and `b` are the two nodes at which the units touch; `lines` are the user's."""
-
-    a: str
-    b: str
-    round: int
-    is_vertical: bool
-    verdict: Fuse | Refuse
-    names: dict[str, Any]
-    lines: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -87,7 +73,7 @@ def _round(context: Context, fresh: set[int], turn: int, decisions: list[Decisio
         if isinstance(verdict, Fuse):
             candidates.append((verdict, a, b))
         else:
-            decisions.append(_decision(context.graph, a, b, turn, verdict))
+            decisions.append(decision_on(context.graph, a, b, turn, verdict))
     candidates.sort(key=lambda item: item[0].score.rank, reverse=True)
     made: set[int] = set()
     for _, a, b in candidates:
@@ -95,7 +81,7 @@ def _round(context: Context, fresh: set[int], turn: int, decisions: list[Decisio
         # An earlier fusion of this round may have put a third unit between the two: they are asked again.
         if a in units and b in units:
             again = can_fuse(a, b, context)
-            decisions.append(_decision(context.graph, a, b, turn, again))
+            decisions.append(decision_on(context.graph, a, b, turn, again))
             if isinstance(again, Fuse):
                 made.add(context.graph.merge(a, b, again.group))
     return made & set(context.graph.units)
@@ -114,7 +100,7 @@ def _recompute(context: Context, turn: int, decisions: list[Decision]) -> set[in
                 continue
             smaller, readers = found
             for reader, (_, verdict) in readers.items():
-                decisions.append(_decision(graph, number, reader, turn, verdict, shared_first=buffer))
+                decisions.append(decision_on(graph, number, reader, turn, verdict, about=buffer))
             graph.replace(number, smaller)
             for reader, (group, _) in readers.items():
                 graph.replace(reader, group)
@@ -134,46 +120,6 @@ def _pairs(graph: UnitGraph, fresh: set[int]) -> list[tuple[int, int]]:
             if not both_library:
                 found[a, b] = None
     return list(found)
-
-
-def _decision(
-    graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refuse, shared_first: str | None = None
-) -> Decision:
-    """`shared_first` names the buffer that the verdict is about, where that is not the first one that both touch."""
-    one, two = graph.units[a], graph.units[b]
-    shared, is_vertical = shared_buffers(graph, a, b)
-    shared = [shared_first, *shared] if shared_first is not None else shared
-    name_a = _node_at(one, shared, is_maker=is_vertical)
-    name_b = _node_at(two, shared, is_maker=False)
-    names: dict[str, Any] = {"a": name_a, "b": name_b, "shared": shared[0] if shared else "nothing"}
-    if isinstance(one, Group) and isinstance(two, Group):
-        names |= {
-            "space_a": str(one.space),
-            "space_b": str(two.space),
-            "iterations_a": one.space.numel * one.space.reduction_numel,
-            "iterations_b": two.space.numel * two.space.reduction_numel,
-            "group_a": [m.name for m in one.members],
-            "group_b": [m.name for m in two.members],
-        }
-    return Decision(name_a, name_b, turn, is_vertical, verdict, names | verdict.numbers, _lines_of(one, two))
-
-
-def _lines_of(*units: Unit) -> tuple[int, ...]:
-    nodes: list[LoopNode | ExternNode] = []
-    for unit in units:
-        nodes += [m.node for m in unit.members] if isinstance(unit, Group) else [unit]
-    return tuple(sorted({line for node in nodes for line in node.lines}))
-
-
-def _node_at(unit: Unit, shared: list[str], is_maker: bool) -> str:
-    """The member through which the unit touches the first shared buffer."""
-    if isinstance(unit, ExternNode) or not shared:
-        return unit.name if isinstance(unit, ExternNode) else unit.members[-1].name
-    if is_maker:
-        return next((m.name for m in unit.members if m.name == shared[0]), unit.members[-1].name)
-    return next(
-        (m.name for m in unit.members if any(a.buffer == shared[0] for a in m.body.reads)), unit.members[-1].name
-    )
 
 
 def _in_order(graph: UnitGraph) -> list[Unit]:

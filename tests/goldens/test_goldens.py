@@ -13,7 +13,8 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
-from compiler.schedule.describe import describe_decision, describe_loops
+from compiler.schedule.describe import describe_loops
+from compiler.schedule.describe_decisions import describe_all
 from tests.compile_program import compile_program
 from tests.schedule.test_kernels_and_bytes import (
     chances_so_far,
@@ -55,7 +56,7 @@ def render(compilation: GraphCompilation) -> str:
     for node in describe_loops(compilation.loops, compilation.schedule.dead):
         parts += [f"{node.name}: {node.kind} {node.sizes} | {node.reduction_sizes}", *(f"    {x}" for x in node.body)]
     parts += ["", "# decisions"]
-    for decision in map(describe_decision, compilation.schedule.decisions):
+    for decision in describe_all(compilation.schedule):
         parts.append(
             f"{decision.round} {decision.a} + {decision.b}: {decision.verdict}, {decision.reason}: {decision.message}"
         )

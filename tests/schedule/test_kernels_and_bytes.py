@@ -249,7 +249,7 @@ def test_a_refusal_names_both_positions() -> None:
     assert compilation.schedule is not None
     (decision,) = compilation.schedule.decisions
     assert decision.verdict.reason == "index.different_positions"
-    assert (decision.names["written"], decision.names["read"]) == ("x0", "-x0 + 1023")
+    assert (str(decision.names["written"]), str(decision.names["read"])) == ("x0", "-x0 + 1023")
 
 
 def test_a_knob_turns_a_kind_of_fusion_off() -> None:

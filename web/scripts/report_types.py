@@ -29,9 +29,11 @@ def type_of(schema: dict[str, Any]) -> str:
         return json.dumps(schema["const"])
     if "anyOf" in schema:
         return " | ".join(type_of(choice) for choice in schema["anyOf"])
+    if "prefixItems" in schema:
+        return f"[{', '.join(map(type_of, schema['prefixItems']))}]"
     if schema.get("type") == "array":
         item = type_of(schema["items"])
-        return f"({item})[]" if " " in item else f"{item}[]"
+        return f"({item})[]" if "|" in item else f"{item}[]"
     if schema.get("type") == "object":
         return "Record<string, unknown>"
     return SCALARS.get(str(schema.get("type")), "unknown")

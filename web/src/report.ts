@@ -62,8 +62,22 @@ export interface Decision {
   reason: string;
   message: string;
   numbers: Record<string, unknown>;
+  /** Of a refusal too, where it came to be weighed. */
   score: Score | null;
   lines: number[];
+  /** The buffer that the verdict is about. */
+  shared: string | null;
+  shared_bytes: number | null;
+  /** That of `a`, then that of `b`. */
+  sides: Side[];
+  /** Whether both index expressions are over the same loops. */
+  same_loops: boolean;
+  /** Of a fusion: the loops that were given up, by those that were kept. */
+  change: string;
+  /** Of a fusion of two units: the number of what they became. */
+  makes: number | null;
+  /** A change under which the rules do fuse the two: it was tried. */
+  would_fuse_if: string;
 }
 
 export interface Environment {
@@ -143,7 +157,11 @@ export interface Graph {
   /** What was replaced between `fx` and `aten`, or nearly was. */
   rewrites: Rewrite[];
   loops: LoopNode[];
+  /** In a large graph only the weightiest: see `more_decisions`. */
   decisions: Decision[];
+  /** Those that are not told at length: both units, the round, the reason. */
+  more_decisions: [number, number, number, string][];
+  rounds: Round[];
   buffers: Buffer[];
   kernels: Kernel[];
   wrapper: string;
@@ -187,6 +205,12 @@ export interface Guard {
   subject: string;
   /** The change of the input that fails it, such as `n` other than 6. */
   fails_when: string;
+}
+
+/** One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the decision does not have. */
+export interface IndexTerm {
+  text: string;
+  differs: boolean;
 }
 
 /** What is launched: one generated function or one library call. */
@@ -304,6 +328,16 @@ export interface Rewrite {
   lines: number[];
 }
 
+/** One round of the scheduler. */
+export interface Round {
+  number: number;
+  /** The two units, and the number of what they became. */
+  fused: [number, number, number][];
+  refused: number;
+  /** How many units there are after it. */
+  units: number;
+}
+
 /** A tensor that the forward graph keeps for the backward graph. */
 export interface SavedTensor {
   /** The node of the forward graph that made it. */
@@ -325,6 +359,18 @@ export interface Score {
   distance: number;
   fused_us: number;
   unfused_us: number;
+}
+
+/** One side of a decision as it was when it was asked about: a group of nodes, or a library call. */
+export interface Side {
+  /** Number of the unit; see `rounds`. */
+  unit: number;
+  /** Its loops, those of a reduction after the bar; empty: a library call. */
+  space: string;
+  iterations: number | string | null;
+  does: "writes" | "reads" | "touches";
+  /** The element of the shared buffer, by its loops. */
+  index: IndexTerm[];
 }
 
 /** One step of the pipeline, its wall time, and how it ended. */

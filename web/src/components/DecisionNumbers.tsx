@@ -1,26 +1,5 @@
 import * as format from "../format";
-import type { Decision } from "../report";
-
-interface Sides {
-  name: string;
-  a: string;
-  b: string;
-}
-
-/** `space_a` and `space_b` are one row of two sides; other numbers are about the pair. */
-function split(numbers: Record<string, unknown>): { sides: Sides[]; others: [string, string][] } {
-  const sides: Sides[] = [];
-  const others: [string, string][] = [];
-  for (const [key, value] of Object.entries(numbers)) {
-    const name = key.replace(/_[ab]$/, "");
-    if (key.endsWith("_a") && `${name}_b` in numbers) {
-      sides.push({ name, a: readable(name, value), b: readable(name, numbers[`${name}_b`]) });
-    } else if (!(key.endsWith("_b") && `${name}_a` in numbers)) {
-      others.push([key.replace(/_us$/, ", predicted").replaceAll("_", " "), readable(key, value)]);
-    }
-  }
-  return { sides, others };
-}
+import type { Decision, IndexTerm, Side } from "../report";
 
 function readable(name: string, value: unknown): string {
   if (Array.isArray(value)) return value.map(format.plain).join(", ");
@@ -30,34 +9,54 @@ function readable(name: string, value: unknown): string {
   return value.toLocaleString("en-US");
 }
 
+/** An index expression; the terms that the other side does not have are marked. */
+export function Index({ terms }: { terms: IndexTerm[] }) {
+  return (
+    <code>
+      {terms.map(({ text, differs }, place) => (differs ? <mark key={place}>{text}</mark> : text))}
+    </code>
+  );
+}
+
+function SideRow({ name, side, shared }: { name: string; side: Side; shared: string | null }) {
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td>{side.space ? `loops ${side.space}` : "a library call"}</td>
+      <td class="number">{side.iterations === null ? "" : `${readable("", side.iterations)} iterations`}</td>
+      <td>
+        {side.index.length > 0 && (
+          <>
+            {`${side.does} ${shared ?? ""} at `}
+            <Index terms={side.index} />
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
 /** What the verdict rests on: both sides beside each other, and what differs marked where that may be why not. */
 export function DecisionNumbers({ decision }: { decision: Decision }) {
-  const { sides, others } = split(decision.numbers);
-  const isRefused = decision.verdict === "refused";
+  const { sides, shared } = decision;
+  const facts: [string, string][] = Object.entries(decision.numbers).map(([key, value]) => [
+    key.replace(/_us$/, ", predicted").replaceAll("_", " "),
+    readable(key, value),
+  ]);
+  if (decision.change) facts.push(["change of loops", decision.change]);
   return (
     <div class="why">
-      {sides.length > 0 && (
+      {sides.length === 2 && (
         <table class="compact">
-          <thead>
-            <tr>
-              <td />
-              <th scope="col">{decision.a}</th>
-              <th scope="col">{decision.b}</th>
-            </tr>
-          </thead>
           <tbody>
-            {sides.map(({ name, a, b }) => (
-              <tr key={name} class={isRefused && a !== b && name !== "group" ? "differs" : ""}>
-                <th scope="row">{name}</th>
-                <td>{a}</td>
-                <td>{b}</td>
-              </tr>
-            ))}
+            <SideRow name={decision.a} side={sides[0] as Side} shared={shared} />
+            <SideRow name={decision.b} side={sides[1] as Side} shared={shared} />
           </tbody>
         </table>
       )}
+      {decision.would_fuse_if && <p>{`It would fuse if ${decision.would_fuse_if}.`}</p>}
       <dl class="facts">
-        {others.map(([name, value]) => (
+        {facts.map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{value}</dd>

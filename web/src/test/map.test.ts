@@ -22,7 +22,11 @@ describe("the map of a graph", () => {
   });
 
   it("draws the refusals that have bytes at stake", () => {
-    expect(draw(graph).refusals).toMatchObject([{ from: "mm", to: "mul" }, { from: "mm", to: "permute_1" }]);
+    expect(draw(graph).refusals).toMatchObject([
+      { from: "mm", to: "mul" },
+      { from: "div", to: "permute_1" },
+      { from: "mm", to: "permute_1" },
+    ]);
   });
 
   it("boxes a Dynamo node only where its line leaves no doubt", () => {

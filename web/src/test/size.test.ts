@@ -30,7 +30,9 @@ function largeGraph(): Graph {
       b: `buf${(index * 7 + 1) % OPERATIONS}`,
       verdict: "refused" as const,
       score: null,
-      numbers: { shared: `buf${index % OPERATIONS}` },
+      shared: `buf${index % OPERATIONS}`,
+      shared_bytes: 1024,
+      numbers: {},
     })),
   };
 }

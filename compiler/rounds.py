@@ -1,0 +1,30 @@
+"""Stepping through the scheduler's rounds: the groups after each, told from a report alone."""
+
+from __future__ import annotations
+
+from compiler.report import Graph
+
+
+def units_after(graph: Graph, round: int | None = None) -> dict[int, tuple[str, ...]]:
+    """The units after round number `round` (0: before the first; None: after the last), each with its nodes' names.
+
+    Units are numbered as in `Graph.rounds`: nodes that are not dead in order from 0, then what each fusion makes. After
+    the last round the units are the kernels and library calls."""
+    alive = [loop.name for loop in graph.loops if not loop.dead]
+    units: dict[int, tuple[str, ...]] = {number: (name,) for number, name in enumerate(alive)}
+    for step in graph.rounds:
+        if round is not None and step.number > round:
+            break
+        for a, b, made in step.fused:
+            units[made] = (*units.pop(a), *units.pop(b))
+    return units
+
+
+def every_unit(graph: Graph) -> dict[int, tuple[str, ...]]:
+    """The nodes of every unit that there ever was, by its number."""
+    alive = [loop.name for loop in graph.loops if not loop.dead]
+    units: dict[int, tuple[str, ...]] = {number: (name,) for number, name in enumerate(alive)}
+    for step in graph.rounds:
+        for a, b, made in step.fused:
+            units[made] = (*units[a], *units[b])
+    return units

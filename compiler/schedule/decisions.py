@@ -1,0 +1,105 @@
+"""What is kept of each pair that the scheduler looked at.
+
+The scheduler asks about some ten thousand pairs of a large graph, so a record holds what both sides were at that moment
+and the answer, and nothing that can be told from them: names, lines and sentences are worked out by who reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from compiler.ir.body import Access
+from compiler.ir.nodes import ExternNode, LoopNode
+from compiler.schedule.group import Group
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules import Fuse, shared_buffers
+from compiler.schedule.units import Unit, UnitGraph
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One pair, `one` before `two` where one depends on the other, as they were when they were asked about.
+
+    `shared` are the buffers that both touch, the one that the verdict is about first; `needed` those stored by either
+    that a third unit or the caller reads, which a kernel of both would have to store as well."""
+
+    round: int
+    one: Unit
+    two: Unit
+    shared: tuple[str, ...]
+    is_vertical: bool
+    verdict: Fuse | Refuse
+    needed: frozenset[str] = frozenset()
+
+    @property
+    def reason(self) -> str:
+        return self.verdict.reason
+
+    @cached_property
+    def a(self) -> str:
+        """The node at which the first unit touches what is shared."""
+        return _node_at(self.one, self.shared, is_maker=self.is_vertical)
+
+    @cached_property
+    def b(self) -> str:
+        return _node_at(self.two, self.shared, is_maker=False)
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The user's lines behind both units."""
+        return tuple(sorted({line for unit in (self.one, self.two) for node in nodes_of(unit) for line in node.lines}))
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What the message of a reason may speak of."""
+        names: dict[str, Any] = {"a": self.a, "b": self.b, "shared": self.shared[0] if self.shared else "nothing"}
+        for side, unit in (("a", self.one), ("b", self.two)):
+            if isinstance(unit, Group):
+                names[f"space_{side}"] = str(unit.space)
+                names[f"iterations_{side}"] = unit.space.numel * unit.space.reduction_numel
+        return names | self.verdict.numbers
+
+
+def decision_on(
+    graph: UnitGraph, a: int, b: int, turn: int, verdict: Fuse | Refuse, about: str | None = None
+) -> Decision:
+    """The record of a verdict on two units; `about` names the buffer that it is about, where that is not the first one
+    that both touch."""
+    one, two = graph.units[a], graph.units[b]
+    shared, is_vertical = shared_buffers(graph, a, b)
+    shared = shared if about is None else [about, *(name for name in shared if name != about)]
+    stored = [name for unit in (one, two) if isinstance(unit, Group) for name in unit.stored]
+    needed = graph.escaping(stored, {a, b}) if isinstance(verdict, Refuse) else frozenset()
+    return Decision(turn, one, two, tuple(shared), is_vertical, verdict, needed)
+
+
+def nodes_of(unit: Unit) -> list[LoopNode | ExternNode]:
+    return [member.node for member in unit.members] if isinstance(unit, Group) else [unit]
+
+
+def names_of(unit: Unit) -> frozenset[str]:
+    """The names of a unit's nodes."""
+    return unit.produced if isinstance(unit, Group) else frozenset((unit.name,))
+
+
+def access_of(unit: Group, buffer: str) -> tuple[str, Access] | None:
+    """The first access of `buffer` in the unit, a write before a read, with the name of the node that makes it."""
+    for member in unit.members:
+        if member.name == buffer and member.body.writes:
+            return member.name, member.body.writes[0]
+    return next(
+        ((member.name, access) for member in unit.members for access in member.body.reads if access.buffer == buffer),
+        None,
+    )
+
+
+def _node_at(unit: Unit, shared: tuple[str, ...], is_maker: bool) -> str:
+    """The member through which the unit touches the first shared buffer."""
+    if isinstance(unit, ExternNode) or not shared:
+        return unit.name if isinstance(unit, ExternNode) else unit.members[-1].name
+    if is_maker and shared[0] in unit.produced:
+        return shared[0]
+    found = access_of(unit, shared[0])
+    return unit.members[-1].name if found is None else found[0]

@@ -1,0 +1,248 @@
+"""The scheduler's records as the report shows them: every pair with its numbers, and rounds that can be replayed.
+
+A graph of 5,000 nodes has some 50,000 pairs. At most `MOST_DECISIONS` of them are told at length: half are for fusions,
+half for refusals, those with most bytes at stake. Every other pair leaves four figures in `more_decisions`, and every
+fusion three in `rounds`, so that no pair is without its reason and the groups after any round can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from compiler import report
+from compiler.ir.index import Index
+from compiler.ir.size import Size
+from compiler.schedule.decisions import Decision, access_of, names_of
+from compiler.schedule.group import Group
+from compiler.schedule.reasons import message_of
+from compiler.schedule.rules import Fuse
+from compiler.schedule.scheduler import Schedule
+
+#: Decisions of one graph that the report tells at length.
+MOST_DECISIONS = 2000
+
+
+class Numbers:
+    """Numbers of units, as the report counts them: nodes in order, then what each fusion makes."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._numbers = {frozenset((node.name,)): place for place, node in enumerate(schedule.graph.nodes)}
+        self.position = {node.name: place for place, node in enumerate(schedule.graph.nodes)}
+        self.made: dict[int, int] = {}
+        for place, decision in enumerate(schedule.decisions):
+            both = names_of(decision.one) | names_of(decision.two)
+            # What is computed again in a reader leaves both units as they are.
+            if is_merge(decision) and both not in self._numbers:
+                self.made[place] = self._numbers[both] = len(self._numbers)
+
+    def of(self, unit: Any) -> int:
+        return self._numbers[names_of(unit)]
+
+
+def is_merge(decision: Decision) -> bool:
+    """Whether two units became one."""
+    verdict = decision.verdict
+    return isinstance(verdict, Fuse) and len(verdict.group.members) > max(_size(decision.one), _size(decision.two))
+
+
+def describe_decisions(schedule: Schedule, graph: report.Graph) -> None:
+    """Fill in the decisions and the rounds of `graph`."""
+    numbers = Numbers(schedule)
+    told = _weightiest(schedule)
+    for place, decision in enumerate(schedule.decisions):
+        if place in told:
+            graph.decisions.append(describe_decision(decision, schedule, numbers, numbers.made.get(place)))
+        else:
+            pair = (numbers.of(decision.one), numbers.of(decision.two))
+            graph.more_decisions.append((*pair, decision.round, decision.reason))
+    graph.rounds = _rounds(schedule, numbers)
+
+
+def _weightiest(schedule: Schedule) -> set[int]:
+    """Places of the decisions that are told at length."""
+    if len(schedule.decisions) <= MOST_DECISIONS:
+        return set(range(len(schedule.decisions)))
+    layouts = schedule.graph.buffers
+
+    def stake(place: int) -> int:
+        decision = schedule.decisions[place]
+        if isinstance(decision.verdict, Fuse):
+            return decision.verdict.score.bytes_saved
+        return layouts[decision.shared[0]].bytes if decision.shared else 0
+
+    told: set[int] = set()
+    for is_fused in (True, False):
+        places = [p for p, d in enumerate(schedule.decisions) if isinstance(d.verdict, Fuse) == is_fused]
+        told |= set(sorted(places, key=lambda place: -stake(place))[: MOST_DECISIONS // 2])
+    return told
+
+
+def _rounds(schedule: Schedule, numbers: Numbers) -> list[report.Round]:
+    rounds: list[report.Round] = []
+    units = len(schedule.graph.nodes)
+    for place, decision in enumerate(schedule.decisions):
+        if not rounds or rounds[-1].number != decision.round:
+            rounds.append(report.Round(number=decision.round, units=units))
+        if place in numbers.made:
+            units -= 1
+            fusion = (numbers.of(decision.one), numbers.of(decision.two), numbers.made[place])
+            rounds[-1].fused.append(fusion)
+            rounds[-1].units = units
+        elif not isinstance(decision.verdict, Fuse):
+            rounds[-1].refused += 1
+    return rounds
+
+
+def describe_decision(
+    decision: Decision, schedule: Schedule, numbers: Numbers, makes: int | None = None
+) -> report.Decision:
+    verdict, names = decision.verdict, decision.names
+    shared = decision.shared[0] if decision.shared else None
+    sides, same_loops = _sides(decision, numbers)
+    return report.Decision(
+        a=decision.a,
+        b=decision.b,
+        round=decision.round,
+        kind="vertical" if decision.is_vertical else "horizontal",
+        verdict="fused" if isinstance(verdict, Fuse) else "refused",
+        reason=decision.reason,
+        message=message_of(decision.reason, names),
+        numbers={name: _plain(value) for name, value in verdict.numbers.items() if name not in _TOLD_APART},
+        score=_score(decision, numbers),
+        lines=list(decision.lines),
+        shared=shared,
+        shared_bytes=None if shared is None else schedule.graph.buffers[shared].bytes,
+        sides=sides,
+        same_loops=same_loops,
+        change=_change(decision),
+        makes=makes,
+    )
+
+
+#: Numbers of a verdict that have a place of their own in the report.
+_TOLD_APART = frozenset(("shared", "written", "read", "fused_us", "unfused_us"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, Size):
+        return value.text
+    return value if isinstance(value, int | str | bool | list) else str(value)
+
+
+def _score(decision: Decision, numbers: Numbers) -> report.Score | None:
+    verdict = decision.verdict
+    if isinstance(verdict, Fuse):
+        score = verdict.score
+        category, saved, distance = score.category, score.bytes_saved, score.distance
+        fused_us, unfused_us = score.fused_us, score.unfused_us
+    elif "fused_us" in verdict.numbers:
+        known = verdict.numbers
+        category = "vertical" if decision.is_vertical else "horizontal"
+        saved = known.get("bytes_apart", 0) - known.get("bytes_fused", 0)
+        distance = abs(_position(decision.one, numbers) - _position(decision.two, numbers))
+        fused_us, unfused_us = known["fused_us"], known["unfused_us"]
+    else:
+        return None
+    return report.Score(
+        category=category,
+        bytes_saved=saved,
+        distance=distance,
+        fused_us=round(fused_us, 3),
+        unfused_us=round(unfused_us, 3),
+    )
+
+
+def _position(unit: Any, numbers: Numbers) -> int:
+    return min(numbers.position[name] for name in names_of(unit))
+
+
+def _size(unit: Any) -> int:
+    return len(unit.members) if isinstance(unit, Group) else 1
+
+
+def _sides(decision: Decision, numbers: Numbers) -> tuple[list[report.Side], bool]:
+    """Both sides, and whether their index expressions are over the same loops, so that they can be compared."""
+    units = (decision.one, decision.two)
+    sides = [_side(unit, numbers) for unit in units]
+    known = decision.verdict.numbers
+    if isinstance(known.get("written"), Index) and isinstance(known.get("read"), Index):
+        # The refusal has both over the loops that the kernel would have had.
+        found = [("writes", known["written"]), ("reads", known["read"])]
+        if known["writer"] in names_of(decision.two):
+            found.reverse()
+        same_loops = True
+    else:
+        spots = [_spot(unit, decision) for unit in units]
+        if None in spots:
+            return sides, False
+        found = [spot for spot in spots if spot is not None]
+        one, two = units
+        same_loops = isinstance(one, Group) and isinstance(two, Group) and one.space == two.space
+    for side, (does, index), (_, other) in zip(sides, found, reversed(found), strict=True):
+        side.does = "writes" if does == "writes" else "reads"
+        side.index = marked(index, other) if same_loops else marked(index, index)
+    return sides, same_loops
+
+
+def _side(unit: Any, numbers: Numbers) -> report.Side:
+    if not isinstance(unit, Group):
+        return report.Side(unit=numbers.of(unit))
+    iterations = unit.space.numel * unit.space.reduction_numel
+    return report.Side(unit=numbers.of(unit), space=str(unit.space), iterations=_plain(iterations))
+
+
+def _spot(unit: Any, decision: Decision) -> tuple[str, Index] | None:
+    """Whether the unit writes or reads the shared buffer, and where."""
+    found = access_of(unit, decision.shared[0]) if isinstance(unit, Group) and decision.shared else None
+    if found is None:
+        return None
+    return "writes" if found[0] == decision.shared[0] else "reads", found[1].index
+
+
+def marked(index: Index, other: Index) -> list[report.IndexTerm]:
+    """The terms of `index`, those marked that `other` does not have."""
+    theirs = frozenset(_pieces(other))
+    pieces = list(_pieces(index)) or [Index.number(0)]
+    return [
+        report.IndexTerm(
+            text=_with_sign(str(piece), is_first=place == 0), differs=piece not in theirs and index != other
+        )
+        for place, piece in enumerate(pieces)
+    ]
+
+
+def _pieces(index: Index) -> Iterable[Index]:
+    """The terms, each as an index of its own, the constant last."""
+    yield from (Index(0, (term,)) for term in index.terms)
+    if index.offset != 0:
+        yield Index.number(index.offset)
+
+
+def _with_sign(text: str, is_first: bool) -> str:
+    if is_first:
+        return text
+    return f" - {text[1:]}" if text.startswith("-") else f" + {text}"
+
+
+def _change(decision: Decision) -> str:
+    """How the loops of the one were given up for those of the other: `x0 = r0, r0 = x0`."""
+    verdict = decision.verdict
+    if not isinstance(verdict, Fuse):
+        return ""
+    after = {member.name: member.transform for member in verdict.group.members}
+    for unit in (decision.one, decision.two):
+        if isinstance(unit, Group):
+            member = unit.members[-1]
+            transform = after.get(member.name)
+            if transform is not None and transform != member.transform and transform.values:
+                return str(transform)
+    return ""
+
+
+def describe_all(schedule: Schedule) -> Sequence[report.Decision]:
+    """Every decision at length, however many there are."""
+    numbers = Numbers(schedule)
+    return [describe_decision(d, schedule, numbers, numbers.made.get(p)) for p, d in enumerate(schedule.decisions)]

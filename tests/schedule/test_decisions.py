@@ -1,0 +1,116 @@
+"""Every pair that the scheduler asks about leaves a record, and the records alone tell how it got to its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from compiler import report as rep
+from compiler.compile import GraphCompilation
+from compiler.present import present_kernels, present_schedule
+from compiler.rounds import every_unit, units_after
+from compiler.schedule import describe_decisions, scheduler
+from compiler.schedule.reasons import REASONS, Refuse
+from compiler.schedule.rules import Fuse
+from tests.compile_program import compile_program
+
+
+def softmax_and_more(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    hidden = torch.relu(x @ weight)
+    chances = torch.softmax(hidden, -1)
+    return chances * 2 + hidden.t().contiguous().sum(0)[:, None], torch.flip(chances, (0,)) * chances
+
+
+def reversed_read(x: torch.Tensor) -> torch.Tensor:
+    y = x.sum(1)
+    return y * torch.flip(y, (0,))
+
+
+def looked_up(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(64, 32).index_add(0, rows, x * 2)[rows] + 1
+
+
+PROGRAMS: list[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
+    (softmax_and_more, (torch.randn(32, 16), torch.randn(16, 32))),
+    (reversed_read, (torch.randn(64, 32),)),
+    (looked_up, (torch.randn(48, 32), torch.randint(0, 64, (48,)))),
+]
+every_program = pytest.mark.parametrize(
+    ("function", "inputs"), PROGRAMS, ids=lambda value: getattr(value, "__name__", "")
+)
+
+
+def presented(compilation: GraphCompilation) -> rep.Graph:
+    graph = rep.Graph(name="g")
+    present_schedule(compilation, graph)
+    graph.kernels = present_kernels(compilation)
+    return graph
+
+
+@every_program
+def test_rounds_replayed_end_in_the_kernels(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> None:
+    graph = presented(compile_program(function, *inputs))
+    last = units_after(graph)
+    assert {frozenset(nodes) for nodes in last.values()} == {frozenset(kernel.nodes) for kernel in graph.kernels}
+    assert len(units_after(graph, 0)) == sum(not loop.dead for loop in graph.loops)
+    for step in graph.rounds:
+        assert len(units_after(graph, step.number)) == step.units
+    assert sum(step.refused for step in graph.rounds) == sum(d.verdict == "refused" for d in graph.decisions)
+
+
+@every_program
+def test_every_answer_of_the_rules_leaves_a_record(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[Fuse | Refuse] = []
+    ask = scheduler.can_fuse
+
+    def remembering(*arguments: Any) -> Fuse | Refuse:
+        answers.append(ask(*arguments))
+        return answers[-1]
+
+    monkeypatch.setattr(scheduler, "can_fuse", remembering)
+    schedule = compile_program(function, *inputs).schedule
+    assert schedule is not None
+    recorded = {id(decision.verdict) for decision in schedule.decisions}
+    refusals = [answer for answer in answers if isinstance(answer, Refuse)]
+    assert refusals and all(id(refusal) in recorded for refusal in refusals)
+
+
+@every_program
+def test_a_record_has_both_sides(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> None:
+    graph = presented(compile_program(function, *inputs))
+    units = every_unit(graph)
+    for decision in graph.decisions:
+        one, two = decision.sides
+        assert decision.a in units[one.unit] and decision.b in units[two.unit]
+        assert decision.reason in REASONS and decision.message
+        assert decision.shared is None or decision.shared_bytes is not None
+        if decision.verdict == "fused":
+            assert decision.score is not None
+        if decision.makes is not None:
+            assert set(units[decision.makes]) == {*units[one.unit], *units[two.unit]}
+
+
+def test_a_reversed_read_shows_both_formulas_and_marks_what_differs() -> None:
+    (decision,) = presented(compile_program(reversed_read, torch.randn(64, 32))).decisions
+    one, two = decision.sides
+    assert (one.does, two.does, decision.same_loops) == ("writes", "reads", True)
+    assert [(term.text, term.differs) for term in one.index] == [("x0", True)]
+    assert [(term.text, term.differs) for term in two.index] == [("-x0", True), (" + 63", True)]
+    assert (decision.shared, decision.shared_bytes) == ("sum_1", 64 * 4)
+
+
+def test_a_long_list_of_decisions_keeps_every_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, inputs = PROGRAMS[0]
+    compilation = compile_program(function, *inputs)
+    whole = presented(compilation)
+    monkeypatch.setattr(describe_decisions, "MOST_DECISIONS", 4)
+    short = presented(compilation)
+    assert len(short.decisions) <= 4 and len(whole.decisions) == len(short.decisions) + len(short.more_decisions)
+    reasons = sorted([d.reason for d in short.decisions] + [reason for *_, reason in short.more_decisions])
+    assert reasons == sorted(decision.reason for decision in whole.decisions)
+    assert units_after(short) == units_after(whole)
