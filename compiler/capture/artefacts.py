@@ -30,7 +30,7 @@ _TEXTS = (
 )
 _DYNAMIC = ("create_symbol", "guard_added", "guard_added_fast", "symbolic_shape_specialization")
 #: Where torch is installed says nothing to the reader, and addresses differ from run to run.
-_INSTALLED_AT = re.compile(r'(?<=[\s"(])/\S*?site-packages/')
+_INSTALLED_AT = re.compile(r"""(?<=[\s"'(])/\S*?(site|dist)-packages/""")
 #: A frame of a traceback outside of the snippet: ours or torch's, named by where it is installed.
 _OTHER_FRAME = re.compile(r'^( *)File "/[^"\n]*", line .*\n(?:\1 +.*(?:\n|$))*', re.MULTILINE)
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")

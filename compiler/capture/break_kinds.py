@@ -144,6 +144,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         remedy="Return the new value and store it after the compiled function.",
         words=r"[Ss]ide[ -]?effect|[Mm]utat|STORE_ATTR|setattr|__setattr__|__setitem__|delattr|deque|assignment|"
         r"ass_item|ass_subscript|immutable cell|globals",
+        context=r"operator `(setattr|delattr|setitem|delitem)`",
     ),
     BreakKind(
         id="python_feature",
@@ -153,6 +154,7 @@ BREAK_KINDS: tuple[BreakKind, ...] = (
         words=r"bytecode|LOAD_|UNPACK|BUILD_|CALL_INTRINSIC|[Cc]omprehension|loop|inlined function|Import|import|"
         r"class definition|__build_class__|[Uu]ninitialized|undefined local|deleted variable|Variadic|RestartAnalysis|"
         r"cache limit|Missing CALL|super\(\)|frame builtins|closure",
+        context=r"__build_class__",
     ),
     BreakKind(
         id="python_object",

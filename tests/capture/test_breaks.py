@@ -40,6 +40,24 @@ def test_what_is_unknown_is_of_the_last_kind() -> None:
     assert kind_of_break("Zork", "Nobody knows.").id == "other"
 
 
+#: Name and explanation in torch 2.11 and in 2.13: each release has words of its own for these.
+OF_TWO_RELEASES = {
+    "side_effect": [
+        ("Failed to trace builtin operator", "Dynamo does not know how to trace builtin operator `setattr` with ..."),
+        ("setattr() on unsupported type", "setattr() is not supported on type mappingproxy"),
+    ],
+    "python_feature": [
+        ("Attempted to call function marked as skipped", "... trace the builtin `builtins.__build_class__.` ..."),
+        ("Invalid call to __build_class__", "Cannot trace class definition: ..."),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", OF_TWO_RELEASES)
+def test_a_kind_is_found_in_the_words_of_every_release(kind: str) -> None:
+    assert {kind_of_break(*words).id for words in OF_TWO_RELEASES[kind]} == {kind}
+
+
 def test_a_hint_does_not_decide_the_kind() -> None:
     """Dynamo's hints for any builtin speak of logging functions."""
     (found,) = captured_source(program("y = y + time.perf_counter()", "import time\n")).breaks

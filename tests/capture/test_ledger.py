@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from compiler.capture import artefacts, ledger
@@ -112,6 +113,13 @@ def test_texts_tell_nothing_of_the_machine() -> None:
                 assert "site-packages" not in text and 'File "/' not in text
                 assert str(Path(__file__).parents[2]) not in text
                 assert "0x" not in text.replace("0x…", "")
+
+
+@pytest.mark.parametrize("folder", ["/opt/python/lib/python3.11/site-packages", "/usr/lib/python3/dist-packages"])
+def test_where_packages_are_installed_is_not_told(folder: str) -> None:
+    text = f"source=G['torch'], type=<module 'torch' from '{folder}/torch/__init__.py'>  # from {folder}/torch/a.py:3"
+    plain = artefacts.artefact("guards", "all", text).text
+    assert plain == "source=G['torch'], type=<module 'torch' from 'torch/__init__.py'>  # from torch/a.py:3"
 
 
 def test_the_budget_cuts_the_last_texts_to_nothing() -> None:

@@ -84,8 +84,11 @@ def _on_lists(name: str, count: int, *numbers: Any, **settings: Any) -> Operator
     return Operator(f"foreach.{name}{suffix}", call, _two_lists, (torch.float32,))
 
 
+#: torch 2.11 has no `_foreach_clone`.
+UNARY = [name for name in "abs neg sqrt rsqrt reciprocal sign exp clone".split() if hasattr(aten, f"_foreach_{name}")]
+
 LISTS = [
-    *(_on_lists(name, 1) for name in "abs neg sqrt rsqrt reciprocal sign exp clone".split()),
+    *(_on_lists(name, 1) for name in UNARY),
     *(_on_lists(name, 2) for name in "add sub mul div maximum minimum pow copy clamp_min clamp_max".split()),
     *(_on_lists(name, 1, 1.5) for name in "add sub mul div maximum minimum pow clamp_min clamp_max".split()),
     _on_lists("lerp", 2, 0.25),
