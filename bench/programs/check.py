@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from bench.programs.compiled import DYNAMO_EVERY, CompiledProgram, capture, capture_on, finish
+from bench.programs.compiled import DYNAMO_EVERY, CompiledProgram, capture, capture_on, finish, moved
 from bench.programs.generate import generate
 from bench.programs.judge import mistakes
 from bench.programs.program import Program, namespace
@@ -68,13 +68,12 @@ def check(seeds: range, device: str = "cpu", most_statements: int = 30) -> Outco
         try:
             compiled.append(_capture(program, device))
         except Exception:
-            problems = [traceback.format_exc(limit=-3)]
-            if is_refused_by_pytorch(program):
-                outcome.counts["refused by PyTorch"] += 1
-            else:
-                _fail(outcome, program, "failed", problems, device)
+            _fail_or_refuse(outcome, program, [traceback.format_exc(limit=-3)], device)
     for whole in _finished(compiled, outcome, device):
         problems, kind = _judge(whole)
+        if kind == "failed":
+            _fail_or_refuse(outcome, whole.program, problems, device)
+            continue
         _count(outcome.counts, whole)
         if problems:
             _fail(outcome, whole.program, kind, problems, device)
@@ -82,12 +81,17 @@ def check(seeds: range, device: str = "cpu", most_statements: int = 30) -> Outco
     return outcome
 
 
-def is_refused_by_pytorch(program: Program) -> bool:
-    """Whether `torch.compile` fails without a compiler of ours behind it: functionalisation has limits of its own."""
+def is_refused_by_pytorch(program: Program, device: str = "cpu") -> bool:
+    """Whether PyTorch fails on that device without a compiler of ours.
+
+    Eager may lack an operator for a dtype there, and functionalisation has limits of its own.
+    """
     scope = namespace()
     exec(program.make_inputs + program.function, scope)
+    function, make_inputs = scope["program"], scope["inputs"]
     try:
-        torch.compile(scope["program"], backend="aot_eager", dynamic=False)(*scope["inputs"]())  # type: ignore
+        for call in (function, torch.compile(function, backend="aot_eager", dynamic=False)):  # type: ignore
+            call(*[moved(tensor, torch.device(device)) for tensor in make_inputs()])  # type: ignore[operator]
     except Exception:
         return True
     return False
@@ -110,7 +114,7 @@ def _finished(compiled: list[CompiledProgram], outcome: Outcome, device: str) ->
             finish([one])
             done.append(one)
         except Exception:
-            _fail(outcome, one.program, "failed", [traceback.format_exc(limit=-3)], device)
+            _fail_or_refuse(outcome, one.program, [traceback.format_exc(limit=-3)], device)
     return done
 
 
@@ -138,6 +142,13 @@ def _count(counts: Counter[str], compiled: CompiledProgram) -> None:
         counts["operators without a lowering"] += sum(call.is_fallback for call in calls)
 
 
+def _fail_or_refuse(outcome: Outcome, program: Program, problems: list[str], device: str) -> None:
+    if is_refused_by_pytorch(program, device):
+        outcome.counts["refused by PyTorch"] += 1
+    else:
+        _fail(outcome, program, "failed", problems, device)
+
+
 def _fail(outcome: Outcome, program: Program, kind: str, problems: list[str], device: str) -> None:
     if len(outcome.failures) < MOST_SHRUNK:
         program = shrink(program, _fails_as(kind, device), most_tries=60)
@@ -150,7 +161,7 @@ def _fails_as(kind: str, device: str) -> Callable[[Program], bool]:
             compiled = _capture(program, device)
             finish([compiled])
         except Exception:
-            return kind == "failed" and not is_refused_by_pytorch(program)
+            return kind == "failed" and not is_refused_by_pytorch(program, device)
         problems, found = _judge(compiled)
         return bool(problems) and found == kind
 

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 import torch
 
+from bench.programs import check as check_module
 from bench.programs.check import Outcome, check, is_refused_by_pytorch
 from bench.programs.compiled import capture
 from bench.programs.generate import generate
@@ -71,6 +72,30 @@ def test_what_pytorch_cannot_capture_is_told_from_what_we_cannot_compile() -> No
     broken = Statement("v0 = a.no_such_method()", "moves", ("v0",), ("a",))
     assert not is_refused_by_pytorch(written(SINE, TWICE))
     assert is_refused_by_pytorch(written(broken))
+
+
+def test_pytorch_is_asked_on_the_device_that_failed() -> None:
+    """Tensors without data stand in for a device that lacks an operator."""
+    found = written(Statement("v0 = a.nonzero()", "moves", ("v0",), ("a",)))
+    assert not is_refused_by_pytorch(found, "cpu")
+    assert is_refused_by_pytorch(found, "meta")
+
+
+def test_what_pytorch_refuses_is_counted_apart_and_what_only_we_refuse_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = Statement("v0 = a.no_such_method()", "moves", ("v0",), ("a",))
+    programs = {0: written(broken), 1: written(SINE, TWICE)}
+
+    def no_kernels(*_: object) -> None:
+        raise RuntimeError("no C++ compiler")
+
+    monkeypatch.setattr(check_module, "generate", lambda seed, most_statements: programs[seed])
+    monkeypatch.setattr(check_module, "finish", no_kernels)
+    outcome = check(range(2))
+    assert outcome.counts["refused by PyTorch"] == 1
+    (failure,) = outcome.failures
+    assert failure.kind == "failed" and "no C++ compiler" in failure.problems[0]
 
 
 def test_a_seed_always_gives_the_same_program() -> None:
