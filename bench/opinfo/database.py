@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from bench.opinfo import programs
 
@@ -45,11 +45,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: `function` of `tensors` gives a flat list of results. `number` counts within its job."""
+    """One sample: `function` of `tensors` gives a flat list of results. `number` counts within its job.
+
+    `in_float64` is the same function for tensors in float64: a dtype among its other arguments is float64 as well.
+    """
 
     job: Job
     number: int
     function: Callable[..., list[Any]]
+    in_float64: Callable[..., list[Any]]
     tensors: tuple[Tensor, ...]
 
     @property
@@ -105,7 +109,8 @@ def jobs(name: str, device: str, dtypes: Sequence[torch.dtype], with_backward: b
 def samples(job: Job, device: str, count: int | None, seed: int) -> Iterator[Sample]:
     """The first `count` samples (all by default), the same at every call with one seed."""
     if job.operator.startswith(PROGRAM):
-        yield Sample(job, 0, programs.function(job.operator.removeprefix(PROGRAM)), programs.tensors(device))
+        program = programs.function(job.operator.removeprefix(PROGRAM))
+        yield Sample(job, 0, program, program, programs.tensors(device))
         return
     op = operators()[job.operator]
     torch.manual_seed(seed + zlib.crc32(str(job).encode()) % 1000)
@@ -114,9 +119,10 @@ def samples(job: Job, device: str, count: int | None, seed: int) -> Iterator[Sam
     for number, sample in enumerate(itertools.islice(drawn, count)):
         leaves, structure = tree_flatten((sample.input, sample.args, sample.kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-        forward = _forward(op, leaves, structure, places, sample.output_process_fn_grad if is_backward else None)
-        tensors = tuple(leaves[place] for place in places)
-        yield Sample(job, number, forward, tensors)
+        finish = sample.output_process_fn_grad if is_backward else None
+        wide = [widest(leaf) if isinstance(leaf, torch.dtype) else leaf for leaf in leaves]
+        forward, exact = (_forward(op, one, structure, places, finish) for one in (leaves, wide))
+        yield Sample(job, number, forward, exact, tuple(leaves[place] for place in places))
 
 
 def _forward(op: Any, leaves: list[Any], structure: Any, places: list[int], finish: Any) -> Callable[..., list[Any]]:
@@ -149,18 +155,20 @@ def copy_of(tensor: Tensor) -> Tensor:
     return copied.requires_grad_(tensor.requires_grad)
 
 
-def in_float64(values: Any) -> Any:
+def in_float64(tensor: Tensor) -> Tensor:
     """The same values in the most exact dtype of their kind."""
-    wider = {torch.complex64: torch.complex128}
+    return tensor.to(widest(tensor.dtype))
 
-    def widen(value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        if value.is_floating_point():
-            return value.double()
-        return value.to(wider.get(value.dtype, value.dtype))
 
-    return tree_map(widen, values)
+def widest(dtype: torch.dtype) -> torch.dtype:
+    """The most exact dtype of a kind.
+
+    Torch's own tests of decompositions (`test/test_decomp.py`) widen dtypes among the arguments like this too:
+    `_softmax_backward_data` on a GPU refuses float64 tensors that come with bfloat16 as the dtype of its input.
+    """
+    if dtype.is_floating_point:
+        return torch.float64
+    return torch.complex128 if dtype.is_complex else dtype
 
 
 def declared_tolerance(job: Job, kind: str) -> tuple[float, float]:

@@ -19,6 +19,21 @@ RANDOM = frozenset(
 #: Their values are whatever the memory held: judged by shape and dtype.
 UNINITIALISED = frozenset("empty empty_like empty_permuted empty_strided new_empty new_empty_strided".split())
 
+#: Results that have no right value, by operator and by place among its results, with the reason: judged by shape and
+#: dtype. Without dropout the two attention kernels draw no random number, and leave where they would write the state of
+#: the generator whatever the memory held. (The padding of `_efficient_attention_forward`'s log-sum-exp is uninitialised
+#: too, but torch's samples of it ask for none.)
+WITHOUT_VALUE = {
+    "torch.ops.aten._flash_attention_forward": {
+        2: "The seed and the offset of its dropout, uninitialised without one.",
+        3: "Nothing: PyTorch keeps the place of what was the offset once, and never writes to it.",
+    },
+    "torch.ops.aten._efficient_attention_forward": {
+        2: "The seed of its dropout, uninitialised without one.",
+        3: "The offset of its dropout, uninitialised without one.",
+    },
+}
+
 #: Not run, with the reason.
 NOT_RUN = {
     "jiterator": "Compiles CUDA code of its own; there is nothing to run on a CPU.",

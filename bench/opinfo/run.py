@@ -14,8 +14,8 @@ from torch import Tensor
 from bench.opinfo import database
 from bench.opinfo.database import Job, Sample
 from bench.opinfo.deferred import Compiled, build_all, prepare
-from bench.opinfo.exceptions import RANDOM, UNINITIALISED
-from bench.opinfo.judge import Verdict, judge, judge_random, wrong_form
+from bench.opinfo.exceptions import RANDOM, UNINITIALISED, WITHOUT_VALUE
+from bench.opinfo.judge import Verdict, by_form, judge, judge_random
 
 #: Kernels that are compiled together: enough that the compiler's start is a small part.
 KERNELS_OF_A_BATCH = 96
@@ -119,13 +119,13 @@ def _verdict(one: _Pending) -> Verdict:
     tensors = database.copies(sample)
     torch.manual_seed(0)
     ours = results(one.compiled.function, tensors, job.direction)
-    if job.operator in UNINITIALISED:
-        return Verdict(next(filter(None, map(wrong_form, ours, one.eager)), None))
+    without_value = range(len(ours)) if job.operator in UNINITIALISED else WITHOUT_VALUE.get(job.operator, {})
+    ours = by_form(ours, one.eager, without_value)
 
     def exact() -> list[Any]:
         wide = [database.in_float64(t).requires_grad_(t.requires_grad) for t in database.copies(sample)]
-        return [*results(sample.function, [t.detach().requires_grad_(t.requires_grad) for t in wide], job.direction),
-                *wide]  # fmt: skip
+        leaves = [t.detach().requires_grad_(t.requires_grad) for t in wide]
+        return [*results(sample.in_float64, leaves, job.direction), *wide]
 
     tolerance = database.declared_tolerance(job, ours[0].device.type if _is_tensor(ours) else "cpu")
     after = [tensor.detach() for tensor in tensors]

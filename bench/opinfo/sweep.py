@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.opinfo import database
 from bench.opinfo.database import Job
-from bench.opinfo.exceptions import NOT_RUN, RANDOM, UNINITIALISED
+from bench.opinfo.exceptions import NOT_RUN, RANDOM, UNINITIALISED, WITHOUT_VALUE
 from bench.opinfo.packets import Met, packets_report
 from bench.opinfo.worker import place_of
 from bench.process import Message, run_worker
@@ -150,6 +150,7 @@ def document(request: Request, progress: Progress) -> dict[str, Any]:
         "not_sampled": dict(sorted(progress.unsampled.items())),
         "judged_by_distribution": sorted(RANDOM),
         "judged_by_shape": sorted(UNINITIALISED),
+        "results_judged_by_shape": WITHOUT_VALUE,
         "not_run": NOT_RUN,
         "counts": {" ".join(key): dict(counts) for key, counts in sorted(progress.counts.items())},
     }
