@@ -261,7 +261,7 @@ SCAN: dict[str, Callable[..., Tensor]] = {
 }
 
 #: What torch calls the ways to scatter.
-SCATTER = {"add": "sum", "min": "amin", "max": "amax"}
+SCATTER = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(torch, name) for name in (

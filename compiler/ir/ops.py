@@ -95,8 +95,9 @@ REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 #: `logsumexp` is the logarithm of a sum of exponentials.
 SCANS = ("sum", "prod", "min", "max", "argmin", "argmax", "logsumexp")
 
-#: What a scatter does to the element that it meets: replace it, add to it, or keep the smaller or larger one.
-SCATTERS = ("set", "add", "min", "max")
+#: What a scatter does to the element that it meets: replace it, add to it, multiply it, or keep the smaller or larger
+#: one.
+SCATTERS = ("set", "add", "mul", "min", "max")
 
 #: The rest of the closed set, each with operands of its own kind; see the methods of `Ops`.
 SPECIAL = (

@@ -1,4 +1,4 @@
-"""Reads at computed places (embedding, gather, index), and tensors put together from others (cat, pad, slices)."""
+"""Reads at computed places (gather, index), and tensors put together from others (cat, pad, slices)."""
 
 from __future__ import annotations
 
@@ -10,39 +10,13 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
+from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, wrapped_index
 from compiler.lowering.builder import Builder
-from compiler.lowering.promotion import broadcast_shapes
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast
 from compiler.lowering.views import slice_bounds, unsqueeze, wrap, wrap_place
 
 aten = torch.ops.aten
-
-
-def wrapped_index(value: Any, size: Integer) -> Index:
-    """A loaded integer as a place in a dimension of `size`, counted from the end where it is negative.
-
-    Eager raises for an index outside of the dimension; a kernel cannot, so it takes the nearest place instead and
-    never touches memory outside of the buffer."""
-    value = ops.to_dtype(value, torch.int64)
-    zero = ops.constant(0, torch.int64)
-    from_end = ops.add(value, ops.constant(size, torch.int64))
-    place = ops.where(ops.lt(value, zero), from_end, value)
-    inside = ops.minimum(ops.maximum(place, zero), ops.constant(size - 1, torch.int64))
-    index: Index = ops.indirect(inside, size)
-    return index
-
-
-@lowers(aten.embedding)
-def embedding(
-    build: Builder, weight: TensorValue, indices: TensorValue, padding_idx: int = -1,
-    scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> TensorValue:  # fmt: skip
-    def element(position: Position) -> Any:
-        row = wrapped_index(indices.load(position[:-1]), weight.shape[0])
-        return weight.load((row, position[-1]))
-
-    return build.pointwise((*indices.shape, weight.shape[1]), weight.dtype, element)
 
 
 @lowers(aten.gather)
@@ -73,28 +47,14 @@ def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index_(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None]) -> TensorValue:
-    """Advanced indexing: the index tensors broadcast together, and stand where the first of them does if they are
-    neighbours, else in front."""
-    given = {place: index for place, index in enumerate(indices) if index is not None}
-    if any(index.dtype in (torch.bool, torch.uint8) for index in given.values()):
+    if any(index is not None and index.dtype in TRUTHS for index in indices):
         raise CannotLower("its result has as many elements as its mask is true")
-    common = broadcast_shapes(*given.values())
-    places = list(given)
-    at = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
-    kept = [place for place in range(x.rank) if place not in given]
-    before = [place for place in kept if place < at]
-    shape = (*(x.shape[p] for p in before), *common, *(x.shape[p] for p in kept[len(before) :]))
-    parts = {place: broadcast(index, common) for place, index in given.items()}
+    chosen = AdvancedIndex.of(x, indices)
 
     def element(position: Position) -> Any:
-        shared = position[len(before) : len(before) + len(common)]
-        rest = iter((*position[: len(before)], *position[len(before) + len(common) :]))
-        return x.load(tuple(
-            wrapped_index(parts[place].load(shared), x.shape[place]) if place in parts else next(rest)
-            for place in range(x.rank)
-        ))  # fmt: skip
+        return x.load(chosen.position_in(position, lambda dim, value: wrapped_index(value, x.shape[dim])))
 
-    return build.pointwise(shape, x.dtype, element)
+    return build.pointwise(chosen.shape, x.dtype, element)
 
 
 # --- put together from parts

@@ -36,6 +36,22 @@ def rows(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     ]
 
 
+def products(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+    """`rows` whose products stay finite in float16 and do not vanish."""
+    return [(x, index, (source / 4 + 1).to(dtype)) for x, index, source in rows(dtype)]
+
+
+def slices(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+    """(target, index, slices) for a reduction along dimension 0: slices that meet, none, no dimensions."""
+    make = partial(values, dtype)
+    return [
+        (make(5, 4), places(6, below=5), make(6, 4, seed=1)),
+        (make(4, 7, 2).transpose(0, 1), places(5, below=7), make(5, 4, 2, seed=1)),
+        (make(5, 4), places(0, below=5), make(0, 4, seed=1)),
+        (make(), torch.tensor([0]), make(seed=1)),
+    ]
+
+
 def once(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     """The same where no two sources meet."""
     make = partial(values, dtype)
@@ -83,6 +99,10 @@ def _reduce(kind: str, **keywords: Any) -> Callable[..., Tensor]:
     return lambda x, i, s: x.scatter_reduce(0, i, s, kind, **keywords)
 
 
+def _index_reduce(kind: str, **keywords: Any) -> Callable[..., Tensor]:
+    return lambda x, i, s: x.index_reduce(0, i, s, kind, **keywords)
+
+
 def _assign(x: Tensor, i: Tensor, s: Tensor) -> Tensor:
     x = x.clone()
     x[i] += s
@@ -107,7 +127,7 @@ SCATTER = [
     Operator("scatter.one_value", lambda x, i, s: x.scatter(0, i, 2), rows),
     Operator("scatter.inner", lambda x, i, s: x.t().scatter(1, i.t(), s.t()), once),
     Operator("scatter.add", lambda x, i, s: x.scatter(0, i, s, reduce="add"), rows, NUMBERS),
-    Operator("scatter.multiply", lambda x, i, s: x.scatter(0, i, s, reduce="multiply"), rows, FLOATS, falls_back=True),
+    Operator("scatter.multiply", lambda x, i, s: x.scatter(0, i, s, reduce="multiply"), products, NUMBERS),
     Operator("scatter_add", lambda x, i, s: x.scatter_add(0, i, s), rows),
     Operator("scatter_add.inner", lambda x, i, s: x.t().scatter_add(1, i.t(), s.t()), lambda d: rows(d)[:2]),
     Operator("scatter_add.of_zeros", lambda x, i, s: (x * 0).scatter_add(0, i, s * s) + 1, rows, NUMBERS),
@@ -117,7 +137,17 @@ SCATTER = [
         for kind in ("sum", "amin", "amax", "mean")
     ),
     *(Operator(f"scatter_reduce.{kind}.edges", _reduce(kind), with_specials, FLOATS) for kind in ("amin", "amax")),
-    Operator("scatter_reduce.prod", _reduce("prod"), rows, FLOATS, falls_back=True),
+    Operator("scatter_reduce.prod", _reduce("prod"), products, (*NUMBERS, torch.bool)),
+    Operator("scatter_reduce.prod.alone", _reduce("prod", include_self=False), products, NUMBERS),
+    Operator("scatter_reduce.prod.edges", _reduce("prod"), with_specials, FLOATS),
+    *(
+        Operator(f"index_reduce.{kind}", _index_reduce(kind), slices, NUMBERS)
+        for kind in ("prod", "mean", "amin", "amax")
+    ),
+    *(
+        Operator(f"index_reduce.{kind}.alone", _index_reduce(kind, include_self=False), slices, NUMBERS)
+        for kind in ("prod", "mean", "amin", "amax")
+    ),
 ]
 
 PUT = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.lowering import (
     operators,
     operators_lists,
+    operators_masks,
     operators_pooling,
     operators_scans,
     operators_scatter,
@@ -13,7 +14,7 @@ from tests.lowering import (
 )
 
 TABLES = (
-    operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_special,
-    operators_scans,
+    operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_masks,
+    operators_special, operators_scans,
 )  # fmt: skip
 OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]

@@ -156,8 +156,8 @@ def scatter_text(element: str, value: str, mode: str, dtype: torch.dtype, storag
     value = convert(value, dtype, storage)
     if mode == "set":
         return f"{element} = {value};"
-    if mode == "add":
-        return f"{element} += {value};"
+    if mode in ("add", "mul"):
+        return f"{element} {'+' if mode == 'add' else '*'}= {value};"
     return f"{element} = fs::{mode}imum({element}, {value});"
 
 

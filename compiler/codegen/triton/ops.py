@@ -40,6 +40,22 @@ def any_lane(mask):
     """Whether the condition holds in any lane of the block."""
     return tl.max(mask.to(tl.int32) + tl.zeros([1], tl.int32), axis=None) > 0
 ''',
+    "multiply_in_turns": '''@triton.jit
+def multiply_in_turns(pointer, first, value, mask, bits: tl.constexpr):
+    """Multiply the elements at `pointer` by `value` where the mask holds. GPUs have no atomic product: a lane writes if
+    the element is still what it read, bit for bit, and otherwise tries anew. `first` is a place that can be read."""
+    pointer = tl.where(mask, pointer, first)
+    seen = tl.load(pointer)
+    waits = mask
+    while any_lane(waits):
+        product = tl.where(waits, seen * value, seen)
+        expected = seen.to(bits, bitcast=True)
+        found = tl.atomic_cas(
+            pointer.to(tl.pointer_type(bits), bitcast=True), expected, product.to(bits, bitcast=True), sem="relaxed"
+        )
+        waits = waits & (found != expected)
+        seen = found.to(value.dtype, bitcast=True)
+''',
     "maximum_of_two": '''@triton.jit
 def maximum_of_two(a, b):
     """The larger one; NaN wins."""

@@ -172,8 +172,22 @@ class StatementPrinter:
             arguments.append(f"mask={' & '.join(masks)}")
         if statement.value == "set":
             return f"tl.store({', '.join(arguments)})"
+        if statement.value == "mul":
+            return self._product_in_place(statement, stored, masks)
         # What was written before the kernel is there already, and nothing waits for these updates inside of it.
         return f'tl.atomic_{statement.value}({", ".join(arguments)}, sem="relaxed")'
+
+    def _product_in_place(self, statement: Statement, stored: torch.dtype, masks: list[str]) -> str:
+        """An update by a product, for which GPUs have no atomic operation."""
+        assert statement.buffer is not None
+        self.helpers |= {"any_lane", "multiply_in_turns"}
+        axes = self.axes_of[statement.number]
+        value = self.operand(statement.operands[0])
+        factor = f"tl.full([], {value.typed}, {DTYPES[stored]})" if value.is_constant else convert(value, stored)
+        bits = "tl.int64" if stored.itemsize == 8 else "tl.int32"
+        mask = " & ".join([*masks, f"tl.full({self.shape(axes)}, True, tl.int1)"])
+        address = self._address(statement, axes)
+        return f"multiply_in_turns({address}, {self.pointer(statement.buffer)}, {factor}, {mask}, {bits})"
 
     def _last_loads(self) -> dict[tuple[str, Index | None], int]:
         """The last pass that loads a place, where a looped program loads it in more than one."""

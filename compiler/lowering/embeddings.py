@@ -1,0 +1,64 @@
+"""Embeddings: rows of a table chosen by tokens, bags of them, and the gradients of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from compiler.ir.ops import ops
+from compiler.lowering.advanced_index import place_in, wrapped_index
+from compiler.lowering.builder import Builder, Update
+from compiler.lowering.registry import lowers
+from compiler.lowering.scatter import scatter_into
+from compiler.lowering.values import Position, TensorValue, constant
+
+aten = torch.ops.aten
+
+
+@lowers(aten.embedding)
+def embedding(
+    build: Builder, weight: TensorValue, indices: TensorValue, padding_idx: int = -1,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> TensorValue:  # fmt: skip
+    def element(position: Position) -> Any:
+        row = wrapped_index(indices.load(position[:-1]), weight.shape[0])
+        return weight.load((row, position[-1]))
+
+    return build.pointwise((*indices.shape, weight.shape[1]), weight.dtype, element)
+
+
+@lowers(aten.embedding_dense_backward)
+def embedding_dense_backward(
+    build: Builder, gradient: TensorValue, indices: TensorValue, num_weights: int, padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> TensorValue:  # fmt: skip
+    """Each row of the gradient is added to the row of the table that it was read from, but for the padding."""
+    width = gradient.shape[-1]
+    counts = _frequencies(build, indices, num_weights) if scale_grad_by_freq and indices.numel else None
+
+    def update(position: Position) -> Update:
+        token = ops.to_dtype(indices.load(position[:-1]), torch.int64)
+        row, is_inside = place_in(token, num_weights)
+        if padding_idx >= 0:
+            is_real = ops.ne(token, ops.constant(padding_idx, torch.int64))
+            is_inside = ops.logical_and(is_inside, is_real)
+        value = gradient.load(position)
+        if counts is not None:
+            value = ops.truediv(value, ops.to_dtype(counts.load((row,)), value.dtype))
+        return (row, position[-1]), value, is_inside
+
+    zeros = constant(0, (num_weights, width), gradient.dtype)
+    return scatter_into(build, zeros, (*indices.shape, width), "add", update)
+
+
+def _frequencies(build: Builder, indices: TensorValue, num_weights: int) -> TensorValue:
+    """How often each row of the table was read."""
+
+    def update(position: Position) -> Update:
+        row, is_inside = place_in(indices.load(position), num_weights)
+        return (row,), ops.constant(1, torch.int64), is_inside
+
+    return scatter_into(
+        build, constant(0, (num_weights,), torch.int64), indices.shape, "add", update, label="frequencies"
+    )

@@ -1,0 +1,115 @@
+"""Writes at places given by index tensors: index_put, index_fill and put.
+
+    x.index_put((i, j), v)              x[i[p], j[p]] = v[p], one scatter node over the elements of v
+    x.index_put((mask,), v)             every element asks whether it is chosen and, if so, the how manieth one it is
+
+A mask beside other indices becomes index tensors of its own, as in eager: the places where it is true (`masks.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index, flatten, unflatten
+from compiler.ir.ops import ops
+from compiler.ir.size import Integer
+from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, place_in
+from compiler.lowering.builder import Builder, Update
+from compiler.lowering.indexing import all_of
+from compiler.lowering.masks import ranks, truth, with_places_of_masks
+from compiler.lowering.registry import lowers
+from compiler.lowering.scatter import reader, scatter_into
+from compiler.lowering.values import Position, TensorValue, broadcast
+from compiler.lowering.views import wrap
+
+aten = torch.ops.aten
+
+
+@lowers(aten.index_put.default, aten._unsafe_index_put.default)
+def index_put(
+    build: Builder, x: TensorValue, indices: Sequence[TensorValue | None], values: TensorValue,
+    accumulate: bool = False,
+) -> TensorValue:  # fmt: skip
+    """The values broadcast to what reading at the indices would give."""
+    given = [index for index in indices if index is not None]
+    if any(index.dtype in TRUTHS for index in given):
+        if len(given) == 1:
+            at = next(place for place, index in enumerate(indices) if index is not None)
+            return put_where(build, x, at, given[0], values, accumulate)
+        indices = with_places_of_masks(build, x, indices, values)
+    chosen = AdvancedIndex.of(x, indices)
+    source = broadcast(values, chosen.shape)
+
+    def update(position: Position) -> Update:
+        conditions = []
+
+        def place_of(dim: int, value: Any) -> Index:
+            place, is_inside = place_in(value, x.shape[dim])
+            conditions.append(is_inside)
+            return place
+
+        place = chosen.position_in(position, place_of)
+        return place, source.load(position), all_of(conditions)
+
+    return scatter_into(build, x, chosen.shape, "add" if accumulate else "set", update)
+
+
+def put_where(
+    build: Builder, x: TensorValue, at: int, mask: TensorValue, values: TensorValue, accumulate: bool
+) -> TensorValue:
+    """One mask over the dimensions from `at` on. Every element asks whether it is chosen, so that the node is pointwise
+    and fuses with what follows; where several values are given, the mask is counted through first."""
+    end = at + mask.rank
+    # The values broadcast to (..., true places, ...); those that stand for all places are not counted.
+    rank_of_result = x.rank - mask.rank + 1
+    aligned = broadcast(values, (*(1,) * max(0, rank_of_result - values.rank), *values.shape))
+    count = aligned.shape[at]
+    places = ranks(build, mask) if count != 1 else None
+    whole = broadcast(aligned, (*x.shape[:at], count, *x.shape[end:]))
+
+    def element(position: Position) -> Any:
+        inner, old = position[at:end], x.load(position)
+        chosen, place = truth(mask, inner), Index.number(0)
+        if places is not None:
+            place, is_given = place_in(places.load(inner), count)
+            chosen = ops.logical_and(chosen, is_given)
+        new = whole.load((*position[:at], place, *position[end:]))
+        return ops.where(chosen, ops.add(old, new) if accumulate else new, old)
+
+    return build.pointwise(x.shape, x.dtype, element if values.numel != 0 else x.load)
+
+
+@lowers(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
+    """Whole slices, at the places of an index of one dimension or none, get one value."""
+    at, new = wrap(dim, x.rank) if x.rank else 0, reader(value, x)
+
+    def update(position: Position) -> Update:
+        value = new((Index.number(0),) * x.rank)
+        if not x.rank:
+            return (), value, None
+        place, is_inside = place_in(index.load((position[at],) if index.rank else ()), x.shape[at])
+        return (*position[:at], place, *position[at + 1 :]), value, is_inside
+
+    count = index.numel if index.rank else 1
+    sources: tuple[Integer, ...] = (*x.shape[:at], count, *x.shape[at + 1 :]) if x.rank else (() if count else (0,))
+    return scatter_into(build, x, sources, "set", update)
+
+
+@lowers(aten.put.default)
+def put(
+    build: Builder, x: TensorValue, index: TensorValue, source: TensorValue, accumulate: bool = False
+) -> TensorValue:
+    """Places count through the tensor in row-major order, and so do the sources."""
+    sizes, given = x.shape, source
+    if index.shape != source.shape:
+        given = source.view(index.shape, lambda position: unflatten(flatten(position, index.shape), source.shape))
+
+    def update(position: Position) -> Update:
+        place, is_inside = place_in(index.load(position), x.numel)
+        return unflatten(place, sizes), given.load(position), is_inside
+
+    return scatter_into(build, x, index.shape, "add" if accumulate else "set", update)

@@ -1,0 +1,103 @@
+"""Scatters that combine: scatter_add, scatter_reduce and index_reduce, by sum, product, mean, smallest and largest.
+
+    total[i] = x[i] if include_self else the value that changes nothing
+    total[index[p]] = total[index[p]] combined with source[p]
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import torch
+
+from compiler.ir.ops import ops
+from compiler.ir.size import Integer
+from compiler.lowering.advanced_index import place_in
+from compiler.lowering.builder import Builder, Update
+from compiler.lowering.registry import lowers
+from compiler.lowering.scatter import COLLECTED_IN, Updating, along, reader, scatter_into, with_rank_of
+from compiler.lowering.values import Position, TensorValue, constant
+from compiler.lowering.views import wrap
+
+aten = torch.ops.aten
+
+#: Modes of a scatter by what PyTorch calls the reductions.
+MODES = {"sum": "add", "mean": "add", "prod": "mul", "amin": "min", "amax": "max"}
+
+
+@lowers(aten.scatter_add.default)
+def scatter_add(build: Builder, x: TensorValue, dim: int, index: TensorValue, src: TensorValue) -> TensorValue:
+    return scatter_reduce(build, x, dim, index, src, "sum")
+
+
+@lowers(aten.scatter.reduce, aten.scatter.value_reduce)
+def scatter_with(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any, *, reduce: str
+) -> TensorValue:
+    return scatter_reduce(build, x, dim, index, value, {"add": "sum", "multiply": "prod"}[reduce])
+
+
+@lowers(aten.scatter_reduce.two)
+def scatter_reduce(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, src: Any, reduce: str, *, include_self: bool = True
+) -> TensorValue:
+    index = with_rank_of(x, index)
+    return combined(build, x, index.shape, along(x, dim, index, reader(src, x)), reduce, include_self)
+
+
+@lowers(aten.index_reduce.default)
+def index_reduce(
+    build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue, reduce: str, *,
+    include_self: bool = True,
+) -> TensorValue:  # fmt: skip
+    """Whole slices, at the places of an index of one dimension or none."""
+    at, read = wrap(dim, x.rank) if x.rank else 0, with_rank_of(x, source).load
+
+    def update(position: Position) -> Update:
+        if not x.rank:
+            return (), read(position), None
+        chosen = index.load((position[at],) if index.rank else ())
+        place, is_inside = place_in(chosen, x.shape[at])
+        return (*position[:at], place, *position[at + 1 :]), read(position), is_inside
+
+    return combined(build, x, source.shape if x.rank else (), update, reduce, include_self)
+
+
+def combined(
+    build: Builder, x: TensorValue, sources: tuple[Integer, ...], update: Updating, reduce: str, include_self: bool
+) -> TensorValue:
+    """A copy of `x` whose elements are reduced with what `update` brings; those that nothing meets stay as they are."""
+    mode, held = MODES[reduce], COLLECTED_IN.get(x.dtype, x.dtype)
+
+    def bringing(number: int | float, dtype: torch.dtype) -> Updating:
+        def constant_update(position: Position) -> Update:
+            place, _, mask = update(position)
+            return place, ops.constant(number, dtype), mask
+
+        return constant_update
+
+    before = None if include_self else bringing(identity(mode, held), held)
+    if reduce != "mean" or 0 in sources or 0 in x.shape:
+        return scatter_into(build, x, sources, mode, update, before=before)
+    # The sum stays in the wide type until it is divided.
+    total = scatter_into(build, x, sources, mode, update, before=before, dtype=held, label="sum")
+    start = constant(int(include_self), x.shape, torch.int64)
+    count = scatter_into(build, start, sources, mode, bringing(1, torch.int64), label="count")
+    return build.pointwise(x.shape, x.dtype, lambda position: quotient(total.load(position), count.load(position)))
+
+
+def identity(mode: str, dtype: torch.dtype) -> int | float:
+    """What changes nothing when it is combined with another value."""
+    if mode in ("add", "mul"):
+        return 0 if mode == "add" else 1
+    if dtype.is_floating_point:
+        return inf if mode == "min" else -inf
+    limits = torch.iinfo(dtype)
+    return limits.max if mode == "min" else limits.min
+
+
+def quotient(total: Any, count: Any) -> Any:
+    """A mean, of nothing but the element itself where it has no count; whole numbers round down, as eager's do."""
+    count = ops.to_dtype(ops.maximum(count, ops.constant(1, torch.int64)), total.dtype)
+    return ops.truediv(total, count) if total.dtype.is_floating_point else ops.floordiv(total, count)
