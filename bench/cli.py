@@ -6,6 +6,7 @@
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
+    fusionscope bench --suite fusion --out docs/performance/fusion.json
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
 """
@@ -25,6 +26,7 @@ from rich.table import Table
 from bench import random_programs, snippets, table
 from bench.contest import CONTESTANTS
 from bench.environment import copy_bandwidth, describe, write_json
+from bench.fusion import suite as fusion
 from bench.models import MODELS
 from bench.models.model import missing_library
 from bench.opinfo import cli as opinfo
@@ -64,6 +66,8 @@ def main(argv: list[str] | None = None) -> int:
     chosen = tuple(name for name in (asked.cases or "").split(",") if name)
     if asked.suite == "random":
         return random_programs.run(asked, device, console)
+    if asked.suite == "fusion":
+        return fusion.run(asked, chosen, console)
     if asked.suite == "snippets":
         return _run_snippets(asked, chosen, device, console)
     if asked.suite == "opinfo":
@@ -98,7 +102,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="fusionscope bench", description="Measure eager PyTorch, Fusionscope and TorchInductor in one run."
     )
     parser.add_argument(
-        "--suite", choices=["patterns", "snippets", "smoke", "models", "opinfo", "random"], default="patterns"
+        "--suite",
+        choices=["patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion"],
+        default="patterns",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
     parser.add_argument("--cases", metavar="A,B", help="only these cases")

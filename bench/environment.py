@@ -41,8 +41,8 @@ def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:
     return 2 * size / (statistics.median(watch.sample(copy) for _ in range(COPY_SAMPLES[device.type])) * 1e-3)
 
 
-def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any]:
-    """The environment of a run as plain JSON."""
+def describe(device: torch.device, bandwidth: float | None, seed: int) -> dict[str, Any]:
+    """The environment of a run as plain JSON; `bandwidth` is None where nothing was timed."""
     state = device_state(device) or {}
     return {
         "device": device_name(device) if device.type == "cuda" else processor_name(),
@@ -58,7 +58,7 @@ def describe(device: torch.device, bandwidth: float, seed: int) -> dict[str, Any
         "load_average": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
-        "copy_bandwidth_gb_per_s": round(bandwidth / 1e9, 1),
+        "copy_bandwidth_gb_per_s": round(bandwidth / 1e9, 1) if bandwidth is not None else None,
         "seed": seed,
     }
 

@@ -15,7 +15,7 @@ from math import prod
 
 from compiler.devices import Device
 from compiler.ir.body import Access
-from compiler.ir.index import Dim
+from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
@@ -45,18 +45,29 @@ def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
 
 
 def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
-    """Bytes that the kernel moves, by buffer: each read once and each written once; what is updated, both."""
+    """Bytes that the kernel moves, by buffer: each element read once and written once; what is updated, both.
+
+    Accesses of one buffer at different places (two halves of it) add up, until all of it is touched."""
     found: dict[str, int] = {}
+    for buffer, reads in _distinct_reads(group).items():
+        touched = [touched_bytes(access, group.space, layouts[buffer]) for access in reads]
+        found[buffer] = max(max(touched), min(sum(touched), layouts[buffer].bytes))
+    for member in group.members:
+        for access in member.body.writes:
+            if access.buffer in group.stored:
+                touched_once = touched_bytes(access, group.space, layouts[access.buffer])
+                found[access.buffer] = 2 * touched_once if access.is_update else touched_once
+    return found
+
+
+def _distinct_reads(group: Group) -> dict[str, list[Access]]:
+    """What is read of memory, by buffer, one access for each index."""
+    found: dict[str, dict[Index, Access]] = {}
     for member in group.members:
         for access in member.body.reads:
             if access.buffer not in group.produced:
-                touched = touched_bytes(access, group.space, layouts[access.buffer])
-                found[access.buffer] = max(found.get(access.buffer, 0), touched)
-        for access in member.body.writes:
-            if access.buffer in group.stored:
-                touched = touched_bytes(access, group.space, layouts[access.buffer])
-                found[access.buffer] = 2 * touched if access.is_update else touched
-    return found
+                found.setdefault(access.buffer, {}).setdefault(access.index, access)
+    return {buffer: list(reads.values()) for buffer, reads in found.items()}
 
 
 def fast_dims(access: Access) -> frozenset[Dim]:

@@ -1,0 +1,94 @@
+"""Our kernels and bytes for one program, from fake inputs: nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from bench.fusion.program import LARGE, Program, differentiable
+from compiler.capture.aot import compile_through_aot
+from compiler.compile import GraphCompilation
+from compiler.devices import Device, device_for
+from compiler.options import Options
+from compiler.schedule.cost import buffer_bytes, extern_bytes
+from compiler.schedule.group import Group
+from compiler.schedule.units import Unit
+
+
+@dataclass(frozen=True)
+class Count:
+    """Launches of generated kernels, library calls, and the bytes that all of them read and write."""
+
+    kernels: int
+    library_calls: int
+    bytes: int
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.kernels + other.kernels, self.library_calls + other.library_calls, self.bytes + other.bytes
+        )  # fmt: skip
+
+    @property
+    def launches(self) -> int:
+        return self.kernels + self.library_calls
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def count_ours(program: Program, device: Device | None = None, **knobs: Any) -> Count:
+    """What the program becomes on `device` (an H200 unless told) at its large sizes, forward and backward together."""
+    return sum((counted(one) for one in schedules_of(program, device, **knobs)), Count(0, 0, 0))
+
+
+def schedules_of(program: Program, device: Device | None = None, **knobs: Any) -> list[GraphCompilation]:
+    """The scheduled graphs of a program: one, or forward and backward."""
+    done: list[GraphCompilation] = []
+
+    def keep(graph: torch.fx.GraphModule, _phase: Any) -> Callable[..., Any]:
+        compilation = GraphCompilation(torch.device("cpu"), device or device_for("sm_90"), Options(knobs=knobs))
+        compilation.lower(graph)
+        compilation.plan()
+        done.append(compilation)
+        return _boxed(graph)
+
+    torch._dynamo.reset()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        inputs = [one.empty(LARGE, "cpu") for one in program.inputs]
+        run(torch.compile(program.function, backend=lambda g, x: compile_through_aot(g, x, keep)), inputs)
+    return done
+
+
+def _boxed(graph: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
+    """The graph as AOTAutograd wants to call it: with one list."""
+
+    def call(inputs: list[Any]) -> Any:
+        return graph(*inputs)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def run(function: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
+    """Call the function and, where an input needs it, ask for gradients."""
+    results = function(*inputs)
+    with_gradient = [one for one in inputs if one.requires_grad]
+    if with_gradient:
+        wanted = differentiable(results)
+        torch.autograd.grad(wanted, with_gradient, [torch.ones_like(one) for one in wanted])
+
+
+def counted(compilation: GraphCompilation) -> Count:
+    assert compilation.schedule is not None
+    layouts = compilation.schedule.graph.buffers
+
+    def bytes_of(unit: Unit) -> int:
+        return sum(buffer_bytes(unit, layouts).values()) if isinstance(unit, Group) else extern_bytes(unit, layouts)
+
+    units = compilation.schedule.units
+    groups = sum(isinstance(unit, Group) for unit in units)
+    return Count(groups, len(units) - groups, sum(bytes_of(unit) for unit in units))

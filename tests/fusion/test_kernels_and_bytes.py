@@ -1,0 +1,51 @@
+"""Kernels, library calls and bytes of every program of the suite `fusion`, exact, and never more than TorchInductor's.
+
+The peer's figures are those that `python -m bench --suite fusion` recorded. When ours change for a good reason, run it
+again with `--out docs/performance/fusion.json`, and put the new figures into `expected.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.fusion.count import Count, count_ours
+from bench.fusion.suite import launches
+from bench.fusion.table import PROGRAMS
+from tests.fusion.expected import EXPECTED, MORE_THAN_THE_PEER
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).resolve().parents[2] / "docs" / "performance" / "fusion.json").read_text()
+)["cases"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_library_calls_and_bytes(name: str) -> None:
+    assert count_ours(PROGRAMS[name]) == Count(*EXPECTED[name])
+
+
+def test_the_recorded_figures_are_those_of_this_compiler() -> None:
+    recorded = {name: Count(**case["ours"]) for name, case in RECORDED.items()}
+    assert recorded == {name: Count(*figures) for name, figures in EXPECTED.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in MORE_THAN_THE_PEER])
+def test_no_more_launches_and_bytes_than_the_peer(name: str) -> None:
+    ours, peer = Count(*EXPECTED[name]), RECORDED[name]["inductor"]
+    assert ours.launches <= launches(peer)
+    assert ours.bytes <= peer["bytes"]
+
+
+@pytest.mark.parametrize("name", MORE_THAN_THE_PEER)
+def test_what_is_more_than_the_peer_s_is_known(name: str) -> None:
+    """A program that is no longer behind leaves the list."""
+    ours, peer = Count(*EXPECTED[name]), RECORDED[name]["inductor"]
+    assert ours.launches > launches(peer) or ours.bytes > peer["bytes"]
+
+
+def test_fewer_launches_than_the_peer_in_many_programs() -> None:
+    fewer = [n for n in PROGRAMS if Count(*EXPECTED[n]).launches < launches(RECORDED[n]["inductor"])]
+    assert len(fewer) >= 10
