@@ -7,13 +7,15 @@ from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
 from compiler.codegen.program import RenderedKernel
 from compiler.compile import GraphCompilation
-from compiler.ir.nodes import ExternNode
+from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import eager_traffic
 from compiler.schedule.cost import extern_bytes, group_cost
 from compiler.schedule.describe import describe_buffers, describe_loops, floor_bytes
 from compiler.schedule.describe_decisions import describe_decisions
 from compiler.schedule.group import Group
+from compiler.schedule.scheduler import context_of
+from compiler.schedule.units import UnitGraph
 
 
 def present_captured(graph: CapturedGraph) -> rep.Graph:
@@ -59,7 +61,8 @@ def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
 def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     report.loops = describe_loops(compilation.loops, compilation.schedule.dead)
-    describe_decisions(compilation.schedule, report)
+    context = context_of(UnitGraph(LoopGraph()), compilation.model, compilation.options)
+    describe_decisions(compilation.schedule, report, context)
     report.buffers = describe_buffers(compilation.memory)
     report.floor_bytes = floor_bytes(compilation.schedule)
 

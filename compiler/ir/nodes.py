@@ -136,7 +136,8 @@ class ExternNode:
     `arguments` and `keywords` hold TensorArgument wherever the call wants a tensor, nested in lists and tuples as the
     operator wants them. `outputs` are the buffers that it returns, in order, None where an output is not a tensor.
     `is_fallback` marks an operator that we have no lowering for, in contrast to what a library does best.
-    `reason` says in one sentence why it is a library call.
+    `reason` says in one sentence why it is a library call. `crosses_devices` marks one that has a tensor on another
+    device than the graph's.
     """
 
     name: str
@@ -149,6 +150,7 @@ class ExternNode:
     is_fallback: bool = False
     returns_sequence: bool = False
     reason: str = ""
+    crosses_devices: bool = False
 
     # The arguments hold lists, so identity is by name, which is unique in a graph.
     def __hash__(self) -> int:

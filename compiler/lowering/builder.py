@@ -408,7 +408,7 @@ class Builder:
 
     def finish(self) -> LoopGraph:
         """The graph, with the node that draws the seeds in front where one is needed."""
-        self.graph.nodes = list(self._nodes)
+        self.graph.nodes = [self._with_devices(node) for node in self._nodes]
         if self.seeds:
             layout = Layout((self.seeds,), (1,), torch.int64)
             self.graph.buffers[SEEDS] = layout
@@ -418,6 +418,12 @@ class Builder:
                 reason="Seeds come from torch's own generator, so that torch.manual_seed repeats a run.",
             ))  # fmt: skip
         return self.graph
+
+
+    def _with_devices(self, node: Node) -> Node:
+        if isinstance(node, ExternNode) and not self.elsewhere.isdisjoint((*node.read_buffers, *node.write_buffers)):
+            return replace(node, crosses_devices=True)
+        return node
 
 
 def with_eager_strides(layout: Layout, fake: EagerTensor | None) -> Layout:

@@ -12,6 +12,7 @@ from typing import Any
 
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, LoopNode
+from compiler.schedule.classify import exact_reason
 from compiler.schedule.group import Group
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Fuse, shared_buffers
@@ -33,18 +34,26 @@ class Decision:
     verdict: Fuse | Refuse
     needed: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def reason(self) -> str:
+        """The id of the reason; of a refusal the most exact one that holds."""
+        if isinstance(self.verdict, Refuse):
+            return exact_reason(self.verdict, self.one, self.two, self.shared)
         return self.verdict.reason
 
     @cached_property
     def a(self) -> str:
         """The node at which the first unit touches what is shared."""
-        return _node_at(self.one, self.shared, is_maker=self.is_vertical)
+        return self._named_by("writer", self.one) or _node_at(self.one, self.shared, is_maker=self.is_vertical)
 
     @cached_property
     def b(self) -> str:
-        return _node_at(self.two, self.shared, is_maker=False)
+        return self._named_by("reader", self.two) or _node_at(self.two, self.shared, is_maker=False)
+
+    def _named_by(self, role: str, unit: Unit) -> str | None:
+        """The node that a refusal names as the writer or the reader, if it is one of the unit's."""
+        name = self.verdict.numbers.get(role)
+        return name if name in names_of(unit) else None
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -69,6 +78,7 @@ def decision_on(
     that both touch."""
     one, two = graph.units[a], graph.units[b]
     shared, is_vertical = shared_buffers(graph, a, b)
+    about = about or verdict.numbers.get("shared")
     shared = shared if about is None else [about, *(name for name in shared if name != about)]
     stored = [name for unit in (one, two) if isinstance(unit, Group) for name in unit.stored]
     needed = graph.escaping(stored, {a, b}) if isinstance(verdict, Refuse) else frozenset()

@@ -16,11 +16,14 @@ from compiler.ir.size import Size
 from compiler.schedule.decisions import Decision, access_of, names_of
 from compiler.schedule.group import Group
 from compiler.schedule.reasons import message_of
-from compiler.schedule.rules import Fuse
+from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
+from compiler.schedule.would_fuse import Pair, would_fuse_if
 
 #: Decisions of one graph that the report tells at length.
 MOST_DECISIONS = 2000
+#: Refusals of one graph for which it is tried what would have to change.
+MOST_TRIED = 200
 
 
 class Numbers:
@@ -46,13 +49,17 @@ def is_merge(decision: Decision) -> bool:
     return isinstance(verdict, Fuse) and len(verdict.group.members) > max(_size(decision.one), _size(decision.two))
 
 
-def describe_decisions(schedule: Schedule, graph: report.Graph) -> None:
-    """Fill in the decisions and the rounds of `graph`."""
+def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context) -> None:
+    """Fill in the decisions and the rounds of `graph`; `context` has the device and the limits of the schedule."""
     numbers = Numbers(schedule)
     told = _weightiest(schedule)
+    tried = _worth_trying(schedule, told)
     for place, decision in enumerate(schedule.decisions):
         if place in told:
-            graph.decisions.append(describe_decision(decision, schedule, numbers, numbers.made.get(place)))
+            described = describe_decision(decision, schedule, numbers, numbers.made.get(place))
+            if place in tried:
+                described.would_fuse_if = would_fuse_if(decision, Pair.of(decision, schedule.graph, context))
+            graph.decisions.append(described)
         else:
             pair = (numbers.of(decision.one), numbers.of(decision.two))
             graph.more_decisions.append((*pair, decision.round, decision.reason))
@@ -63,19 +70,31 @@ def _weightiest(schedule: Schedule) -> set[int]:
     """Places of the decisions that are told at length."""
     if len(schedule.decisions) <= MOST_DECISIONS:
         return set(range(len(schedule.decisions)))
-    layouts = schedule.graph.buffers
-
-    def stake(place: int) -> int:
-        decision = schedule.decisions[place]
-        if isinstance(decision.verdict, Fuse):
-            return decision.verdict.score.bytes_saved
-        return layouts[decision.shared[0]].bytes if decision.shared else 0
-
     told: set[int] = set()
     for is_fused in (True, False):
         places = [p for p, d in enumerate(schedule.decisions) if isinstance(d.verdict, Fuse) == is_fused]
-        told |= set(sorted(places, key=lambda place: -stake(place))[: MOST_DECISIONS // 2])
+        told |= set(sorted(places, key=lambda place: -_stake(place, schedule))[: MOST_DECISIONS // 2])
     return told
+
+
+def _stake(place: int, schedule: Schedule) -> int:
+    """Bytes that a fusion saved, or that a refusal leaves to be moved."""
+    decision = schedule.decisions[place]
+    if isinstance(decision.verdict, Fuse):
+        return decision.verdict.score.bytes_saved
+    return schedule.graph.buffers[decision.shared[0]].bytes if decision.shared else 0
+
+
+def _worth_trying(schedule: Schedule, told: set[int]) -> set[int]:
+    """Places of refusals that lasted, each pair once for a reason."""
+    kernel_of = {name: place for place, unit in enumerate(schedule.units) for name in names_of(unit)}
+    last: dict[tuple[str, ...], int] = {}
+    for place in sorted(told):
+        decision = schedule.decisions[place]
+        if isinstance(decision.verdict, Fuse) or kernel_of[decision.a] == kernel_of[decision.b]:
+            continue
+        last[decision.a, decision.b, decision.reason] = place
+    return set(sorted(last.values(), key=lambda place: -_stake(place, schedule))[:MOST_TRIED])
 
 
 def _rounds(schedule: Schedule, numbers: Numbers) -> list[report.Round]:

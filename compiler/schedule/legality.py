@@ -147,13 +147,13 @@ def reads_match_writes(members: tuple[Member, ...]) -> Refuse | None:
 
 
 def scatter_between(first: Group, second: Group) -> Refuse | None:
-    """Whether a scatter stands between the two: one fills what the other updates, or updates what the other reads."""
+    """Whether a scatter stands between the two: it updates what the other reads, or in place what the other fills."""
     for member in first.members:
         if member.node.is_scatter and member.name in second.read_buffers:
             return Refuse("dependency.scatter", {"scatter": member.name, "shared": member.name})
     for member in second.members:
         if member.node.updates in first.produced:
-            return Refuse("dependency.scatter", {"scatter": member.name, "shared": member.node.updates})
+            return Refuse("dependency.mutation", {"scatter": member.name, "shared": member.node.updates})
     return None
 
 

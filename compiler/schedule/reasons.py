@@ -58,9 +58,39 @@ REASONS: dict[str, Reason] = _list(
     Reason(
         "dependency.scatter",
         "dependency",
-        "A scatter changes memory at places that are known only when it runs: what it changes must be complete before "
-        "it starts, and its result may be read only when every update is done.",
-        "{scatter} updates {shared} at computed places: it cannot share a loop with what fills or reads that",
+        "A scatter may hit one element many times, at places that are known only when it runs: what it makes may be "
+        "read only when its last update is done.",
+        "{scatter} updates {shared} at computed places: its result may be read only when every update is done",
+    ),
+    Reason(
+        "dependency.mutation",
+        "dependency",
+        "A node changes in place what the other one fills: every element must be there before the first change.",
+        "{scatter} changes {shared} in place: it must be complete before",
+    ),
+    Reason(
+        "index.reversed",
+        "index",
+        "The consumer reads backwards what the producer makes forwards: the element that is needed first is made last.",
+        "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",
+    ),
+    Reason(
+        "index.transposed",
+        "index",
+        "The consumer reads rows where the producer makes columns: the same elements, with the loops exchanged.",
+        "{a} writes {shared} at {written}, {b} reads it with the loops exchanged, at {read}",
+    ),
+    Reason(
+        "index.shifted",
+        "index",
+        "The consumer reads a neighbour of the element that this point of the loop makes, and it may not be there yet.",
+        "{a} writes {shared} at {written}, {b} reads it some elements away, at {read}",
+    ),
+    Reason(
+        "index.indirect",
+        "index",
+        "The place that is read or written comes out of memory, so which element it is is known only when it runs.",
+        "{shared} is touched at computed places: no loops of {a} and {b} are known to meet at one element",
     ),
     Reason(
         "index.different_positions",
@@ -94,6 +124,18 @@ REASONS: dict[str, Reason] = _list(
         "{extern} is a library call",
     ),
     Reason(
+        "kind.fallback",
+        "kind",
+        "We have no loops for this operator, or not for this case of it, so it runs as PyTorch's own call.",
+        "{extern} runs as PyTorch's own call: there are no loops to put anything into",
+    ),
+    Reason(
+        "kind.other_device",
+        "kind",
+        "The two run on different devices, or one carries a tensor from one to the other: no kernel spans both.",
+        "{extern} has a tensor on another device",
+    ),
+    Reason(
         "profit.slower",
         "profit",
         "The device model expects the fused kernel to take longer than the two separate ones.",
@@ -116,6 +158,40 @@ REASONS: dict[str, Reason] = _list(
         "policy",
         "The group would have more nodes than the largest allowed.",
         "{nodes} nodes in one group, at most {limit}",
+    ),
+    Reason(
+        "policy.nothing_shared",
+        "policy",
+        "The two touch no buffer in common, so one kernel of both would move as many bytes as two; such pairs are not "
+        "asked about.",
+        "{a} and {b} share nothing: the pair was never considered",
+    ),
+    Reason(
+        "policy.only_loops_shared",
+        "policy",
+        "The two run over as many iterations, but touch no buffer in common: one kernel of both would save a launch "
+        "and no bytes, and such pairs are not asked about.",
+        "{a} and {b} share their loops {space_a} but no buffer: the pair was never considered",
+    ),
+    Reason(
+        "policy.far_apart",
+        "policy",
+        "Many nodes read this buffer, and each is asked about with the nearest of them only: all pairs would be as "
+        "many as the square of the graph.",
+        "{shared} has {readers} readers, and {b} is not among the {nearest} nearest to {a}",
+    ),
+    Reason(
+        "policy.removed",
+        "policy",
+        "One of the two was removed before there was anything to schedule, since no result needs it.",
+        "{removed} was removed before scheduling: {because}",
+    ),
+    Reason(
+        "policy.other_graph",
+        "policy",
+        "The two belong to different graphs, which are compiled one by one: a graph break, a second compilation or the "
+        "step from forward to backward lies between them.",
+        "{a} belongs to {graph_a} and {b} to {graph_b}: graphs are compiled one by one",
     ),
 )
 

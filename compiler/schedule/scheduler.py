@@ -34,8 +34,7 @@ def schedule(graph: LoopGraph, device: Device, options: Options) -> Schedule:
     """Fuse and order the nodes of `graph` for `device`."""
     live, dead = without_dead_nodes(graph)
     units = UnitGraph(live)
-    limits = Limits(most_nodes=int(options.knobs.get("most_nodes", Limits.most_nodes)))
-    context = Context(units, device, limits, frozenset(options.knobs.get("disable", ())))
+    context = context_of(units, device, options)
     decisions: list[Decision] = []
     fresh = set(units.units)
     turn = 0
@@ -48,6 +47,12 @@ def schedule(graph: LoopGraph, device: Device, options: Options) -> Schedule:
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(replace(u, name=names[u.members[0].name]) if isinstance(u, Group) else u for u in ordered)
     return Schedule(live, named, tuple(decisions), dead)
+
+
+def context_of(units: UnitGraph, device: Device, options: Options) -> Context:
+    """What verdicts depend on besides the two units."""
+    limits = Limits(most_nodes=int(options.knobs.get("most_nodes", Limits.most_nodes)))
+    return Context(units, device, limits, frozenset(options.knobs.get("disable", ())))
 
 
 def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:

@@ -128,7 +128,8 @@ def test_inputs_that_were_chosen_are_stated() -> None:
 def test_a_reversed_read_is_refused_with_both_formulas() -> None:
     (graph,) = report_of("18_reverse_read").graphs
     (decision,) = graph.decisions
-    assert (decision.verdict, decision.reason) == ("refused", "index.different_positions")
+    assert (decision.verdict, decision.reason) == ("refused", "index.reversed")
+    assert decision.would_fuse_if == "`mul` read `sum_1` forwards, at x0 instead of -x0 + 4095"
     assert "x0" in decision.message and "-x0 + 4095" in decision.message
 
 

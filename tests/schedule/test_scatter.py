@@ -16,8 +16,11 @@ def test_a_scatter_shares_no_loop_with_what_fills_or_reads_it() -> None:
 
     compilation = compile_program(function, rnd(64, 32), rnd(64, 32), torch.arange(64))
     assert compilation.schedule is not None and compilation.memory is not None
-    refused = {(d.a, d.b) for d in compilation.schedule.decisions if d.verdict.reason == "dependency.scatter"}
-    assert refused == {("index_put_start", "index_put"), ("index_put", "relu")}
+    refused = {(d.a, d.b, d.reason) for d in compilation.schedule.decisions if d.reason.startswith("dependency.")}
+    assert refused == {
+        ("index_put_start", "index_put", "dependency.mutation"),
+        ("index_put", "relu", "dependency.scatter"),
+    }
     scattered = compilation.memory.buffers["index_put"]
     assert (scattered.fate, scattered.takes_over) == ("in_place", "index_put_start")
 

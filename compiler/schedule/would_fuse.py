@@ -1,0 +1,279 @@
+"""What would have to change for a refused pair to be fused: found by trying.
+
+Each candidate is one change (the reader's loops in another order, a higher limit, smaller tensors) applied to a copy of
+the pair, which the rules are then asked about again. The first one that they fuse is told; nothing is told that was not
+tried. A change of a program may change more than the pair (other readers, the order of kernels), so an answer speaks of
+the pair as it was when it was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from compiler.devices import Device
+from compiler.ir.body import Body, Instruction
+from compiler.ir.index import Dim, Index, flatten
+from compiler.ir.nodes import Layout, LoopGraph
+from compiler.ir.size import Integer, Undecided
+from compiler.schedule.classify import forwards, reordered
+from compiler.schedule.decisions import Decision
+from compiler.schedule.group import Group, Space
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
+from compiler.schedule.units import Unit, UnitGraph
+
+#: Changes that are tried for one pair.
+MOST_TRIALS = 16
+#: Tensors are made smaller by at most this factor.
+SMALLEST_SHARE = 1 << 20
+
+Change = tuple[str, "Pair"]
+
+
+class PairGraph(UnitGraph):
+    """A graph of two units alone, with what the rest of the graph wanted of them."""
+
+    def __init__(self, pair: Pair) -> None:
+        super().__init__(LoopGraph())
+        self.units = dict(enumerate(pair.units))
+        self.layouts, self.outputs = pair.layouts, pair.needed
+        self.position = pair.position
+        self._is_vertical = pair.is_vertical
+
+    def number_of(self, group: Group) -> int:
+        one = self.units[0]
+        return 0 if isinstance(one, Group) and group.members[0].name in one.produced else 1
+
+    def must_precede(self, a: int, b: int) -> bool:
+        return self._is_vertical and (a, b) == (0, 1)
+
+    def between(self, a: int, b: int) -> int | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A refused pair, and all that the rules may ask about it."""
+
+    units: tuple[Unit, Unit]
+    layouts: dict[str, Layout]
+    position: dict[str, int]
+    needed: frozenset[str]
+    is_vertical: bool
+    device: Device
+    limits: Limits
+    disabled: frozenset[str]
+
+    @staticmethod
+    def of(decision: Decision, graph: LoopGraph, context: Context) -> Pair:
+        """The pair of a decision, in the graph and under the limits in which it was refused."""
+        return Pair(
+            units=(decision.one, decision.two),
+            layouts=graph.buffers,
+            position={node.name: place for place, node in enumerate(graph.nodes)},
+            needed=decision.needed,
+            is_vertical=decision.is_vertical,
+            device=context.device,
+            limits=context.limits,
+            disabled=context.disabled,
+        )
+
+    def ask(self) -> Fuse | Refuse:
+        return can_fuse(0, 1, Context(PairGraph(self), self.device, self.limits, self.disabled))
+
+
+def would_fuse_if(decision: Decision, pair: Pair) -> str:
+    """The end of the sentence "it would fuse if ...", or nothing where no change that was tried is enough."""
+    find = _CHANGES.get(decision.verdict.reason)
+    if find is None or not isinstance(decision.verdict, Refuse):
+        return ""
+    for sentence, changed in islice(find(decision, pair), MOST_TRIALS):
+        try:
+            answer = changed.ask()
+        except Undecided:
+            continue
+        if isinstance(answer, Fuse):
+            return sentence
+    return ""
+
+
+# --- dependencies, limits, profit
+
+
+def _without_third(decision: Decision, pair: Pair) -> Iterator[Change]:
+    yield f"`{decision.verdict.numbers['between']}` did not need to run between the two", pair
+
+
+def _larger_group(decision: Decision, pair: Pair) -> Iterator[Change]:
+    nodes = decision.verdict.numbers["nodes"]
+    sentence = f"the knob `most_nodes` allowed a group of {nodes} nodes"
+    yield sentence, replace(pair, limits=replace(pair.limits, most_nodes=nodes))
+
+
+def _more_buffers(decision: Decision, pair: Pair) -> Iterator[Change]:
+    buffers = decision.verdict.numbers["buffers"]
+    sentence = f"the two touched at most {decision.verdict.numbers['limit']} buffers in all, not {buffers}"
+    yield sentence, replace(pair, limits=replace(pair.limits, most_buffers=buffers))
+
+
+def _rule_allowed(decision: Decision, pair: Pair) -> Iterator[Change]:
+    knob = decision.verdict.numbers["knob"]
+    yield f"the knob `disable` did not name {knob}", replace(pair, disabled=pair.disabled - {knob})
+
+
+def _smaller_tensors(decision: Decision, pair: Pair) -> Iterator[Change]:
+    """A kernel of a k-th of the data takes what this one would take on a device that is k times as fast."""
+    apart = decision.verdict.numbers["bytes_apart"]
+    share = 2
+    while share <= SMALLEST_SHARE:
+        device = replace(
+            pair.device,
+            bandwidth=pair.device.bandwidth * share,
+            l2_bandwidth=pair.device.l2_bandwidth * share,
+            l2_bytes=pair.device.l2_bytes * share,
+            flops=pair.device.flops * share,
+        )
+        sentence = f"the two moved less than {apart // share:,} bytes instead of {apart:,}: a launch would weigh more"
+        yield sentence, replace(pair, device=device)
+        share *= 4
+
+
+# --- index expressions and shapes
+
+
+def _other_reads(decision: Decision, pair: Pair) -> Iterator[Change]:
+    """The second unit reading what is shared in other ways."""
+    two = pair.units[1]
+    if not isinstance(two, Group) or not decision.shared:
+        return
+    buffer, reader = decision.shared[0], decision.b
+    reads = list(dict.fromkeys(a.index for m in two.members for a in m.body.reads if a.buffer == buffer))
+    for read in reads:
+        if forwards(read) != read:
+            sentence = f"`{reader}` read `{buffer}` forwards, at {forwards(read)} instead of {read}"
+            yield sentence, _reading(pair, buffer, {read: forwards(read)})
+    for read in reads:
+        for other in reordered(read, read.dims):
+            if _is_inside(other, pair.layouts[buffer]):
+                sentence = f"`{reader}` read `{buffer}` with its loops in another order, at {other} instead of {read}"
+                yield sentence, _reading(pair, buffer, {read: other})
+    if len(reads) > 1:
+        for read in reads:
+            yield f"`{reader}` read `{buffer}` at {read} only", _reading(pair, buffer, dict.fromkeys(reads, read))
+    in_order = _row_major(two.space)
+    sentence = f"`{reader}` read `{buffer}` in the order in which it is written"
+    yield sentence, _reading(pair, buffer, dict.fromkeys(reads, in_order))
+
+
+def _reading(pair: Pair, buffer: str, places: Mapping[Index, Index]) -> Pair:
+    """The pair with the second unit's loads of `buffer` moved elsewhere."""
+    one, two = pair.units
+    assert isinstance(two, Group)
+    members = tuple(replace(m, body=_with_loads(m.body, buffer, places)) for m in two.members)
+    return replace(pair, units=(one, replace(two, members=members)))
+
+
+def _with_loads(body: Body, buffer: str, places: Mapping[Index, Index]) -> Body:
+    def moved(i: Instruction) -> Instruction:
+        if i.op != "load" or i.buffer != buffer or i.index is None:
+            return i
+        return replace(i, index=places.get(i.index, i.index))
+
+    return Body(tuple(map(moved, body.instructions)))
+
+
+def _is_inside(index: Index, layout: Layout) -> bool:
+    low, high = index.bounds
+    return bool(low >= 0 and high < layout.storage_numel)
+
+
+def _row_major(space: Space) -> Index:
+    dims = (*space.x, *space.r)
+    return flatten([Index.of(dim) for dim in dims], [dim.size for dim in dims])
+
+
+def _same_axis(decision: Decision, pair: Pair) -> Iterator[Change]:
+    """The second unit, of one reduction, run over the first one's loops."""
+    one, two = pair.units
+    if not isinstance(one, Group) or not isinstance(two, Group) or len(two.members) != 1:
+        return
+    if (len(one.space.x), len(one.space.r)) != (len(two.space.x), len(two.space.r)) or not decision.shared:
+        return
+    buffer = decision.shared[0]
+    first = next((a.index for m in one.members for a in m.body.reads if a.buffer == buffer), None)
+    if first is None:
+        return
+    ours, theirs = (*one.space.x, *one.space.r), (*two.space.x, *two.space.r)
+    renamed = {old: Index.of(new) for old, new in zip(theirs, ours, strict=True)}
+    (member,) = two.members
+    body = member.body.substitute(renamed)
+    body = _with_loads(body, buffer, {a.index: first for a in body.reads if a.buffer == buffer})
+    changed = replace(two, space=one.space, members=(replace(member, body=body),))
+    axes = _dimensions(first, one.space.r, pair.layouts[buffer])
+    along = (
+        f"along dimension {axes} of `{buffer}`, as `{decision.a}` does" if axes else f"along the axis of `{decision.a}`"
+    )
+    yield f"the reduction of `{decision.b}` ran {along}", replace(pair, units=(one, changed))
+
+
+def _dimensions(index: Index, dims: tuple[Dim, ...], layout: Layout) -> str:
+    """Which dimensions of a tensor these loops run through, where each is one of them."""
+    strides = {stride: place for place, stride in enumerate(layout.stride) if layout.shape[place] != 1}
+    places = [strides.get(index.coefficient(dim)) for dim in dims]
+    return "" if None in places else " and ".join(str(place) for place in sorted(p for p in places if p is not None))
+
+
+def _as_many_iterations(decision: Decision, pair: Pair) -> Iterator[Change]:
+    """The outermost loop of one unit as long as it must be for both to run over as many points."""
+    for place in (1, 0):
+        one, other = pair.units[place], pair.units[1 - place]
+        if not isinstance(one, Group) or not isinstance(other, Group) or not one.space.x:
+            continue
+        outer, name = one.space.x[0], (decision.a, decision.b)[place]
+        for wanted in (other.space.numel, other.space.numel * other.space.reduction_numel):
+            size = _length(outer.size, one.space.numel * one.space.reduction_numel, wanted)
+            if size is None:
+                continue
+            resized, starts_elsewhere = _resized(one, outer, size)
+            sentence = f"the outer loop of `{name}` ran {size:,} times instead of {outer.size:,}"
+            sentence += " and read from the first element on" if starts_elsewhere else ""
+            yield sentence, replace(pair, units=(other, resized) if place else (resized, other))
+
+
+def _length(outer: Integer, points: Integer, wanted: Integer) -> int | None:
+    """What the outer loop must run for `points` to become `wanted`."""
+    if not isinstance(points, int) or not isinstance(wanted, int) or not isinstance(outer, int) or points == 0:
+        return None
+    size, rest = divmod(wanted * outer, points)
+    return None if rest or size in (0, outer) else size
+
+
+def _resized(group: Group, outer: Dim, size: int) -> tuple[Group, bool]:
+    """The group with one loop of another length, all accesses from the first element on, and whether that was new."""
+    new = Dim(outer.name, size)
+    space = Space(tuple(new if dim == outer else dim for dim in group.space.x), group.space.r)
+    from_first = {outer: Index.of(new)}
+
+    def moved(index: Index) -> Index:
+        index = index.substitute(from_first)
+        return index - index.offset if isinstance(index.offset, int) else index
+
+    accesses = [access for m in group.members for access in (*m.body.reads, *m.body.writes)]
+    starts_elsewhere = any(access.index.offset != 0 for access in accesses)
+    members = tuple(replace(m, body=m.body.map_indices(moved)) for m in group.members)
+    return replace(group, space=space, members=members), starts_elsewhere
+
+
+_CHANGES: dict[str, Callable[[Decision, Pair], Iterator[Change]]] = {
+    "dependency.intermediate": _without_third,
+    "policy.group_size": _larger_group,
+    "policy.disabled": _rule_allowed,
+    "profit.too_many_buffers": _more_buffers,
+    "profit.slower": _smaller_tensors,
+    "index.different_positions": _other_reads,
+    "index.no_common_loops": _other_reads,
+    "shape.reduction_axes": _same_axis,
+    "shape.numel": _as_many_iterations,
+}

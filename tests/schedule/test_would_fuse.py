@@ -1,0 +1,131 @@
+"""A refused pair is told what would have to change, and that change, made to the program, does fuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from tests.compile_program import compile_program
+from tests.schedule.test_decisions import presented
+
+Tensor = torch.Tensor
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program whose pair (a, b) is refused, and the program after the change that is proposed."""
+
+    name: str
+    refused: Callable[..., Any]
+    changed: Callable[..., Any]
+    inputs: tuple[Tensor, ...]
+    pair: tuple[str, str]
+    reason: str
+    would_fuse_if: str
+
+
+def sums(x: Tensor) -> Tensor:
+    return x.sum(-1)
+
+
+SQUARE, ROWS = torch.randn(16, 16, 32), torch.randn(64, 32)
+
+CASES = [
+    Case(
+        "read backwards",
+        lambda x: (lambda y: y * torch.flip(y, (0,)))(sums(x)),
+        lambda x: (lambda y: y * y)(sums(x)),
+        (ROWS,),
+        ("sum_1", "mul"),
+        "index.reversed",
+        "`mul` read `sum_1` forwards, at x0 instead of -x0 + 63",
+    ),
+    Case(
+        "transposed",
+        lambda x: (lambda y: y + y.t())(sums(x)),
+        lambda x: (lambda y: y + y)(sums(x)),
+        (SQUARE,),
+        ("sum_1", "add"),
+        "index.transposed",
+        "`add` read `sum_1` with its loops in another order, at 16 * x1 + x0 instead of 16 * x0 + x1",
+    ),
+    Case(
+        "another axis",
+        lambda x: (x.sum(0), x.sum(1)),
+        lambda x: (x.sum(0), x.sum(0) * 2),
+        (ROWS,),
+        ("sum_1", "sum_2"),
+        "shape.reduction_axes",
+        "the reduction of `sum_2` ran along dimension 0 of `x`, as `sum_1` does",
+    ),
+    Case(
+        "a part of the iterations",
+        lambda x: (lambda y: (y, y[:32] * 2))(sums(x)),
+        lambda x: (lambda y: (y, y * 2))(sums(x)),
+        (ROWS,),
+        ("sum_1", "mul"),
+        "shape.numel",
+        "the outer loop of `mul` ran 64 times instead of 32",
+    ),
+    Case(
+        "neighbours",
+        lambda x: (lambda y: y[1:] - y[:-1])(sums(x)),
+        lambda x: (lambda y: y - y)(sums(x)),
+        (ROWS,),
+        ("sum_1", "sub"),
+        "shape.numel",
+        "the outer loop of `sub` ran 64 times instead of 63 and read from the first element on",
+    ),
+    Case(
+        "a library call between",
+        lambda x, w: (lambda y: (y @ w) + y)(torch.sin(x)),
+        lambda x, w: (lambda y: w + y)(torch.sin(x)),
+        (torch.randn(32, 32), torch.randn(32, 32)),
+        ("sin", "add"),
+        "dependency.intermediate",
+        "`mm` did not need to run between the two",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_would_have_to_change_is_told(case: Case) -> None:
+    graph = presented(compile_program(case.refused, *case.inputs))
+    found = [d for d in graph.decisions if d.would_fuse_if and d.verdict == "refused"]
+    assert (case.reason, case.would_fuse_if) in {(d.reason, d.would_fuse_if) for d in found}
+    assert case.pair in {(d.a, d.b) for d in found}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_change_makes_one_kernel_fewer(case: Case) -> None:
+    def generated(function: Callable[..., Any]) -> int:
+        return len(compile_program(function, *case.inputs).groups)
+
+    assert generated(case.changed) < generated(case.refused)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "reason", "would_fuse_if"),
+    [
+        ({"disable": ["vertical"]}, "policy.disabled", "the knob `disable` did not name vertical"),
+        ({"most_nodes": 2}, "policy.group_size", "the knob `most_nodes` allowed a group of 3 nodes"),
+    ],
+)
+def test_a_knob_in_the_way_is_named(knobs: dict[str, Any], reason: str, would_fuse_if: str) -> None:
+    def function(x: Tensor) -> Tensor:
+        return torch.relu(torch.sin(x) * torch.cos(x).sum(-1, keepdim=True))
+
+    decisions = presented(compile_program(function, ROWS, **knobs)).decisions
+    assert (reason, would_fuse_if) in {(d.reason, d.would_fuse_if) for d in decisions}
+
+
+def test_nothing_is_told_where_nothing_helps() -> None:
+    def function(x: Tensor, rows: Tensor) -> Tensor:
+        return torch.relu(torch.zeros(64, 32).index_add(0, rows, x))
+
+    decisions = presented(compile_program(function, torch.randn(48, 32), torch.randint(0, 64, (48,)))).decisions
+    assert {d.would_fuse_if for d in decisions if d.reason.startswith("dependency.")} == {""}
