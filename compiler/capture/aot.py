@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,21 @@ from compiler.capture.captured import Implementation, Phase
 from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
-from compiler.capture.torch_internals import generators_as_tensors, outside_fake_mode
+from compiler.capture.torch_internals import differentiated_whole, generators_as_tensors, outside_fake_mode
 
 if TYPE_CHECKING:
     from compiler.rewrite.rewriting import Rewriting
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
+
+_INTERPOLATIONS = [
+    getattr(torch.ops.aten, name)
+    for name in (
+        *(f"upsample_nearest{rank}d" for rank in (1, 2, 3)), *(f"_upsample_nearest_exact{rank}d" for rank in (1, 2, 3)),
+        "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+    )
+]  # fmt: skip
 
 
 def compile_through_aot(
@@ -58,8 +67,16 @@ def compile_through_aot(
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
-    with generators_as_tensors():
+    with generators_as_tensors(), _gradients_of_interpolation(example_inputs):
         return backend(rewriting.graph, example_inputs)
+
+
+def _gradients_of_interpolation(example_inputs: Sequence[Any]) -> AbstractContextManager[None]:
+    """Have them be one operator each. ATen cannot tell the results' sizes of most where sizes are symbols."""
+    sizes = (size for x in example_inputs for size in (x.shape if isinstance(x, torch.Tensor) else (x,)))
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        return nullcontext()
+    return differentiated_whole(_INTERPOLATIONS)
 
 
 def attach_lines(graph: torch.fx.GraphModule) -> None:

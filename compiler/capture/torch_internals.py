@@ -212,6 +212,29 @@ def generators_as_tensors() -> contextlib.AbstractContextManager[Any]:
     return torch._functorch.config.patch(graphsafe_rng_functionalization=False)  # type: ignore[no-any-return]
 
 
+@contextlib.contextmanager
+def differentiated_whole(operators: Sequence[torch._ops.OpOverloadPacket[..., Any]]) -> Iterator[None]:
+    """Have autograd take the gradients of `operators` as ATen does, with the operator that ATen has for it.
+
+    For some, PyTorch registers its decomposition in front of autograd, which then takes the gradient of each step of
+    that: one scatter for each element that an interpolation reads. Without this, gradients of interpolation are those.
+    """
+    early = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
+    removed: list[tuple[Any, dict[Any, Any]]] = []
+    for packet in operators:
+        for name in packet.overloads():  # type: ignore[no-untyped-call]
+            overload = getattr(packet, name)
+            kernels = {key: overload.py_kernels.pop(key) for key in early if key in overload.py_kernels}
+            removed.append((overload, kernels))
+            overload._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for overload, kernels in removed:
+            overload.py_kernels.update(kernels)
+            overload._dispatch_cache.clear()
+
+
 @dataclass(frozen=True)
 class GuardFacts:
     """What Dynamo's own guard object says: its kind, the expression of its subject, its code, where it arose.

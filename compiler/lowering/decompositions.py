@@ -27,7 +27,8 @@ SPLIT = """
     gelu gelu_backward silu silu_backward mish mish_backward elu elu_backward leaky_relu leaky_relu_backward
     hardswish hardswish_backward hardsigmoid hardtanh hardtanh_backward relu6 selu celu softplus softplus_backward
     hardshrink softshrink threshold threshold_backward log_sigmoid_forward log_sigmoid_backward glu glu_backward
-    sigmoid_backward tanh_backward logit logit_backward prelu _prelu_kernel _prelu_kernel_backward rrelu_with_noise
+    sigmoid_backward tanh_backward logit logit_backward prelu _prelu_kernel _prelu_kernel_backward
+    rrelu_with_noise_backward
     nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward
     mse_loss mse_loss_backward l1_loss smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward
     binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss kl_div
@@ -38,7 +39,8 @@ SPLIT = """
     select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
     tril triu eye linspace logspace trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
     new_zeros new_ones new_full new_empty zeros_like ones_like full_like
-    upsample_nearest1d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d grid_sampler_2d
+    upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
+    grid_sampler_2d
     _fused_rms_norm _fused_rms_norm_backward rms_norm
 """.split()
 

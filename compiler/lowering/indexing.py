@@ -9,7 +9,7 @@ import torch
 
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
-from compiler.ir.size import Integer
+from compiler.ir.size import Integer, is_below
 from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, wrapped_index
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
@@ -74,6 +74,13 @@ def all_of(conditions: Sequence[Any]) -> Any:
     for condition in conditions:
         result = condition if result is None else ops.logical_and(result, condition)
     return result
+
+
+def inside_of(place: Sequence[Index], sizes: Sequence[Integer]) -> Any:
+    """Whether a place lies in a tensor of these sizes, or None where every such place does."""
+    conditions = [at_least(index, 0) for index in place if not is_below(-1, index.bounds[0])]
+    conditions += [below(i, size) for i, size in zip(place, sizes, strict=True) if not is_below(i.bounds[1], size)]
+    return all_of(conditions)
 
 
 @lowers(aten.cat)

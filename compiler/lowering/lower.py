@@ -22,6 +22,7 @@ from torch._ops import OpOverload
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, hint
 from compiler.lowering import (  # noqa: F401
+    antialiasing,
     creation,
     distances,
     embeddings,
@@ -42,6 +43,7 @@ from compiler.lowering import (  # noqa: F401
     scatter_reduce,
     searching,
     special,
+    upsampling,
     user_operators,
     views,
 )

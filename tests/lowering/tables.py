@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.lowering import (
     operators,
+    operators_images,
     operators_lists,
     operators_masks,
     operators_pooling,
@@ -15,6 +16,6 @@ from tests.lowering import (
 
 TABLES = (
     operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_masks,
-    operators_special, operators_scans,
+    operators_special, operators_scans, operators_images,
 )  # fmt: skip
 OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]

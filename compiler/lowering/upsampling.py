@@ -1,0 +1,278 @@
+"""Gradients of interpolation, as sums over the results that an element of the image is part of.
+
+A result is a weighted sum of a few elements of the image, its taps. Along each axis a tap has a place and a weight, and
+weights of axes multiply:
+
+    result[j]  =  sum over taps t of  weight(j, t) * image[place(j, t)]
+
+For the gradient, every element of the image asks the results that may have it among their taps. They lie in a range
+whose length is known beforehand, so this is a reduction that fuses and whose order is fixed, and nothing is scattered:
+
+    gradient of image[i]  =  sum over j near i*n/m of  (weight of i in result j) * gradient of result[j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index
+from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer
+from compiler.lowering.builder import Builder
+from compiler.lowering.indexing import all_of, inside_of
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, Position, TensorValue, constant
+
+aten = torch.ops.aten
+
+#: Taps of a result, each with its place (int64) and its weight.
+Taps = list[tuple[Any, Any]]
+
+#: Of the family of cubic filters, the one that ATen uses.
+CUBIC = -0.75
+
+#: How near to a whole number, in elements of the image, the place of a result is taken to lie on either side of it, so
+#: that no tap is missed that a kernel's rounding moves by one.
+DOUBT = 1e-3
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an interpolation: `image` elements become `result` elements.
+
+    `scale` is how many times larger the caller said the result is, of which ATen computes places where it is given.
+    With `aligns_corners` the first and the last elements of both lie on each other, else the borders of these do.
+    """
+
+    image: Integer
+    result: Integer
+    scale: float | None = None
+    aligns_corners: bool = False
+
+    def step(self, dtype: torch.dtype) -> Any:
+        """The distance between neighbours of the result, in elements of the image."""
+        if self.scale is not None and self.scale > 0 and not self.aligns_corners:
+            return ops.constant(1.0 / self.scale, dtype)
+        image, result = (self.image - 1, self.result - 1) if self.aligns_corners else (self.image, self.result)
+        if isinstance(image, int) and isinstance(result, int):
+            return ops.constant(image / result if result else 0.0, dtype)
+        # A result of one element has no neighbour, so the distance is of no matter.
+        last = ops.maximum(ops.constant(result, dtype), ops.constant(1.0, dtype))
+        return ops.truediv(ops.constant(image, dtype), last)
+
+    def source(self, j: Index, dtype: torch.dtype) -> Any:
+        """Where result j lies in the image, between its elements."""
+        place = ops.index_value(j, dtype)
+        if self.aligns_corners:
+            return ops.mul(self.step(dtype), place)
+        half = ops.constant(0.5, dtype)
+        return ops.sub(ops.mul(self.step(dtype), ops.add(place, half)), half)
+
+    def clamped(self, place: Any) -> Any:
+        bound = ops.sub(ops.constant(self.image, torch.int64), ops.constant(1, torch.int64))
+        return ops.minimum(ops.maximum(place, ops.constant(0, torch.int64)), bound)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A way to interpolate: the taps of result j along an axis, which lie from `first` to `last` elements from the one
+    at or below the place of j."""
+
+    taps: Callable[[Axis, Index, torch.dtype], Taps]
+    first: int
+    last: int
+    #: What is added to j, in elements of the result, before its place is computed as a multiple of the step; None where
+    #: `Axis.source` is the place.
+    shift: float | None = None
+
+
+def nearest_taps(shift: float) -> Callable[[Axis, Index, torch.dtype], Taps]:
+    def taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
+        """One tap of weight one. ATen computes its place in float32 for every dtype."""
+        place = ops.add(ops.index_value(j, torch.float32), ops.constant(shift, torch.float32))
+        floor = ops.to_dtype(ops.floor(ops.mul(place, axis.step(torch.float32))), torch.int64)
+        return [(axis.clamped(floor), None)]
+
+    return taps
+
+
+def linear_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
+    source = ops.maximum(axis.source(j, dtype), ops.constant(0.0, dtype))
+    below = ops.floor(source)
+    weight = ops.minimum(ops.sub(source, below), ops.constant(1.0, dtype))
+    place, one = ops.to_dtype(below, torch.int64), ops.constant(1, torch.int64)
+    rest = ops.sub(ops.constant(1.0, dtype), weight)
+    return [(axis.clamped(place), rest), (axis.clamped(ops.add(place, one)), weight)]
+
+
+def cubic_weights(distance: Any) -> list[Any]:
+    """The weights of the four elements around a place, `distance` behind the second of them (Keys, "Cubic convolution
+    interpolation for digital image processing", 1981)."""
+    dtype = distance.dtype
+
+    def number(value: float) -> Any:
+        return ops.constant(value, dtype)
+
+    def near(x: Any) -> Any:
+        """(a + 2) x^3 - (a + 3) x^2 + 1, for |x| <= 1."""
+        inner = ops.sub(ops.mul(number(CUBIC + 2), x), number(CUBIC + 3))
+        return ops.add(ops.mul(ops.mul(inner, x), x), number(1.0))
+
+    def far(x: Any) -> Any:
+        """a x^3 - 5a x^2 + 8a x - 4a, for 1 < |x| < 2."""
+        inner = ops.sub(ops.mul(number(CUBIC), x), number(5 * CUBIC))
+        outer = ops.add(ops.mul(inner, x), number(8 * CUBIC))
+        return ops.sub(ops.mul(outer, x), number(4 * CUBIC))
+
+    rest = ops.sub(number(1.0), distance)
+    return [far(ops.add(distance, number(1.0))), near(distance), near(rest), far(ops.add(rest, number(1.0)))]
+
+
+def cubic_taps(axis: Axis, j: Index, dtype: torch.dtype) -> Taps:
+    source = axis.source(j, dtype)
+    below = ops.floor(source)
+    place = ops.to_dtype(below, torch.int64)
+    weights = cubic_weights(ops.sub(source, below))
+    steps = (ops.constant(step, torch.int64) for step in (-1, 0, 1, 2))
+    return [(axis.clamped(ops.add(place, step)), weight) for step, weight in zip(steps, weights, strict=True)]
+
+
+NEAREST = Filter(nearest_taps(0.0), 0, 0, shift=0.0)
+NEAREST_EXACT = Filter(nearest_taps(0.5), 0, 0, shift=0.5)
+LINEAR = Filter(linear_taps, 0, 1)
+CUBIC_FILTER = Filter(cubic_taps, -1, 2)
+
+
+# --- which results an element of the image is part of
+
+
+@dataclass(frozen=True)
+class Range:
+    """The results from  i * n // m + offset  on, `count` of them, for element i of an axis of m to n."""
+
+    axis: Axis
+    offset: Integer
+    count: Integer
+
+    def at(self, i: Index, k: Index) -> Index:
+        return (i * self.axis.result) // self.axis.image + self.offset + k
+
+
+def range_of(axis: Axis, kind: Filter) -> Range:
+    """A range of results that holds all those with a tap at an element, whichever it is: the shortest one where sizes
+    are numbers. Raises CannotLower where nothing bounds it."""
+    if isinstance(axis.image, int) and isinstance(axis.result, int):
+        return _shortest_range(axis, kind, axis.image, axis.result)
+    if axis.scale is not None and axis.result != axis.image * int(axis.scale):
+        raise CannotLower("its sizes differ from call to call, and its scale is no whole number")
+    # There are n/m results an element. None with a tap at i lies more than one element before or behind those taps'
+    # reach around  i * n / m,  whether borders or corners are aligned.
+    before, reach = kind.last + 1, kind.last - kind.first + 4
+    offset = -((before * axis.result) // axis.image) - 2
+    return Range(axis, offset, (reach * axis.result) // axis.image + 4)
+
+
+def _shortest_range(axis: Axis, kind: Filter, image: int, result: int) -> Range:
+    step = 1.0 / axis.scale if axis.scale and not axis.aligns_corners else image / result
+    if axis.aligns_corners:
+        step = (image - 1) / (result - 1) if result > 1 else 0.0
+    if kind.shift is not None:
+        # Two roundings in float32, which every kernel does alike.
+        source, doubt = (torch.arange(result, dtype=torch.float32) + kind.shift) * step, 0.0
+    else:
+        j, doubt = torch.arange(result, dtype=torch.float64), DOUBT
+        source = j * step if axis.aligns_corners else (j + 0.5) * step - 0.5
+    lowest = ((source - doubt).floor() + kind.first).clamp(0, image - 1)
+    highest = ((source + doubt).floor() + kind.last).clamp(0, image - 1)
+    i = torch.arange(image, dtype=source.dtype)
+    # Both grow with j: the results with a tap at i are those from the first whose highest tap reaches it on.
+    first, end = torch.searchsorted(highest, i), torch.searchsorted(lowest, i, right=True)
+    near = torch.arange(image) * result // image
+    is_read = first < end
+    if not bool(is_read.any()):
+        return Range(axis, 0, 1)
+    offset = int((first - near)[is_read].min())
+    return Range(axis, offset, int((end - near)[is_read].max()) - offset)
+
+
+# --- the operators
+
+
+def _axes(
+    image: Sequence[Integer], result: Sequence[Integer], aligns_corners: bool, scales: Sequence[float | None]
+) -> list[Axis]:
+    given = [*scales, *[None] * (len(image) - len(scales))]
+    return [Axis(m, n, scale, aligns_corners) for m, n, scale in zip(image, result, given, strict=True)]
+
+
+def _weight_of(taps: Taps, i: Index, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Whether one of the taps is element i, and the sum of the weights of those that are (None where each has one)."""
+    at, is_tap, total = ops.index_value(i), None, None
+    for place, weight in taps:
+        is_here = ops.eq(place, at)
+        is_tap = is_here if is_tap is None else ops.logical_or(is_tap, is_here)
+        if weight is not None:
+            share = ops.where(is_here, weight, ops.constant(0.0, dtype))
+            total = share if total is None else ops.add(total, share)
+    return is_tap, total
+
+
+def upsample_backward(
+    build: Builder, gradient: TensorValue, size: Sequence[Integer], axes: list[Axis], kind: Filter
+) -> TensorValue:
+    """The gradient of an image of `size` from that of its interpolation along the last axes."""
+    rank, dtype = len(axes), compute_dtype(gradient.dtype)
+    if not gradient.dtype.is_floating_point:
+        raise CannotLower("whole numbers have no gradient")
+    ranges = [range_of(axis, kind) for axis in axes]
+
+    def element(position: Position, step: Position) -> Any:
+        image = position[-rank:]
+        places = tuple(near.at(i, k) for near, i, k in zip(ranges, image, step, strict=True))
+        pairs = [
+            _weight_of(kind.taps(axis, j, dtype), i, dtype) for axis, j, i in zip(axes, places, image, strict=True)
+        ]
+        conditions = [inside_of(places, [axis.result for axis in axes]), *(is_tap for is_tap, _ in pairs)]
+        mask = all_of([condition for condition in conditions if condition is not None])
+        share = gradient.load((*position[:-rank], *places), mask)
+        for _, weight in pairs:
+            share = share if weight is None else ops.mul(share, weight)
+        return ops.reduce("sum", share)
+
+    shape = tuple(size)
+    if 0 in shape:
+        return constant(0, shape, gradient.dtype)
+    return build.reduction(shape, gradient.dtype, [near.count for near in ranges], element)
+
+
+def _nearest_backward(rank: int, target: Any, kind: Filter) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, gradient: TensorValue, output_size: Sequence[Integer], input_size: Sequence[Integer],
+        *scales: float | None,
+    ) -> TensorValue:  # fmt: skip
+        axes = _axes(input_size[-rank:], gradient.shape[-rank:], False, scales)
+        return upsample_backward(build, gradient, input_size, axes, kind)
+
+
+def _smooth_backward(rank: int, target: Any, kind: Filter) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, gradient: TensorValue, output_size: Sequence[Integer], input_size: Sequence[Integer],
+        align_corners: bool, *scales: float | None,
+    ) -> TensorValue:  # fmt: skip
+        axes = _axes(input_size[-rank:], gradient.shape[-rank:], align_corners, scales)
+        return upsample_backward(build, gradient, input_size, axes, kind)
+
+
+for _rank in (1, 2, 3):
+    _nearest_backward(_rank, getattr(aten, f"upsample_nearest{_rank}d_backward").default, NEAREST)
+    _nearest_backward(_rank, getattr(aten, f"_upsample_nearest_exact{_rank}d_backward").default, NEAREST_EXACT)
+for _rank, _name, _kind in (
+    (1, "linear1d", LINEAR), (2, "bilinear2d", LINEAR), (3, "trilinear3d", LINEAR), (2, "bicubic2d", CUBIC_FILTER),
+):  # fmt: skip
+    _smooth_backward(_rank, getattr(aten, f"upsample_{_name}_backward").default, _kind)
