@@ -5,6 +5,7 @@
     fusionscope bench --suite snippets
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
+    fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
     fusionscope bench --suite fusion --out docs/performance/fusion.json
 
@@ -31,6 +32,7 @@ from bench.models import MODELS
 from bench.models.model import missing_library
 from bench.opinfo import cli as opinfo
 from bench.patterns import PATTERNS, SMOKE
+from bench.predictions import cli as predictions
 from bench.suite import Progress, Request, run_suite
 from compiler.runtime.stopwatch import stopwatch
 
@@ -72,6 +74,8 @@ def main(argv: list[str] | None = None) -> int:
         return _run_snippets(asked, chosen, device, console)
     if asked.suite == "opinfo":
         return opinfo.run(asked, chosen, device, console)
+    if asked.suite == "predictions":
+        return predictions.run(asked, chosen, device, console)
     missing = missing_library() if asked.suite == "models" else None
     if missing is not None:
         console.print(missing, markup=False)
@@ -103,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--suite",
-        choices=["patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion"],
+        choices=["patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions"],
         default="patterns",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")

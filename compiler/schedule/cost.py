@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from typing import Any
 
 from compiler.devices import Device
 from compiler.ir.body import Access
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.ir.size import hint
-from compiler.schedule.group import Group, Space
+from compiler.schedule.group import Group
+from compiler.schedule.work import touched_bytes, work_of
 
 #: How many times the useful bytes an access moves that does not follow the lanes: a 32-byte sector for 8 float32,
 #: of which the neighbouring rows of the tile, still in the cache, use about a half.
@@ -32,16 +33,6 @@ class Cost:
     bytes: int
     operations: int
     microseconds: float
-
-
-def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
-    """Distinct bytes that one access touches in a whole run of the space."""
-    dims = access.index.dims
-    if access.index.indirections:
-        elements = hint(space.numel) * hint(space.reduction_numel)
-    else:
-        elements = prod(hint(dim.size) for dim in dims)
-    return min(elements, hint(layout.storage_numel)) * layout.dtype.itemsize
 
 
 def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
@@ -119,6 +110,21 @@ def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost
     """The expected cost of running `group` as one kernel on `device`."""
     names = sorted({*group.read_buffers, *group.produced})
     return _cost(group, tuple((name, layouts[name]) for name in names), device)
+
+
+def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
+    """What the prediction of `group_cost` is made of, as plain JSON: microseconds, bytes by how they are walked, and
+    operations by the unit that does them."""
+    work = work_of(group, layouts)
+    return {
+        "launch_us": device.launch_us,
+        "latency_us": device.latency_us,
+        "memory_us": 1e6 * _weighted_bytes(group, layouts) / device.bandwidth,
+        "arithmetic_us": 1e6 * operations(group) / device.flops,
+        "bytes": dict(work.bytes),
+        "operations": dict(work.operations),
+        "updates": work.updates,
+    }
 
 
 def extern_bytes(node: ExternNode, layouts: dict[str, Layout]) -> int:

@@ -10,10 +10,10 @@ from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.lowering.registry import operator_name
-from compiler.schedule.cost import touched_bytes
 from compiler.schedule.group import Space
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
+from compiler.schedule.work import touched_bytes
 
 
 def dtype_name(dtype: Any) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
@@ -52,6 +53,7 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, 
         changed.append(replace(group, members=members))
     before = sum(group_cost(g, graph.layouts, context.device).microseconds for g in (maker, *groups))
     after = sum(group_cost(g, graph.layouts, context.device).microseconds for g in (smaller, *changed))
+    weighed(Choice("recompute", (maker, *groups), (smaller, *changed), before, after))
     if after >= before:
         return None
     saved = sum(group_cost(g, graph.layouts, context.device).bytes for g in (maker, *groups)) - sum(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from compiler.devices import Device
 from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode
+from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.inline import compose, inline_into
@@ -209,6 +210,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         "unfused_us": score.unfused_us,
         "space": str(group.space),
     }
+    weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us))
     if score.benefit_us <= 0:
         return Refuse("profit.slower", numbers)
     return Fuse(reason, group, score, numbers)

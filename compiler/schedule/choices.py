@@ -1,0 +1,49 @@
+"""What the scheduler weighed: two legal ways to run the same nodes, and what each was predicted to take.
+
+`observed_choices` hands every one of them to whoever wants to measure both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from compiler.schedule.group import Group
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The kernels `apart` do what the kernels `together` do. Times are predictions in microseconds.
+
+    `kind` is a kind of fusion, such as "vertical" or "recompute"; the scheduler takes what it predicts to be faster."""
+
+    kind: str
+    apart: tuple[Group, ...]
+    together: tuple[Group, ...]
+    apart_us: float
+    together_us: float
+
+    @property
+    def is_taken(self) -> bool:
+        return self.together_us < self.apart_us
+
+
+#: A list for the whole process: a graph may be scheduled in the thread that runs its backward pass.
+_observers: list[Callable[[Choice], None]] = []
+
+
+@contextmanager
+def observed_choices(observe: Callable[[Choice], None]) -> Iterator[None]:
+    """Within, `observe` gets each choice that a scheduler weighs, in any thread; the same one may come twice."""
+    _observers.append(observe)
+    try:
+        yield
+    finally:
+        _observers.remove(observe)
+
+
+def weighed(choice: Choice) -> None:
+    """Tell those who observe of a choice."""
+    for observe in _observers:
+        observe(choice)
