@@ -33,6 +33,8 @@ from compiler.schedule.group import Group
 CPU = torch.device("cpu")
 #: Every so many programs go through Dynamo too; the others start at AOTAutograd, which is several times cheaper.
 DYNAMO_EVERY = 10
+#: More than programs in any batch.
+MOST_COMPILATIONS = 10_000
 
 
 @dataclass
@@ -93,7 +95,7 @@ def capture(program: Program, through_dynamo: bool, wants_triton: bool = False) 
         return runner
 
     if through_dynamo:
-        call = torch.compile(function, backend=lambda g, i: compile_through_aot(g, i, compile_part), dynamic=False)
+        call = _through_dynamo(function, compile_part)
     else:
 
         def compile_directly(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> GraphRunner:
@@ -118,10 +120,27 @@ def capture_on(program: Program, device: torch.device) -> CompiledProgram:
         with observed_compilations(lambda made: parts.append(Part(graph, made, None))):
             return BoxedGraph(compile_graph(graph, Options(), device))
 
-    call = torch.compile(function, backend=lambda g, i: compile_through_aot(g, i, compile_part), dynamic=False)
+    call = _through_dynamo(function, compile_part)
     compiled = CompiledProgram(program, call, lambda: [moved(x, device) for x in make_inputs()], parts, True)
     call(*compiled.make_inputs())
     return compiled
+
+
+def _through_dynamo(function: Any, compile_part: Any) -> Any:
+    """`torch.compile` of the whole function, or an error: past its limit of compilations, which all functions of a
+    batch share (they are called through one frame of Dynamo's), it would go on in eager and prove nothing."""
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        return compile_through_aot(graph, inputs, compile_part)
+
+    compiled = torch.compile(function, backend=backend, dynamic=False, fullgraph=True)
+
+    def call(*inputs: Tensor) -> Any:
+        limits = {"recompile_limit": MOST_COMPILATIONS, "accumulated_recompile_limit": MOST_COMPILATIONS}
+        with torch._dynamo.config.patch(limits):
+            return compiled(*inputs)
+
+    return call
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
