@@ -142,6 +142,8 @@ class _Loop:
     def load(self, i: Instruction, masks: list[Tensor]) -> Tensor:
         assert i.buffer is not None
         storage, offset = self.storages[i.buffer], self.index(i.index)
+        if not storage.numel():  # no point of the space is run, or reads it
+            return torch.zeros(offset.shape, dtype=compute_dtype(storage.dtype), device=self.device)
         if not masks:
             return storage[offset].to(compute_dtype(storage.dtype))
         mask, offset = torch.broadcast_tensors(masks[0], offset)  # type: ignore[no-untyped-call]

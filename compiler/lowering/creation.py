@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
-from compiler.ir.ops import ops
+from compiler.ir.index import Index
+from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, constant
@@ -98,6 +100,36 @@ def arange(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
 @lowers(torch.ops.prims.iota.default)
 def iota(build: Builder, length: int, *, start: int, step: int, dtype: torch.dtype, **_: Any) -> TensorValue:
     return _progression(build, length, start, step, dtype)
+
+
+@lowers(aten.linspace)
+def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> TensorValue:
+    """From both ends to the middle, as ATen does it: ends in the dtype of the result, steps between integers in
+    float64. (PyTorch's decomposition keeps the fractions of ends whose result is of integers.)"""
+    dtype = _result_dtype(build)
+    compute = compute_dtype(dtype) if dtype.is_floating_point else torch.float64
+
+    def element(position: Position) -> Any:
+        first, last = (_end_of_line(bound, dtype, compute) for bound in (start, end))
+        if steps == 1:
+            return first
+        place, gaps = position[0], Index.number(0) + steps - 1
+        stride = ops.truediv(ops.sub(last, first), ops.index_value(gaps, compute))
+        is_first_half = ops.lt(ops.index_value(place * 2 + 1), ops.index_value(gaps + 1))
+        rising = ops.add(first, ops.mul(stride, ops.index_value(place, compute)))
+        falling = ops.sub(last, ops.mul(stride, ops.index_value(gaps - place, compute)))
+        return ops.where(is_first_half, rising, falling)
+
+    return build.pointwise((steps,), dtype, element)
+
+
+def _end_of_line(bound: Any, dtype: torch.dtype, compute: torch.dtype) -> Any:
+    """A number or a tensor of one element, rounded to `dtype`, as `compute`."""
+    if isinstance(bound, TensorValue):
+        return ops.to_dtype(ops.to_dtype(bound.load(()), dtype), compute)
+    if not isinstance(bound, int | float):
+        raise CannotLower("it goes between numbers that differ from call to call")
+    return ops.constant(torch.tensor(bound, dtype=dtype).item(), compute)
 
 
 @lowers(aten.eye.default, aten.eye.m)

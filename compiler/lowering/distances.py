@@ -48,18 +48,25 @@ def cdist(build: Builder, x: TensorValue, y: TensorValue, p: float, compute_mode
 def cdist_backward(
     build: Builder, gradient: TensorValue, x: TensorValue, y: TensorValue, p: float, distances: TensorValue
 ) -> TensorValue:
-    """The gradient of x: every row sums over all rows of y."""
+    """The gradient of x: every row sums over all rows of y, and over the batches that x was broadcast to (ATen leaves
+    the latter to autograd, but its shape function does not say so)."""
     compute = compute_dtype(x.dtype)
-    batch = build.eager.shape[:-2]
+    batch = gradient.shape[:-2]
+    shape = build.eager.shape
+    lead = len(batch) - len(shape[:-2])
+    summed = [place for place in range(len(batch)) if place < lead or shape[place - lead] != batch[place]]
     x, y = broadcast(x, (*batch, *x.shape[-2:])), broadcast(y, (*batch, *y.shape[-2:]))
 
     def element(position: Position, reduced: Position) -> Any:
-        *front, row, feature = position
-        difference = ops.sub(x.load(position), y.load((*front, *reduced, feature)))
-        given, distance = gradient.load((*front, row, *reduced)), distances.load((*front, row, *reduced))
+        *kept, row, feature = position
+        *rest, other = reduced
+        places = dict(zip(summed, rest, strict=True))
+        front = tuple(places[place] if place in places else kept[place - lead] for place in range(len(batch)))
+        difference = ops.sub(x.load((*front, row, feature)), y.load((*front, other, feature)))
+        given, distance = gradient.load((*front, row, other)), distances.load((*front, row, other))
         return ops.reduce("sum", _slope(difference, given, distance, p, compute))
 
-    return build.reduction(x.shape, x.dtype, (y.shape[-2],), element)
+    return build.reduction(shape, x.dtype, (*(batch[place] for place in summed), y.shape[-2]), element)
 
 
 def _slope(difference: Any, gradient: Any, distance: Any, p: float, compute: torch.dtype) -> Any:

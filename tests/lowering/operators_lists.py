@@ -38,6 +38,8 @@ SEARCHING = [
 def _points(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [
         (values(dtype, 2, 4, 3), values(dtype, 2, 5, 3, seed=1)),
+        (values(dtype, 1, 4, 3), values(dtype, 2, 5, 3, seed=1)),
+        (values(dtype, 0, 4, 3), values(dtype, 1, 5, 3, seed=1)),
         (values(dtype, 4, 3), values(dtype, 2, 5, 3, seed=1)),
         (values(dtype, 4, 0), values(dtype, 5, 0)),
     ]
@@ -58,7 +60,7 @@ DISTANCES = [
     *(Operator(f"cdist.{p}", partial(_distances, p=p), _points, (torch.float32,)) for p in (0.0, 1.0, 1.5, 2.0, 3.0)),
     Operator("cdist.inf", partial(_distances, p=float("inf")), _points, (torch.float32,)),
     *(
-        Operator(f"cdist.{p}.backward", partial(_slopes, p=p), lambda d: _points(d)[:1], (torch.float32,))
+        Operator(f"cdist.{p}.backward", partial(_slopes, p=p), lambda d: _points(d)[:3], (torch.float32,))
         for p in (1.0, 1.5, 2.0, 3.0, float("inf"))
     ),
     Operator(

@@ -106,6 +106,17 @@ def _assign(x: Tensor) -> Tensor:
 CREATION = [
     Operator("full", lambda x: x + torch.full((4,), 0.1, dtype=x.dtype), cube, NUMBERS),
     Operator("arange", lambda x: x + torch.arange(4), cube, NUMBERS),
+    Operator(
+        "linspace",
+        lambda x: (
+            x + torch.linspace(4.3, -3, 4),
+            torch.linspace(4.3, -3, 50, dtype=torch.int64),
+            torch.linspace(1, 9, 1),
+        ),
+        cube,
+        NUMBERS,
+    ),
+    Operator("linspace.tensor", lambda x: torch.linspace(x[0, 0, 0], 7, 6, dtype=torch.float32), cube, NUMBERS),
     Operator("arange.float", lambda x: (x + torch.arange(1.0, 3.0, 0.5), torch.arange(5, 0, -2)), cube, NUMBERS),
     Operator("linspace", lambda x: x * torch.linspace(0, 1, 4), cube, FLOATS),
     Operator("eye", lambda x: x * torch.eye(6, 4), cube, NUMBERS),
