@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import torch
 
 from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
 from compiler.ir.size import Integer
 
@@ -56,14 +56,14 @@ class Body:
 
     instructions: tuple[Instruction, ...]
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash(self.instructions)
 
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazy
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
@@ -73,7 +73,7 @@ class Body:
         ]
         return tuple(dict.fromkeys(found))
 
-    @cached_property
+    @lazy
     def writes(self) -> tuple[Access, ...]:
         return tuple(
             Access(i.buffer or "", i.index or Index.number(0), len(i.operands) > 1, i.value not in (None, "set"))
@@ -81,17 +81,17 @@ class Body:
             if i.op == "store"
         )
 
-    @cached_property
+    @lazy
     def is_scatter(self) -> bool:
         """Whether it stores at places that several points may share."""
         return any(i.op == "store" and i.value is not None for i in self.instructions)
 
-    @cached_property
+    @lazy
     def reduction(self) -> Instruction | None:
         """Its reduction, of which a body has at most one."""
         return next((i for i in self.instructions if i.op == "reduce"), None)
 
-    @cached_property
+    @lazy
     def scan(self) -> Instruction | None:
         """Its scan, of which a body has at most one."""
         return next((i for i in self.instructions if i.op == "scan"), None)
@@ -101,7 +101,7 @@ class Body:
         """Whether a value of one point depends on other points: it cannot be computed again for one point alone."""
         return self.reduction is not None or self.scan is not None
 
-    @cached_property
+    @lazy
     def operations(self) -> int:
         """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
         weights = (
@@ -111,7 +111,7 @@ class Body:
         )
         return sum(weights)
 
-    @cached_property
+    @lazy
     def is_random(self) -> bool:
         return any(i.op in ("rand", "randn") for i in self.instructions)
 

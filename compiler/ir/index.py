@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
+from compiler.ir.lazy import lazy
 from compiler.ir.size import (
     Integer,
     Size,
@@ -80,27 +81,34 @@ class Index:
     offset: Integer
     terms: tuple[tuple[Atom, Integer], ...]
 
-    # Hashing is on the path of every comparison of two accesses, so it is computed once for each value.
-    @cached_property
+    # Indices are compared and hashed all the time, so the hash is computed once for each value.
+    @lazy
     def _hash(self) -> int:
         return hash((self.offset, self.terms))
 
     def __hash__(self) -> int:
         return self._hash
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Index):
+            return NotImplemented
+        return self._hash == other._hash and self.offset == other.offset and self.terms == other.terms
+
     @staticmethod
     def of(atom: Atom) -> Index:
         if isinstance(atom, Dim) and atom.size == 1:
             return ZERO
-        return Index(0, ((atom, 1),))
+        return _index(0, ((atom, 1),))
 
     @staticmethod
     def number(value: Integer) -> Index:
-        return Index(value, ())
+        return _index(value, ())
 
     def __add__(self, other: Index | Integer) -> Index:
         if not isinstance(other, Index):
-            return Index(self.offset + other, self.terms)
+            return _index(self.offset + other, self.terms)
         return _normal_form(self.offset + other.offset, (*self.terms, *other.terms))
 
     __radd__ = __add__
@@ -114,7 +122,7 @@ class Index:
     def __mul__(self, factor: Integer) -> Index:
         if factor == 0:
             return ZERO
-        return Index(self.offset * factor, tuple((atom, coefficient * factor) for atom, coefficient in self.terms))
+        return _index(self.offset * factor, tuple((atom, coefficient * factor) for atom, coefficient in self.terms))
 
     __rmul__ = __mul__
 
@@ -124,7 +132,7 @@ class Index:
     def __mod__(self, divisor: Integer) -> Index:
         return modulo(self, divisor)
 
-    @cached_property
+    @lazy
     def bounds(self) -> tuple[Integer, Integer]:
         """The smallest and the largest value, both inclusive; exact for affine expressions, else safe."""
         low = high = self.offset
@@ -136,7 +144,7 @@ class Index:
             high += coefficient * atom_high
         return low, high
 
-    @cached_property
+    @lazy
     def dims(self) -> frozenset[Dim]:
         """The loop variables that it depends on."""
         found: set[Dim] = set()
@@ -157,7 +165,7 @@ class Index:
                 yield atom.divisor
                 yield from atom.numerator.sizes
 
-    @cached_property
+    @lazy
     def indirections(self) -> frozenset[Indirect]:
         """The loaded values that it depends on."""
         found: set[Indirect] = set()
@@ -190,7 +198,7 @@ class Index:
         """The expression with each loop variable replaced, simplified again."""
         if not values or self.dims.isdisjoint(values):
             return self
-        return self._map_atoms(lambda atom: values.get(atom) if isinstance(atom, Dim) else None)
+        return _substituted(self, tuple(values.items()))
 
     def renumber(self, numbers: Mapping[int, int]) -> Index:
         """The expression with the numbers of loaded values replaced."""
@@ -283,6 +291,28 @@ def _is_parenthesised(text: str) -> bool:
 
 ZERO = Index(0, ())
 
+#: How many indices, and how many answers about them, are kept: the repeated blocks of a model ask the same again.
+MOST_KEPT = 1 << 15
+_kept: dict[tuple[Integer, tuple[tuple[Atom, Integer], ...]], Index] = {}
+
+
+def _index(offset: Integer, terms: tuple[tuple[Atom, Integer], ...]) -> Index:
+    """The index, one object for equal ones as long as it is kept: comparing them is then comparing addresses, and each
+    computes its bounds and variables once."""
+    key = offset, terms
+    found = _kept.get(key)
+    if found is None:
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()
+        found = _kept[key] = Index(offset, terms)
+    return found
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _substituted(index: Index, values: tuple[tuple[Dim, Index], ...]) -> Index:
+    known = dict(values)
+    return index._map_atoms(lambda atom: known.get(atom) if isinstance(atom, Dim) else None)
+
 
 def _atom_bounds(atom: Atom) -> tuple[Integer, Integer]:
     if isinstance(atom, Dim | Indirect):
@@ -310,7 +340,9 @@ def _normal_form(offset: Integer, terms: Iterable[tuple[Atom, Integer]]) -> Inde
         rejoined = _rejoin(collected)
         if rejoined is not None:
             return rejoined + offset
-    return Index(offset, tuple(sorted(collected.items(), key=_sort_key)))
+    if len(collected) > 1:
+        return _index(offset, tuple(sorted(collected.items(), key=_sort_key)))
+    return _index(offset, tuple(collected.items()))
 
 
 def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
@@ -361,7 +393,7 @@ def floor_divide(numerator: Index, divisor: Integer) -> Index:
             return quotient + floor_divide(atom.numerator, atom.divisor * divisor)
         if isinstance(atom, Mod) and is_multiple(atom.divisor, divisor):
             return quotient + modulo(floor_divide(atom.numerator, divisor), divide(atom.divisor, divisor)[0])
-    return quotient + Index(0, ((FloorDiv(rest, divisor), 1),))
+    return quotient + _index(0, ((FloorDiv(rest, divisor), 1),))
 
 
 def _least_quotient(index: Index, divisor: Integer) -> Integer:
@@ -403,7 +435,7 @@ def modulo(numerator: Index, divisor: Integer) -> Index:
     if parts is not None:
         step, large, small = parts
         return modulo(large, divide(divisor, step)[0]) * step + small
-    return Index(0, ((Mod(rest, divisor), 1),))
+    return _index(0, ((Mod(rest, divisor), 1),))
 
 
 def _split_coefficient(coefficient: Integer, divisor: Integer) -> tuple[Integer, Integer]:
@@ -467,13 +499,19 @@ def invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool = Fa
     The answer is checked by putting it back: where `value` can leave the range of `index`, there is none, unless
     `is_masked` says that the caller guards against that (then the answer counts only where the guard holds).
     """
+    answer = _inverted(index, tuple(dims), value, is_masked)
+    return None if answer is None else dict(answer)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _inverted(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) -> Mapping[Dim, Index] | None:
     try:
         return _invert(index, dims, value, is_masked)
     except Undecided:
         return None
 
 
-def _invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool) -> dict[Dim, Index] | None:
+def _invert(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) -> dict[Dim, Index] | None:
     if not index.is_affine:
         return None
     ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -hint(index.coefficient(dim)))

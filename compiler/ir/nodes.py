@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import torch
 
 from compiler.ir.body import Body
 from compiler.ir.index import Dim, Index
+from compiler.ir.lazy import lazy
 from compiler.ir.size import Integer, Symbol, hint, product
 
 
@@ -28,18 +28,18 @@ class Layout:
     dtype: torch.dtype
     offset: Integer = 0
 
-    @property
+    @lazy
     def numel(self) -> Integer:
         return product(self.shape)
 
-    @property
+    @lazy
     def storage_numel(self) -> Integer:
         """Elements that the storage must have for every element of the tensor to lie inside."""
         if self.numel == 0:
             return self.offset
         return self.offset + 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True))
 
-    @property
+    @lazy
     def bytes(self) -> int:
         """Bytes of its distinct elements (an expanded dimension, of stride 0, counts once); where sizes are symbols,
         in the first call."""
@@ -82,7 +82,7 @@ class LoopNode:
     updates: str | None = None
 
     # Costs are kept by group, so nodes are hashed all the time.
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash((self.name, self.x_dims, self.r_dims, self.body))
 
@@ -115,7 +115,7 @@ class LoopNode:
     def reduction_numel(self) -> Integer:
         return product(dim.size for dim in self.r_dims)
 
-    @cached_property
+    @lazy
     def read_buffers(self) -> frozenset[str]:
         read = frozenset(access.buffer for access in self.body.reads)
         return read if self.updates is None else read | {self.updates}
@@ -156,11 +156,11 @@ class ExternNode:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    @cached_property
+    @lazy
     def tensor_arguments(self) -> tuple[TensorArgument, ...]:
         return tuple(_tensors_in([*self.arguments, *self.keywords.values()]))
 
-    @cached_property
+    @lazy
     def read_buffers(self) -> frozenset[str]:
         return frozenset(argument.buffer for argument in self.tensor_arguments)
 

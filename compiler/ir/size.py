@@ -17,10 +17,12 @@ to `int`, so nothing is fixed to one size by accident.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd, prod
 from typing import Any, TypeGuard
+
+from compiler.ir.lazy import lazy
 
 
 class Undecided(TypeError):
@@ -29,11 +31,14 @@ class Undecided(TypeError):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A size of an input. `lower` is the least value that it can have, None where it has no bound."""
+    """A size of an input. `lower` is the least value that it can have, None where it has no bound.
+
+    All of it counts when two are compared: answers are kept from graph to graph, and another graph's `s0` may have
+    other bounds."""
 
     name: str
-    hint: int = field(compare=False)
-    lower: int | None = field(default=2, compare=False)
+    hint: int
+    lower: int | None = 2
 
     @property
     def text(self) -> str:
@@ -73,8 +78,8 @@ class Opaque:
 
     text: str
     symbols: tuple[Symbol, ...]
-    hint: int = field(compare=False)
-    lower: int | None = field(default=None, compare=False)
+    hint: int
+    lower: int | None = None
 
     @property
     def name(self) -> str:
@@ -99,7 +104,7 @@ class Size:
 
     terms: tuple[tuple[Monomial, int], ...]
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash(self.terms)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from compiler.ir.body import Body
 from compiler.ir.index import Dim, Index
+from compiler.ir.lazy import lazy
 from compiler.ir.nodes import LoopNode
 from compiler.ir.size import Integer, product, text_of
 
@@ -24,11 +24,11 @@ class Space:
     x: tuple[Dim, ...]
     r: tuple[Dim, ...] = ()
 
-    @property
+    @lazy
     def numel(self) -> Integer:
         return product(dim.size for dim in self.x)
 
-    @property
+    @lazy
     def reduction_numel(self) -> Integer:
         return product(dim.size for dim in self.r)
 
@@ -82,18 +82,18 @@ class Group:
     stored: frozenset[str]
 
     # Costs are kept by group, and each verdict asks for some.
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash((self.space, self.members, self.stored))
 
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazy
     def produced(self) -> frozenset[str]:
         return frozenset(member.name for member in self.members)
 
-    @cached_property
+    @lazy
     def read_buffers(self) -> tuple[str, ...]:
         """Buffers that must be in memory before: those that are loaded, in order of first use, then those that a
         scatter changes."""
@@ -101,12 +101,12 @@ class Group:
         names += self.updated
         return tuple(dict.fromkeys(name for name in names if name not in self.produced))
 
-    @cached_property
+    @lazy
     def updated(self) -> tuple[str, ...]:
         """Buffers that scatters of the group change in place."""
         return tuple(member.node.updates for member in self.members if member.node.updates is not None)
 
-    @cached_property
+    @lazy
     def has_scan(self) -> bool:
         """Whether the reduction loops must run in the order in which they stand."""
         return any(member.body.scan is not None for member in self.members)

@@ -51,6 +51,8 @@ class UnitGraph:
         self._unit_of = list(range(len(graph.nodes)))
         for number, node in enumerate(graph.nodes):
             self._insert(number, single(node) if isinstance(node, LoopNode) else node)
+        for number in reversed(range(len(graph.nodes))):
+            self.descendants[number] = self._after(number)
         self._next = len(graph.nodes)
 
     def _insert(self, number: int, unit: Unit) -> None:
@@ -61,11 +63,17 @@ class UnitGraph:
             if buffer in self.producer:
                 maker = self.producer[buffer]
                 before |= self.ancestors[maker] | 1 << maker
-        self.bits[number], self.ancestors[number], self.descendants[number] = 1 << number, before, 0
-        for earlier in self._units_in(before):
-            self.descendants[earlier] |= 1 << number
+        self.bits[number], self.ancestors[number] = 1 << number, before
         for buffer in produced_by(unit):
             self.producer[buffer] = number
+
+    def _after(self, number: int) -> int:
+        """What must run after a unit, once that is known for all its readers."""
+        after = 0
+        for buffer in produced_by(self.units[number]):
+            for reader in self.readers[buffer]:
+                after |= self.descendants[reader] | 1 << reader
+        return after
 
     def _units_in(self, nodes: int) -> Iterator[int]:
         """The units that a bit set of nodes is made of."""

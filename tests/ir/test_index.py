@@ -162,3 +162,13 @@ def test_inversion_refuses_offsets_outside_of_the_layout() -> None:
     half = Dim("d0", 64)
     assert invert(Index.of(half), (half,), Index.of(Dim("d", 128))) is None
     assert invert(Index.of(half), (half,), Index.of(Dim("d", 128)) - 64, is_masked=True) is not None
+
+
+def test_indices_are_values_whether_or_not_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Index.of(X) * 512 + Index.of(R)
+    monkeypatch.setattr("compiler.ir.index._kept", {})
+    after = Index.of(X) * 512 + Index.of(R)
+    assert after is not before
+    assert after == before
+    assert {before: "known"}[after] == "known"
+    assert Index.of(R) + Index.of(X) * 512 is after

@@ -38,8 +38,6 @@ formulas = st.recursive(leaves(), grow, max_leaves=7)
 calls = st.fixed_dictionaries({"a": st.integers(2, 70), "b": st.integers(4, 70)})
 
 
-
-
 @settings(max_examples=500, deadline=None)
 @given(st.data(), calls)
 def test_a_formula_means_what_pythons_integers_mean(data: st.DataObject, call: dict[str, int]) -> None:
@@ -109,3 +107,12 @@ def test_indices_over_sizes_split_and_merge_like_those_over_numbers() -> None:
     assert invert(flat, (x, y), whole) == {x: whole // B, y: whole % B}
     assert isinstance(flat.bounds[1], Size)
     assert flat.bounds[1] == A * B - 1
+
+
+def test_a_symbol_of_another_graph_has_its_own_bounds() -> None:
+    """Answers are kept from graph to graph, and each graph has its `s0`."""
+    assert size(Symbol("s0", 8, lower=4)) > 3
+    with pytest.raises(Undecided):
+        bool(size(Symbol("s0", 8, lower=0)) > 3)
+    one, two = (Index.of(Dim("x0", size(Symbol("s0", first, 2)))) for first in (8, 64))
+    assert [hint(index.bounds[1]) for index in (one, two)] == [7, 63]
