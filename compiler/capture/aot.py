@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
-from compiler.capture.torch_internals import differentiated_whole, generators_as_tensors, outside_fake_mode
+from compiler.capture.torch_internals import (
+    differentiated_whole,
+    generators_as_tensors,
+    outside_fake_mode,
+    split_at_min_cut,
+)
 
 if TYPE_CHECKING:
     from compiler.rewrite.rewriting import Rewriting
@@ -63,7 +67,7 @@ def compile_through_aot(
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
         decompositions=decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=split_at_min_cut,
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)

@@ -21,7 +21,7 @@ from compiler.capture.output import OutputRecorder
 from compiler.capture.recorder import Recorder
 from compiler.capture.replay import restored_state
 from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet
-from compiler.capture.torch_internals import lazy_backward_off, quiet_logs, reset_dynamo
+from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, quiet_logs, reset_dynamo
 from compiler.options import Options
 from compiler.report import Error
 
@@ -100,7 +100,7 @@ _NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it
 def _explain(error: Exception, recorder: Recorder) -> Error:
     """The error as the author would see it without compilation, if the same call fails so; else as the compiler's."""
     failed = recorder.failed
-    if failed is None or not _is_of_compiler(error):
+    if failed is None or not is_error_of_compiler(error):
         return report_error(error)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -115,10 +115,6 @@ def _explain_no_graphs(recorder: Recorder) -> None:
         recorder.capture.error = report_error(recorder.failures[0], hint_only_compiled(recorder.failures[0]))
     else:
         recorder.note("Nothing was captured: what was called works on no tensor, or could not be traced at all.")
-
-
-def _is_of_compiler(error: Exception) -> bool:
-    return type(error).__module__.startswith(("torch._dynamo", "torch._functorch", "torch.fx", "torch._subclasses"))
 
 
 def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:

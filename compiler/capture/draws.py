@@ -7,12 +7,13 @@ Its partitioner wraps them after tracing (see `compiler/lowering/replayed.py`), 
 from __future__ import annotations
 
 import operator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from compiler.capture.describe import hint_of
+from compiler.capture.torch_internals import fake_mode_of
 
 KEEPING = torch.ops.higher_order.run_and_save_rng_state
 REPLAYING = torch.ops.higher_order.run_with_rng_state
@@ -54,6 +55,5 @@ def _restore(node: torch.fx.Node) -> None:
         taken[1].meta.setdefault("val", drawn)
 
 
-def _fake_mode(graph: torch.fx.Graph) -> FakeTensorMode:
-    values = (node.meta.get("val") for node in graph.nodes)
-    return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None) or FakeTensorMode()
+def _fake_mode(graph: torch.fx.Graph) -> AbstractContextManager[Any]:
+    return fake_mode_of(node.meta.get("val") for node in graph.nodes)

@@ -1,7 +1,9 @@
-"""Every use of torch that is not public, in one place: what each is, why it is needed, and what stands in if it goes.
+"""Every use of Dynamo and AOTAutograd that is not documented, in one place: what each is, and why it is needed.
 
-Checked with torch 2.11 and 2.13. `torch._dynamo.optimize` and `torch._dynamo.backends.common.aot_autograd`, which are
-documented despite the underscore, are used where they are needed.
+`tests/capture/torch_names.py` is the table of the names that this takes from torch, and of those that other folders
+take, with the releases of torch in which each was found; a release that lacks one fails there with a sentence.
+`torch._dynamo.optimize`, `torch._dynamo.reset` and `torch._dynamo.backends.common.aot_autograd`, which are documented
+despite the underscore, are used where they are needed.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import logging
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +160,11 @@ def is_dynamo_control_flow(error: Exception) -> bool:
     return type(error).__module__ == "torch._dynamo.exc"
 
 
+def is_error_of_compiler(error: Exception) -> bool:
+    """Whether an exception is one of those that Dynamo and AOTAutograd define, and not one of the user's program."""
+    return type(error).__module__.startswith(("torch._dynamo", "torch._functorch", "torch.fx", "torch._subclasses"))
+
+
 def reset_dynamo() -> None:
     """Forget compiled code of earlier captures, which library modules (nn.Sequential) would otherwise keep.
 
@@ -196,6 +203,23 @@ def user_frames(error: BaseException) -> Sequence[traceback.FrameSummary]:
 def lazy_backward_off() -> contextlib.AbstractContextManager[Any]:
     """Have AOTAutograd compile a backward graph with its forward one, also where nothing calls it."""
     return torch._functorch.config.patch(force_non_lazy_backward_lowering=True)  # type: ignore[no-any-return]
+
+
+def split_at_min_cut(joint: torch.fx.GraphModule, inputs: Any, **settings: Any) -> Any:
+    """The forward and the backward graph of a joint one, cut where the fewest bytes are saved: what recomputing saves
+    memory traffic. Documented is only that AOTAutograd takes a function that splits, none that does it well."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    return min_cut_rematerialization_partition(joint, inputs, **settings)
+
+
+def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any]:
+    """The mode in which the fake tensors among `values` were traced, in which further ones fit to them; else a new one.
+
+    A graph's values are fake tensors that carry its symbols of sizes, which only their own mode knows."""
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None) or FakeTensorMode()
 
 
 def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
@@ -258,7 +282,7 @@ def guard_facts(entry: Any) -> GuardFacts:
     return GuardFacts(
         kind=entry.guard_type,
         # `entry.name` leaves out that a name is a local or a global one: two different ones may be spelt alike.
-        name=guard.name() if callable(guard.name) else guard.name,
+        name=guard.name,
         code=tuple(dict.fromkeys(guard.code_list or ())),
         frames=tuple(guard.user_stack or ()),
         value=entry.value if entry.has_value else NO_VALUE,

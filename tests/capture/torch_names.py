@@ -1,0 +1,177 @@
+"""The names that Fusionscope takes from torch and Triton beyond their documented interfaces, as one table.
+
+Each row says which sources may use its names and what for, and in which releases of torch they were found.
+`test_torch_names.py` holds the table against the sources and against the torch that is installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Releases of torch, each with the release of Triton that it comes with.
+RELEASES = {"2.11": "3.6", "2.12": "3.7", "2.13": "3.7"}
+
+EVERYWHERE = ("compiler/", "server/", "bench/")
+INTERNALS = ("compiler/capture/torch_internals.py",)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """`names` that `sources` (files, or folders that end in /) take, to do what `need` says."""
+
+    sources: tuple[str, ...]
+    need: str
+    names: tuple[str, ...]
+    found_in: tuple[str, ...] = tuple(RELEASES)
+    #: Whether only builds of torch for CUDA have them.
+    is_of_cuda: bool = False
+
+
+def _names(prefix: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in names.split())
+
+
+TABLE = (
+    # Documented in spite of the underscore, or what every extension of torch is written with.
+    Taken(EVERYWHERE, "reset and call Dynamo", _names("torch._dynamo", "optimize reset backends.common.aot_autograd")),
+    Taken(EVERYWHERE, "tell operators apart", _names("torch._ops", "OpOverload OpOverloadPacket HigherOrderOperator")),
+    Taken(EVERYWHERE, "see each operator that is called", ("torch.utils._python_dispatch.TorchDispatchMode",)),
+    Taken(
+        EVERYWHERE,
+        "find the tensors in nested arguments",
+        _names("torch.utils._pytree", "TreeSpec tree_flatten tree_leaves tree_map tree_map_only tree_unflatten"),
+    ),
+    # Dynamo and AOTAutograd.
+    Taken(INTERNALS, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
+    Taken(INTERNALS, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
+    Taken(INTERNALS, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
+    Taken(INTERNALS, "count graph breaks of any place", ("torch._dynamo.utils.counters",)),
+    Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
+    Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
+    Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),
+    Taken(
+        INTERNALS,
+        "compile a backward graph with its forward one, and have generators' states as tensors",
+        _names("torch._functorch.config", "patch force_non_lazy_backward_lowering graphsafe_rng_functionalization"),
+    ),
+    Taken(
+        INTERNALS,
+        "split a joint graph into forward and backward",
+        ("torch._functorch.partitioners.min_cut_rematerialization_partition",),
+    ),
+    Taken(
+        INTERNALS,
+        "compile with values inside of AOTAutograd, and complete a graph's fake values",
+        _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
+    ),
+    Taken(
+        INTERNALS,
+        "take gradients with ATen's own operators",
+        (
+            *_names("torch._C.DispatchKey", "Autograd CompositeImplicitAutograd"),
+            *_names("torch.ops.aten.add.Tensor", "py_kernels _dispatch_cache"),
+        ),
+    ),
+    Taken(
+        INTERNALS,
+        "read guards",
+        (
+            *_names("torch._dynamo.types.GuardFilterEntry", "guard_type has_value value orig_guard"),
+            *_names("torch._guards.Guard", "name code_list user_stack"),
+        ),
+    ),
+    Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
+    Taken(
+        ("server/worker/messages.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)
+    ),
+    # Operators: decompositions, rules of promotion, formulas of sizes.
+    Taken(
+        ("compiler/lowering/decompositions.py",),
+        "take operators apart",
+        _names("torch._decomp", "core_aten_decompositions get_decompositions"),
+    ),
+    Taken(
+        ("compiler/lowering/promotion.py",),
+        "compute in eager's dtypes",
+        _names("torch._prims_common", "ELEMENTWISE_TYPE_PROMOTION_KIND elementwise_dtypes"),
+    ),
+    Taken(("compiler/lowering/scalars.py",), "know the root of a size", ("torch._sym_sqrt",)),
+    Taken(
+        ("compiler/lowering/eager.py",),
+        "read formulas of sizes",
+        _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod"),
+    ),
+    Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
+    # Launching and timing on a GPU.
+    Taken(
+        ("compiler/runtime/triton_launch.py",),
+        "launch on the current stream",
+        ("torch._C._cuda_getCurrentRawStream",),
+        is_of_cuda=True,
+    ),
+    Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
+    # Triton.
+    Taken(
+        ("compiler/runtime/triton_offline.py",),
+        "compile a kernel for a GPU that is not there",
+        ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),
+    ),
+    Taken(
+        ("compiler/runtime/triton_interpreter.py",),
+        "run kernels on a CPU",
+        (
+            "triton.runtime.jit.JITFunction",
+            *_names(
+                "triton.runtime.interpreter",
+                "InterpretedFunction InterpreterBuilder.cast_impl ReduceOps ScanOps TensorHandle "
+                "interpreter_builder.options interpreter_semantic.to_tensor _get_np_dtype _implicit_cvt _patch_lang",
+            ),
+        ),
+    ),
+    # What stands beside us: TorchInductor, and torch's own samples of its operators.
+    Taken(
+        ("compiler/peer/",),
+        "compile with TorchInductor, and hear what it generates",
+        (
+            *_names("torch._functorch.config", "patch enable_autograd_cache force_non_lazy_backward_lowering"),
+            *_names("torch._inductor", "list_mode_options compile_fx.compile_fx graph.GraphLowering.save_output_code"),
+            *_names("torch._inductor.config", "patch cpp_cache_precompile_headers fx_graph_cache"),
+            *_names("torch._inductor.virtualized", "V.graph"),
+            "torch._inductor.debug.set_kernel_post_grad_provenance_tracing",
+        ),
+    ),
+    Taken(("bench/contest.py",), "time a compilation without a cache", ("torch._inductor.utils.fresh_cache",)),
+    Taken(
+        ("bench/opinfo/packets.py",),
+        "know what TorchInductor lowers itself",
+        _names("torch._inductor.lowering", "lowerings fallbacks"),
+    ),
+    Taken(
+        ("bench/opinfo/",),
+        "have torch's samples of its operators, and the tolerances of its tests",
+        _names("torch.testing", "_comparison.default_tolerances _internal"),
+    ),
+    Taken(
+        ("bench/programs/compiled.py",),
+        "capture a program without Dynamo, and have Dynamo raise where it would give up",
+        ("torch._functorch.aot_autograd.aot_function", "torch._dynamo.config.patch"),
+    ),
+    Taken(("bench/",), "make a graph without memory", ("torch._subclasses.fake_tensor.FakeTensorMode",)),
+    Taken(
+        ("bench/fusion/pretended_gpu.py",),
+        "pretend a GPU",
+        (
+            *_names("torch._dynamo.device_interface.CudaInterface", "is_available Worker.current_device"),
+            *_names("triton", "backends.compiler.GPUTarget runtime.driver.set_active"),
+        ),
+    ),
+    Taken(
+        ("bench/fusion/peer.py",),
+        "count TorchInductor's kernels",
+        (
+            "torch._functorch.config.patch",
+            *_names("torch._inductor", "config.patch graph.GraphLowering scheduler.NopKernelSchedulerNode"),
+            "torch._inductor.virtualized.V.set_graph_handler",
+        ),
+    ),
+)
