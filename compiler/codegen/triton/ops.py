@@ -178,6 +178,11 @@ class Operand:
     def variable(name: str, dtype: torch.dtype) -> Operand:
         return Operand(name, name, name, dtype)
 
+    @property
+    def block(self) -> str:
+        """What `tl.broadcast_to` takes: it refuses a number of Python's."""
+        return self.tensor if self.is_constant else self.typed
+
 
 def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
     """A constant; a literal where Triton gives it the right type by itself (float32, int32, bool).

@@ -226,7 +226,7 @@ class _Renderer:
         names = [f"{statement.target}{suffix}" for suffix in scan.suffixes]
         values = []
         for number in statement.operands:
-            text = self.printer.operand(number).typed
+            text = self.printer.operand(number).block
             is_whole = self.printer.axes_of[number] == self.printer.all_axes
             values.append(text if is_whole else f"tl.broadcast_to({text}, {shape})")
         self.writer.line(f"{', '.join(names)} = {scan.block(values, axis)}", statement.nodes)
@@ -253,7 +253,7 @@ class _Renderer:
         texts: list[str] = []
         for number, fill in zip(statement.operands, fills, strict=False):
             operand = self.printer.operand(number)
-            text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.typed
+            text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
             axes = self.printer.axes_of[number]
             if self.printer.masks(frozenset("r")):
                 text = f"tl.where(r_mask, {text}, {fill})"

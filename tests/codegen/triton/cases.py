@@ -54,6 +54,8 @@ def all_cases() -> list[Case]:
         groups.reduction("sum", 5, 0, 1),
         groups.reduction("sum", 0, 5, 1),
         groups.reduction("sum", 1, 1, -1),
+        groups.reduced_constant(40, 2),
+        groups.reduced_constant(3, 9000),
         groups.concatenated(100, 57),
         groups.embedding(50, 24, 19),
         groups.embedding(50, 24, 19, torch.uint8),

@@ -209,6 +209,22 @@ def reduction(
     return case(f"{kind}_{str(dtype)[6:]}_{rows}x{columns}_dim{dim}", b, reference, "out", inputs=inputs)
 
 
+def reduced_constant(rows: int, columns: int) -> Case:
+    """A maximum and a sum of numbers that no buffer holds."""
+    x, (i,) = dims("x", rows)
+    r, (j,) = dims("r", columns)
+    b = Builder(x, r)
+    b.buffer("a", (rows, columns), torch.float32)
+
+    def body() -> None:
+        largest = ops.reduce("max", ops.constant(3.0, torch.float32))
+        total = ops.reduce("sum", ops.mul(b.load("a", i * columns + j), ops.constant(0.5, torch.float32)))
+        ops.store("out", i, ops.add(largest, ops.add(total, ops.reduce("sum", ops.constant(1.0, torch.float32)))))
+
+    b.node("out", (rows,), torch.float32, body)
+    return case(f"constant_{rows}x{columns}", b, lambda a: ((a * 0.5).sum(1) + 3 + columns,), "out")
+
+
 def concatenated(left: int, right: int) -> Case:
     x, (i,) = dims("x", left + right)
     b = Builder(x)

@@ -43,6 +43,8 @@ CASES = [
     groups.reduction("any", 4096, 4096, -1, BOOL),
     groups.reduction("all", 512, 512, 1, BOOL),
     groups.reduction("sum", 4096, 4096, 0, LONG),
+    groups.reduced_constant(1280, 2),
+    groups.reduced_constant(1280, 9000),
     groups.concatenated(100000, 57),
     groups.embedding(50000, 768, 4096),
     groups.random(1 << 20, "randn"),
