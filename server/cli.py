@@ -68,6 +68,9 @@ def explore(
     target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")] = False,
     peer: Annotated[bool, typer.Option("--peer", help="Also compile and time with TorchInductor.")] = False,
+    why: Annotated[
+        str | None, typer.Option(help="Two nodes, as in a,b: print why they are, or are not, in one kernel.")
+    ] = None,
 ) -> None:
     """Explore one file, and print what became of it.
 
@@ -86,13 +89,19 @@ def explore(
         for error in invalid.errors():
             typer.echo(f"--{'.'.join(str(part) for part in error['loc'])}: {error['msg']}", err=True)
         raise typer.Exit(WRONG_USE) from None
+    pair = _pair_of(why)
 
-    from server.printer import print_report
+    from server.printer import print_report, print_why
 
     with _stdout_to_stderr() as real_stdout:
         from compiler.pipeline import explore as run_explore
 
         report = run_explore(source, options)
+    if pair is not None:
+        with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
+            is_known = print_why(report, pair, Console(file=output, highlight=False), as_json=json)
+        sys.stderr.flush()
+        raise typer.Exit(0 if is_known else WRONG_USE)
     if json:
         with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
             output.write(report.model_dump_json(indent=2) + "\n")
@@ -146,6 +155,17 @@ def examples(
         typer.echo(f"There is no example {name!r}. There are: {names}.", err=True)
         raise typer.Exit(WRONG_USE)
     typer.echo(found.source, nl=False)
+
+
+def _pair_of(text: str | None) -> tuple[str, str] | None:
+    """The two names of `--why a,b`."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        typer.echo(f"--why: give two nodes with a comma between, as in --why mul,sum_1, not {text!r}", err=True)
+        raise typer.Exit(WRONG_USE)
+    return names[0], names[1]
 
 
 def _read_source(file: Path) -> str:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from compiler.report import Decision, Report
+from compiler.report import Report
+from compiler.why import Answer, UnknownNode, why
 from server.events import Event, replay
 from server.identity import exploration_id
 from server.jobs import Job, Jobs, QueueFull
@@ -94,20 +95,13 @@ class Explorations:
         exploration = await self.find(id)
         return await asyncio.to_thread(Report.model_validate_json, exploration.body)
 
-    async def why(self, id: str, a: str, b: str) -> list[Decision]:
-        """Every decision on the nodes `a` and `b`, in either order, in the order in which they were taken."""
+    async def why(self, id: str, a: str, b: str) -> list[Answer]:
+        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has."""
         report = await self.report(id)
-        found = [
-            decision
-            for graph in report.graphs
-            for decision in graph.decisions
-            if (decision.a, decision.b) in ((a, b), (b, a))
-        ]
-        known = {node.name for graph in report.graphs for node in graph.loops}
-        unknown = [name for name in (a, b) if known and name not in known]
-        if not found and unknown:
-            raise Problem(404, f"The exploration {id} has no loop named {' nor '.join(unknown)}; see graphs[].loops.")
-        return found
+        try:
+            return await asyncio.to_thread(why, report, a, b)
+        except UnknownNode as unknown:
+            raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
 
     async def cancel(self, id: str) -> Exploration:
         """Cancels it where it waits or runs; one that is done stays as it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
@@ -9,6 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from compiler.report import Environment, Graph, Kernel, Report
+from compiler.why import Answer, UnknownNode, why
 from server.captured import (
     all_recompiles,
     at,
@@ -47,6 +49,31 @@ def print_report(report: Report, console: Console) -> None:
         console.print(f"\n[bold green]{escape(report.summary.verdict)}[/]")
     if report.error is not None:
         _print_error(report, console)
+
+
+def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: bool = False) -> bool:
+    """Why two nodes are, or are not, in one kernel; whether the report knows both names."""
+    try:
+        answers = why(report, *pair)
+    except UnknownNode as unknown:
+        if report.error is not None:
+            _print_error(report, console)
+        console.print(escape(str(unknown)))
+        return False
+    if as_json:
+        console.out(TypeAdapter(list[Answer]).dump_json(answers, indent=2).decode(), highlight=False)
+        return True
+    for answer in answers:
+        colour = "green" if answer.verdict == "fused" else "red"
+        where = f" (lines {', '.join(map(str, answer.lines))})" if answer.lines else ""
+        console.print(f"[bold]{escape(answer.a)} and {escape(answer.b)}[/]: [{colour}]{answer.verdict}[/]{where}")
+        console.print(f"  {escape(answer.reason)}: {escape(answer.message)}")
+        if answer.would_fuse_if:
+            console.print(f"  It would fuse if {escape(answer.would_fuse_if)}.")
+        for decision in answer.decisions:
+            said = f"{decision.a} + {decision.b}: {decision.verdict}, {decision.message}"
+            console.print(f"    round {decision.round}: {escape(said)}")
+    return True
 
 
 def _print_capture(report: Report, console: Console) -> None:

@@ -50,6 +50,12 @@ REASONS: dict[str, Reason] = _list(
         "{b} computes {shared} again instead of reading it: it never reaches memory",
     ),
     Reason(
+        "fused.one_node",
+        "fused",
+        "Both names stand for the same loop: one operator, or a view that its reader looks through.",
+        "both are the loop {a}",
+    ),
+    Reason(
         "dependency.intermediate",
         "dependency",
         "A third node must run after the one and before the other; a single kernel cannot wait for it in the middle.",
@@ -171,20 +177,26 @@ REASONS: dict[str, Reason] = _list(
         "policy",
         "The two run over as many iterations, but touch no buffer in common: one kernel of both would save a launch "
         "and no bytes, and such pairs are not asked about.",
-        "{a} and {b} share their loops {space_a} but no buffer: the pair was never considered",
+        "{a} and {b} both run over {space_a} but share no buffer: the pair was never considered",
     ),
     Reason(
         "policy.far_apart",
         "policy",
         "Many nodes read this buffer, and each is asked about with the nearest of them only: all pairs would be as "
         "many as the square of the graph.",
-        "{shared} has {readers} readers, and {b} is not among the {nearest} nearest to {a}",
+        "{shared} has {readers} readers, and {b} is not among those nearest to {a}: the pair was never considered",
     ),
     Reason(
         "policy.removed",
         "policy",
         "One of the two was removed before there was anything to schedule, since no result needs it.",
         "{removed} was removed before scheduling: {because}",
+    ),
+    Reason(
+        "policy.no_loop",
+        "policy",
+        "One of the two is no loop: an input, a constant, or a view that its readers look through.",
+        "{name} became no loop of its own: there is nothing to fuse",
     ),
     Reason(
         "policy.other_graph",

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from compiler.report import Decision, Report
+from compiler.report import Report
+from compiler.why import Answer
 from server.explorations import Exploration, Explorations
 from server.problems import problem_answers
 from server.requests import ExplorationRequest
@@ -19,6 +20,10 @@ from server.summary import markdown
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
 
 Id = Annotated[str, PathParameter(description="Id of an exploration.", min_length=1, max_length=64)]
+
+NodeName = Annotated[
+    str, Query(description="A loop, a node of either FX graph, or a kernel.", min_length=1, max_length=200)
+]
 
 
 def explorations(request: Request) -> Explorations:
@@ -91,8 +96,8 @@ async def follow(
 
 
 @router.get("/{id}/why", responses=problem_answers(404, 422))
-async def why(id: Id, a: str, b: str, service: Service) -> list[Decision]:
-    """What the scheduler decided about two loops, and why. Empty when it never had to look at that pair."""
+async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> list[Answer]:
+    """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them."""
     return await service.why(id, a, b)
 
 

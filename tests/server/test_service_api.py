@@ -186,22 +186,27 @@ async def test_the_description_of_the_api_is_whole(service: Service) -> None:
     assert "/api/v1/explorations/{id}/events" in description["paths"]
 
 
-async def test_why_finds_the_decision_on_two_loops_in_either_order(service: Service) -> None:
+async def test_why_answers_for_two_loops_in_either_order(service: Service) -> None:
     decision = {
         "a": "buf0",
         "b": "buf1",
         "round": 1,
         "kind": "vertical",
-        "verdict": "fused",
-        "reason": "r",
+        "verdict": "refused",
+        "reason": "shape.numel",
         "message": "m",
+        "sides": [{"unit": 0}, {"unit": 1}],
     }
-    loops = [{"name": name, "kind": "pointwise"} for name in ("buf0", "buf1", "buf2")]
+    loops = [
+        {"name": name, "kind": "pointwise", "sizes": [place]} for place, name in enumerate(("buf0", "buf1", "buf2"))
+    ]
     graphs = [{"name": "g", "loops": loops, "decisions": [decision]}]
     forged = json.dumps({"source": "", "status": "ok", "graphs": graphs})
     report = await service.explore(f"import os\nos.write(3, {forged.encode()!r} + b'\\n')\nos._exit(0)")
     path = f"/api/v1/explorations/{report['id']}/why"
     for pair in ({"a": "buf0", "b": "buf1"}, {"a": "buf1", "b": "buf0"}):
         assert [found["message"] for found in (await service.client.get(path, params=pair)).json()] == ["m"]
-    assert (await service.client.get(path, params={"a": "buf0", "b": "buf2"})).json() == []
-    assert (await service.client.get(path, params={"a": "buf0", "b": "nope"})).status_code == 404
+    (never,) = (await service.client.get(path, params={"a": "buf0", "b": "buf2"})).json()
+    assert (never["verdict"], never["reason"]) == ("never considered", "policy.nothing_shared")
+    unknown = await service.client.get(path, params={"a": "buf0", "b": "buf9"})
+    assert unknown.status_code == 404 and "The nearest are buf2, buf1, buf0" in unknown.json()["detail"]

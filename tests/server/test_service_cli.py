@@ -91,3 +91,20 @@ def test_help_is_there_for_every_command() -> None:
         ended = _run(command, "--help")
         assert ended.returncode == 0
         assert len(ended.stdout) > 100
+
+
+def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "reversed.py"
+    file.write_text((ROOT / "tests" / "snippets" / "18_reverse_read.py").read_text())
+    command = [sys.executable, "-m", "server.cli", "explore", str(file), "--device", "cpu", "--why"]
+
+    def asked(pair: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+        return subprocess.run(
+            [*command, pair], cwd=ROOT, capture_output=True, text=True, timeout=55, check=False, env=environment
+        )
+
+    ended = asked("sum_1,mul")
+    assert ended.returncode == 0, ended.stderr
+    assert "index.reversed" in ended.stdout and "It would fuse if `mul` read `sum_1` forwards" in ended.stdout
+    assert asked("sum_1").returncode == 2

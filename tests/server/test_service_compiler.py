@@ -38,7 +38,12 @@ async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: S
     assert report.graphs[0].kernels[0].name in text.text
     pair = report.graphs[0].decisions[0]
     found = await real_service.client.get(f"/api/v1/explorations/{report.id}/why", params={"a": pair.a, "b": pair.b})
-    assert found.json()[0]["message"] == pair.message
+    assert (found.json()[0]["verdict"], found.json()[0]["kernels"]) == ("fused", [report.graphs[0].kernels[0].name])
+    unknown = await real_service.client.get(
+        f"/api/v1/explorations/{report.id}/why", params={"a": f"{pair.a}x", "b": pair.b}
+    )
+    assert unknown.headers["content-type"] == "application/problem+json" and unknown.status_code == 404
+    assert f"The nearest are {pair.a}" in unknown.json()["detail"]
 
 
 async def test_a_crash_below_the_compiler_names_the_line(real_service: Service) -> None:

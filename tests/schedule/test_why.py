@@ -1,0 +1,117 @@
+"""Any two nodes of a graph have an answer: the decision on them, or why there was none."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler import report as rep
+from compiler.options import Options
+from compiler.pipeline import explore
+from compiler.schedule import describe_decisions
+from compiler.schedule.reasons import REASONS
+from compiler.why import UnknownNode, why
+
+HEAD = "import torch\nx, w = torch.randn(64, 32), torch.randn(32, 32)\n@torch.compile\ndef f(x, w):\n"
+PROGRAM = """
+    y = torch.relu(x @ w)
+    s = y.sum(1)
+    back = s * torch.flip(s, (0,))
+    dead = torch.cos(w)
+    return back, torch.tanh(w), torch.exp(y).t(), torch.softmax(y, -1)
+f(x, w)
+"""
+
+
+def explored(source: str) -> rep.Report:
+    report = explore(source, Options(device="cpu", target="sm_90", produce=("capture", "lower", "schedule", "codegen")))
+    assert report.error is None
+    return report
+
+
+@pytest.fixture(scope="module")
+def report() -> rep.Report:
+    return explored(HEAD + PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict", "reason"),
+    [
+        ("mm", "relu", "refused", "kind.extern"),
+        ("sum_1", "mul", "refused", "index.reversed"),
+        ("mul", "sum_1", "refused", "index.reversed"),
+        ("tanh", "mul", "never considered", "policy.nothing_shared"),
+        ("relu", "relu", "fused", "fused.one_node"),
+        ("amax", "div", "fused", None),
+        ("relu", "sum_1", "fused", None),
+        ("w", "mul", "never considered", "policy.no_loop"),
+    ],
+)
+def test_any_two_nodes_have_an_answer(report: rep.Report, a: str, b: str, verdict: str, reason: str | None) -> None:
+    answers = why(report, a, b)
+    assert answers[0].verdict == verdict
+    assert reason is None or answers[0].reason == reason
+    assert all(answer.reason in REASONS and answer.message for answer in answers)
+
+
+def test_every_pair_of_loops_has_one_answer(report: rep.Report) -> None:
+    names = [loop.name for loop in report.graphs[0].loops]
+    kernel_of = {node: kernel.name for kernel in report.graphs[0].kernels for node in kernel.nodes}
+    for a in names:
+        for b in names:
+            (answer,) = why(report, a, b)
+            assert (answer.a, answer.b) == (a, b) and answer.reason in REASONS
+            is_together = a in kernel_of and kernel_of[a] == kernel_of.get(b)
+            assert (answer.verdict == "fused") == is_together
+
+
+def test_the_chain_of_fusions_ends_where_the_two_meet(report: rep.Report) -> None:
+    (answer,) = why(report, "amax", "div")
+    chain = answer.decisions
+    assert chain and all(decision.verdict == "fused" for decision in chain)
+    assert [decision.makes for decision in chain] == sorted(decision.makes or 0 for decision in chain)
+    assert answer.kernels == [kernel.name for kernel in report.graphs[0].kernels if "amax" in kernel.nodes]
+
+
+def test_a_refusal_names_what_would_have_to_change(report: rep.Report) -> None:
+    (answer,) = why(report, "sum_1", "mul")
+    assert answer.would_fuse_if == "`mul` read `sum_1` forwards, at x0 instead of -x0 + 63"
+    assert answer.lines == [7, 8]
+
+
+def test_a_kernel_stands_for_its_nodes(report: rep.Report) -> None:
+    kernel = next(kernel for kernel in report.graphs[0].kernels if kernel.nodes == ["mul"])
+    assert {(answer.a, answer.reason) for answer in why(report, kernel.name, "sum_1")} == {("mul", "index.reversed")}
+
+
+def test_an_unknown_name_has_its_nearest(report: rep.Report) -> None:
+    with pytest.raises(UnknownNode, match=r"The nearest are .*sum_1") as unknown:
+        why(report, "sum_11", "mul")
+    assert unknown.value.name == "sum_11" and "sum_1" in unknown.value.nearest
+
+
+def test_nodes_of_two_graphs_are_told_apart() -> None:
+    source = HEAD + "    y = torch.sin(x)\n    print('stop')\n    return torch.cos(y @ w)\nf(x, w)\n"
+    report = explored(source)
+    (answer,) = why(report, "sin", "cos")
+    assert (answer.verdict, answer.reason) == ("never considered", "policy.other_graph")
+
+
+def test_of_many_readers_of_one_tensor_only_the_nearest_are_asked() -> None:
+    sums = [f"x[:{n}].sum()" for n in range(2, 40)]
+    report = explored(HEAD + f"    return {', '.join(sums)}\nf(x, w)\n")
+    names = [loop.name for loop in report.graphs[0].loops]
+    (near,), (far,) = why(report, names[0], names[1]), why(report, names[0], names[-1])
+    assert (near.verdict, near.reason) == ("refused", "shape.numel")
+    assert (far.verdict, far.reason) == ("never considered", "policy.far_apart")
+    assert "x has 38 readers" in far.message
+
+
+def test_a_pair_that_is_told_in_figures_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe_decisions, "MOST_DECISIONS", 2)
+    report = explored(HEAD + PROGRAM)
+    assert report.graphs[0].more_decisions
+    for a, b, reason in (("mm", "relu", "kind.extern"), ("sum_1", "mul", "index.reversed")):
+        (answer,) = why(report, a, b)
+        assert (answer.verdict, answer.reason) == ("refused", reason)
+    (answer,) = why(report, "amax", "div")
+    assert answer.verdict == "fused" and answer.decisions
