@@ -5,9 +5,10 @@ from __future__ import annotations
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
+from compiler.capture.without_effect import without_effect
 from compiler.codegen.program import RenderedKernel
 from compiler.compile import GraphCompilation
-from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import eager_traffic
 from compiler.schedule.cost import extern_bytes, group_cost
@@ -56,6 +57,11 @@ def present_eager(captured: list[CapturedGraph], reports: list[rep.Graph]) -> No
 def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.loops is not None
     report.loops = describe_loops(compilation.loops)
+    report.removed = [*without_effect(report), *map(_present_removed, compilation.loops.removed)]
+
+
+def _present_removed(removed: Removed) -> rep.Removed:
+    return rep.Removed(kind=removed.kind, node=removed.node, lines=list(removed.lines), because=removed.because)
 
 
 def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:

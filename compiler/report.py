@@ -233,6 +233,15 @@ class Score(ReportModel):
     unfused_us: float
 
 
+class Removed(ReportModel):
+    """A node that nothing had to be done for. It is one of `fx` where it is "dead", of `aten` otherwise."""
+
+    kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]
+    node: str
+    because: str
+    lines: list[int] = []
+
+
 class IndexTerm(ReportModel):
     """One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the
     decision does not have."""
@@ -374,6 +383,7 @@ class Graph(ReportModel):
         default=[], description="Of a backward graph: nodes of the forward graph that it computes again, not saved."
     )
     rewrites: list[Rewrite] = Field(default=[], description="What was replaced between `fx` and `aten`, or nearly was.")
+    removed: list[Removed] = Field(default=[], description="What became no loop, since there was nothing to do.")
     loops: list[LoopNode] = []
     decisions: list[Decision] = Field(
         default=[], description="In a large graph only the weightiest: see `more_decisions`."

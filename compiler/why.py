@@ -19,6 +19,9 @@ from compiler.report import Decision, Graph, LoopNode, Report, ReportModel
 from compiler.rounds import every_unit, units_after
 from compiler.schedule.reasons import REASONS, message_of
 
+#: What is not there any more, other than a view or a constant, which their readers look through.
+_GONE = frozenset(("dead", "common_subexpression"))
+
 #: A name may stand for many loop nodes; so many pairs of them are answered at most.
 MOST_PAIRS = 9
 
@@ -123,7 +126,7 @@ class History:
         origins = {name}
         if all(node.name != name for node in self.graph.aten):
             # Dynamo's graph has names of its own: the two meet at the user's lines.
-            lines = {line for node in self.graph.fx if node.name == name for line in node.lines}
+            lines = {line for node in self.graph.fx if node.name == name and not node.dead for line in node.lines}
             origins = {node.name for node in self.graph.aten if lines and lines == set(node.lines)}
         return [loop.name for loop in self.graph.loops if not origins.isdisjoint(loop.origins)]
 
@@ -131,10 +134,17 @@ class History:
         ones, twos = self.loops_behind(a), self.loops_behind(b)
         for name, found in ((a, ones), (b, twos)):
             if not found:
-                yield _never(self.graph.name, a, b, "policy.no_loop", {"name": name})
+                yield self._without_loop(a, b, name)
                 return
         pairs = dict.fromkeys((one, two) for one in ones for two in twos)
         yield from (self.answer(one, two) for one, two in pairs)
+
+    def _without_loop(self, a: str, b: str, name: str) -> Answer:
+        removed = next((removed for removed in self.graph.removed if removed.node == name), None)
+        if removed is None or removed.kind not in _GONE:
+            return _never(self.graph.name, a, b, "policy.no_loop", {"name": name})
+        names = {"removed": name, "because": removed.because}
+        return _never(self.graph.name, a, b, "policy.removed", names, removed.lines)
 
     def answer(self, a: str, b: str) -> Answer:
         """The answer for two loop nodes."""

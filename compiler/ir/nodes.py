@@ -189,6 +189,19 @@ class GraphOutput:
     value: Any = None
 
 
+RemovedKind = Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A node of the ATen graph that became no loop, and why there was nothing to do for it."""
+
+    kind: RemovedKind
+    node: str
+    lines: tuple[int, ...]
+    because: str
+
+
 @dataclass
 class LoopGraph:
     """A lowered graph: nodes in an order that respects data, and the buffers between them.
@@ -205,6 +218,8 @@ class LoopGraph:
     #: Small CPU tensors held by the graph (lifted constants), by buffer name.
     constants: dict[str, torch.Tensor] = field(default_factory=dict)
     symbols: dict[Symbol, tuple[int, str]] = field(default_factory=dict)
+    #: Nodes of the ATen graph that became none of `nodes`.
+    removed: tuple[Removed, ...] = ()
 
     @property
     def output_buffers(self) -> frozenset[str]:

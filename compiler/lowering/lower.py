@@ -4,7 +4,8 @@
     sum_1 = aten.sum(sin, [1])       ->          sum_1[x0] = reduce sum of sin[64*x0 + r0]
 
 Every tensor operator becomes one node (a few become one node a step); nothing is fused and nothing is computed twice
-here, both are the scheduler's choice. Views and constants become no node at all: their readers read through them.
+here, both are the scheduler's choice. Views and constants become no node at all: their readers read through them; nor
+does a call that repeats an earlier one.
 No operator makes lowering fail: one without a lowering of ours is a library call of PyTorch's own.
 """
 
@@ -51,6 +52,8 @@ from compiler.lowering.aliases import from_owner
 from compiler.lowering.builder import Builder, eager_tensors, overlaps, with_eager_strides
 from compiler.lowering.eager import EagerTensor, describe, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
+from compiler.lowering.removed import removed_nodes
+from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
@@ -72,6 +75,7 @@ class _Walk:
         self.gm = gm
         self.build = Builder()
         self.values: dict[torch.fx.Node, Any] = {}
+        self.repeats = Repeats()
         #: The node whose memory each buffer is, as far as the caller gets to see it.
         self.owners: dict[str, torch.fx.Node] = {}
         #: What eager mode's value of each node looks like.
@@ -80,8 +84,14 @@ class _Walk:
     def run(self) -> LoopGraph:
         self.build.device = _device_of(self.eager)
         for node in self.gm.graph.nodes:
-            self._visit(node)
-        return self.build.finish()
+            earlier = self.repeats.earlier(node)
+            if earlier is None:
+                self._visit(node)
+            else:
+                self.values[node] = self.values[earlier]
+        graph = self.build.finish()
+        graph.removed = removed_nodes(self.gm.graph, self.values, self.repeats.of, graph)
+        return graph
 
     def _visit(self, node: torch.fx.Node) -> None:
         self._turn_to(node)

@@ -156,6 +156,8 @@ export interface Graph {
   recomputed: string[];
   /** What was replaced between `fx` and `aten`, or nearly was. */
   rewrites: Rewrite[];
+  /** What became no loop, since there was nothing to do. */
+  removed: Removed[];
   loops: LoopNode[];
   /** In a large graph only the weightiest: see `more_decisions`. */
   decisions: Decision[];
@@ -309,6 +311,14 @@ export interface Recompile {
   graph: string | null;
   /** What the new graph leaves open and the earlier one did not. */
   symbolic: string[];
+}
+
+/** A node that nothing had to be done for. It is one of `fx` where it is "dead", of `aten` otherwise. */
+export interface Removed {
+  kind: "dead" | "common_subexpression" | "constant" | "view" | "cast" | "copy";
+  node: string;
+  because: string;
+  lines: number[];
 }
 
 /** Something written by hand that a fused operator of torch does better: replaced, or kept and why. */

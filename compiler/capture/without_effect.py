@@ -1,0 +1,40 @@
+"""What Dynamo's graph holds and the ATen graph does not: calls that no result needs, or that return their argument.
+
+AOTAutograd leaves both out without a word, so they are found by setting the two graphs side by side.
+"""
+
+from __future__ import annotations
+
+from compiler.report import FxNode, Graph, Removed
+
+#: Methods that return the tensor itself where it has the wanted dtype, device or strides already.
+_CASTS = frozenset(("to", "type", "type_as", "float", "half", "double", "bfloat16", "int", "long"))
+_COPIES = frozenset(("contiguous",))
+
+
+def without_effect(graph: Graph) -> list[Removed]:
+    """The calls of `graph.fx` for which nothing has to be done, in order."""
+    nodes = {node.name: node for node in graph.fx}
+    computed = {line for node in graph.aten if node.op == "call_function" for line in node.lines}
+    found = []
+    for node in graph.fx:
+        if node.dead and node.op.startswith("call_"):
+            found.append(Removed(kind="dead", node=node.name, lines=node.lines, because=_DEAD))
+        elif _gives_its_tensor(node, nodes) and computed.isdisjoint(node.lines):
+            is_cast = node.target in _CASTS
+            has = "that dtype" if is_cast else "those strides"
+            because = f"`{node.args[0]}` has {has} already"
+            found.append(Removed(kind="cast" if is_cast else "copy", node=node.name, lines=node.lines, because=because))
+    return found
+
+
+_DEAD = "no result of the program needs it"
+
+
+def _gives_its_tensor(node: FxNode, nodes: dict[str, FxNode]) -> bool:
+    if node.op != "call_method" or node.target not in _CASTS | _COPIES or "copy=True" in node.text or not node.args:
+        return False
+    given = nodes.get(node.args[0])
+    if given is None or node.shape is None:
+        return False
+    return (node.shape, node.stride, node.dtype) == (given.shape, given.stride, given.dtype)
