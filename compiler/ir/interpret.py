@@ -16,6 +16,7 @@ from torch import Tensor
 
 from compiler.ir.bind import bind, symbols_of_call
 from compiler.ir.body import Instruction
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.functions import traced
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, TensorArgument
@@ -167,7 +168,8 @@ class _Loop:
             value, offset = value[masks[0]], offset[masks[0]]
         value = value.to(storage.dtype)
         if i.value == "set":
-            storage.scatter_(0, offset, value)
+            bits = torch.uint8 if storage.dtype in FLOAT8 else storage.dtype  # which torch cannot scatter
+            storage.view(bits).scatter_(0, offset, value.view(bits))
         else:
             storage.scatter_reduce_(0, offset, value, SCATTER[str(i.value)])
 

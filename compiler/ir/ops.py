@@ -12,8 +12,9 @@ else (printers, counters, code generators) reads the record.
 A formula that is too long for a body is a named function, written in these ops too and called like one of them; see
 `functions.py`.
 
-dtypes: a value of dtype float16 or bfloat16 never occurs inside a body. A load from such a buffer gives float32 and a
-store rounds back, so arithmetic inside a kernel is done at no less than float32 (as ATen's GPU kernels do for one op).
+dtypes: a value of dtype float16, bfloat16 or float8 never occurs inside a body. A load from such a buffer gives
+float32 and a store rounds back, so arithmetic inside a kernel is done at no less than float32 (as ATen's GPU kernels do
+for one op).
 Operands of one op have one dtype; lowerings insert `to_dtype` where they differ.
 """
 
@@ -27,6 +28,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Index
 from compiler.ir.size import Integer, Size
 
@@ -130,9 +132,12 @@ def current_handler() -> Any:
     return _handler.get()
 
 
+_HELD_IN_FLOAT32 = frozenset((torch.float16, torch.bfloat16, *FLOAT8))
+
+
 def compute_dtype(storage: torch.dtype) -> torch.dtype:
     """The dtype in which a body holds a value of a buffer of dtype `storage`."""
-    return torch.float32 if storage in (torch.float16, torch.bfloat16) else storage
+    return torch.float32 if storage in _HELD_IN_FLOAT32 else storage
 
 
 def wrapped(value: int, dtype: torch.dtype) -> int:

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 import torch.fx
 
+import compiler.functions  # noqa: F401  (which defines what is called here by name)
 from compiler.ir.body import trace
 from compiler.ir.canonical import canonicalise
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node, TensorArgument
 from compiler.ir.ops import ops
@@ -63,6 +65,13 @@ def eager_tensors(value: Any) -> list[EagerTensor]:
     if isinstance(value, list | tuple):
         return [tensor for item in value for tensor in eager_tensors(item)]
     return []
+
+
+def as_element(value: Any, dtype: torch.dtype) -> Any:
+    """A value of a body as an element of a tensor of `dtype`. A float8 is rounded here, the half types where they are
+    stored."""
+    value = ops.to_dtype(value, dtype)
+    return ops.call(FLOAT8[dtype].rounding, value) if dtype in FLOAT8 else value
 
 
 class Builder:
@@ -144,7 +153,7 @@ class Builder:
             return self._empty(layout or self.result_layout(shape, dtype), label)
 
         def converted(position: Position) -> Any:
-            return ops.to_dtype(element(position), dtype)
+            return as_element(element(position), dtype)
 
         node = self._loop(layout or self.result_layout(shape, dtype), (), lambda x, _: converted(x), label)
         if not materialise and not node.body.reads and not node.body.is_random:
@@ -162,7 +171,7 @@ class Builder:
             raise CannotLower(f"loops do not compute {dtype}")
 
         def converted(position: Position, reduced: Position) -> Any:
-            return ops.to_dtype(element(position, reduced), dtype)
+            return as_element(element(position, reduced), dtype)
 
         node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
         return self._add_loop(node)
@@ -178,7 +187,7 @@ class Builder:
         dims = [Dim("r0" if place == at else f"x{place}", size) for place, size in enumerate(shape)]
         position = tuple(Index.of(dim) for dim in dims)
         try:
-            body = trace(lambda: ops.store(name, layout.index(position), ops.to_dtype(element(position), dtype)))
+            body = trace(lambda: ops.store(name, layout.index(position), as_element(element(position), dtype)))
         except BaseException:
             self._names.discard(name)
             raise
@@ -200,7 +209,7 @@ class Builder:
 
         def body() -> Any:
             place, value, mask = update(tuple(Index.of(dim) for dim in dims))
-            return ops.scatter(name, layout.index(place), ops.to_dtype(value, start.dtype), mode, mask)
+            return ops.scatter(name, layout.index(place), as_element(value, start.dtype), mode, mask)
 
         try:
             node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)

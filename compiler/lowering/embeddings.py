@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table chosen by tokens, bags of them, and the gradients of both."""
+"""Embeddings: rows of a table chosen by tokens, the gradient of that, and the renormalisation of what is chosen."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
-from compiler.ir.ops import ops
+from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in, wrapped_index
 from compiler.lowering.builder import Builder, Update
+from compiler.lowering.reductions import vector_norm
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into
 from compiler.lowering.values import Position, TensorValue, constant
@@ -35,7 +37,7 @@ def embedding_dense_backward(
 ) -> TensorValue:  # fmt: skip
     """Each row of the gradient is added to the row of the table that it was read from, but for the padding."""
     width = gradient.shape[-1]
-    counts = _frequencies(build, indices, num_weights) if scale_grad_by_freq and indices.numel else None
+    counts = frequencies(build, indices, num_weights) if scale_grad_by_freq and indices.numel else None
 
     def update(position: Position) -> Update:
         token = ops.to_dtype(indices.load(position[:-1]), torch.int64)
@@ -52,7 +54,7 @@ def embedding_dense_backward(
     return scatter_into(build, zeros, (*indices.shape, width), "add", update)
 
 
-def _frequencies(build: Builder, indices: TensorValue, num_weights: int) -> TensorValue:
+def frequencies(build: Builder, indices: TensorValue, num_weights: Integer) -> TensorValue:
     """How often each row of the table was read."""
 
     def update(position: Position) -> Update:
@@ -62,3 +64,23 @@ def _frequencies(build: Builder, indices: TensorValue, num_weights: int) -> Tens
     return scatter_into(
         build, constant(0, (num_weights,), torch.int64), indices.shape, "add", update, label="frequencies"
     )
+
+
+@lowers(aten.embedding_renorm.default)
+def embedding_renorm(
+    build: Builder, weight: TensorValue, indices: TensorValue, max_norm: float, norm_type: float
+) -> TensorValue:
+    """Rows that are read and whose norm is larger than `max_norm` shrink to it."""
+    compute, rows = compute_dtype(weight.dtype), weight.shape[0]
+    counts = frequencies(build, indices, rows) if indices.numel else None
+    if counts is None or not weight.numel:
+        return build.pointwise(weight.shape, weight.dtype, weight.load, materialise=True)
+    norm = vector_norm(build, weight, norm_type, [1])
+
+    def element(position: Position) -> Any:
+        value, length, limit = weight.load(position), norm.load(position[:1]), ops.constant(max_norm, compute)
+        is_read = ops.gt(counts.load(position[:1]), ops.constant(0, torch.int64))
+        scale = ops.truediv(limit, ops.add(length, ops.constant(1e-7, compute)))
+        return ops.where(ops.logical_and(is_read, ops.gt(length, limit)), ops.mul(value, scale), value)
+
+    return build.pointwise(weight.shape, weight.dtype, element)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
+from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import common_dtype, element_of
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import CannotLower, Position, TensorValue, constant, fixed
+from compiler.lowering.scans import scan_along
+from compiler.lowering.values import CannotLower, Position, TensorValue, constant
 
 aten = torch.ops.aten
+
+#: Steps for a row whose length differs from call to call: enough for 2**40 elements, more than any memory holds.
+MOST_STEPS = 41
 
 
 @lowers(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
@@ -36,8 +42,7 @@ def bucketize(
 def _search(
     build: Builder, rows: TensorValue, values: TensorValue, right: bool, out_int32: bool, sorter: TensorValue | None
 ) -> TensorValue:
-    """Every step halves the range [low, high) in which the place lies; a range that is empty stays so."""
-    length = fixed(rows.shape[-1])
+    length = rows.shape[-1]
     dtype = common_dtype(rows, values)
     if dtype == torch.bool:
         raise CannotLower("it searches among bools")
@@ -45,19 +50,46 @@ def _search(
     def element(position: Position) -> Any:
         row = position[:-1] if rows.rank > 1 else ()
         wanted = element_of(values, values.shape, position, dtype)
-        low, high = ops.constant(0, torch.int64), ops.constant(length, torch.int64)
-        for _ in range(length.bit_length()):
-            is_open = ops.lt(low, high)
-            middle = ops.truncdiv(ops.add(low, high), ops.constant(2, torch.int64))
-            place: Index = ops.indirect(ops.minimum(middle, ops.constant(length - 1, torch.int64)), length)
+
+        def is_behind(place: Index) -> Any:
             if sorter is not None:
                 place = ops.indirect(ops.to_dtype(sorter.load((*row, place)), torch.int64), length)
             found = ops.to_dtype(rows.load((*row, place)), dtype)
             # A NaN compares to nothing, and so goes behind everything, as in eager.
-            is_behind = ops.gt(found, wanted) if right else ops.ge(found, wanted)
-            goes_up = ops.logical_and(is_open, ops.logical_not(is_behind))
-            low = ops.where(goes_up, ops.add(middle, ops.constant(1, torch.int64)), low)
-            high = ops.where(ops.logical_and(is_open, is_behind), middle, high)
-        return low
+            return ops.gt(found, wanted) if right else ops.ge(found, wanted)
+
+        return first_place_where(is_behind, length)
 
     return build.pointwise(values.shape, torch.int32 if out_int32 else torch.int64, element)
+
+
+def first_place_where(holds: Callable[[Index], Any], length: Integer) -> Any:
+    """The first of `length` places where `holds` is true, given that it is for all places after that one; `length`
+    where there is none. Every step halves the range [low, high) in which it lies; a range that is empty stays so."""
+    low, high = ops.constant(0, torch.int64), ops.constant(length, torch.int64)
+    last = ops.constant(length - 1, torch.int64)
+    for _ in range(length.bit_length() if isinstance(length, int) else MOST_STEPS):
+        is_open = ops.lt(low, high)
+        middle = ops.truncdiv(ops.add(low, high), ops.constant(2, torch.int64))
+        is_behind = holds(ops.indirect(ops.minimum(middle, last), length))
+        goes_up = ops.logical_and(is_open, ops.logical_not(is_behind))
+        low = ops.where(goes_up, ops.add(middle, ops.constant(1, torch.int64)), low)
+        high = ops.where(ops.logical_and(is_open, is_behind), middle, high)
+    return low
+
+
+@lowers(aten.repeat_interleave.Tensor)
+def repeat_interleave(build: Builder, repeats: TensorValue, *, output_size: Integer | None = None) -> TensorValue:
+    """Each place as often as `repeats` says: place p of the result is of the first one that ends behind p."""
+    if output_size is None:
+        raise CannotLower("its result has as many elements as the repeats add up to; `output_size` would say how many")
+    if not repeats.numel:
+        return build.pointwise((output_size,), repeats.dtype, lambda position: ops.constant(0, repeats.dtype))
+    ends = scan_along(build, "sum", repeats, 0, torch.int64, torch.int64, label="ends")
+
+    def element(position: Position) -> Any:
+        place = ops.index_value(position[0])
+        found = first_place_where(lambda at: ops.gt(ends.load((at,)), place), repeats.shape[0])
+        return ops.minimum(found, ops.constant(repeats.shape[0] - 1, torch.int64))
+
+    return build.pointwise((output_size,), repeats.dtype, element)

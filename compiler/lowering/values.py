@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
@@ -25,10 +26,12 @@ class CannotLower(Exception):
     its reason."""
 
 
-#: The dtypes that a loop body can hold. Others (complex, float8, quantised) pass through library calls and views.
+#: The dtypes that a loop body can hold. Others (complex, quantised, other kinds of float8) pass through library calls
+#: and views.
 SUPPORTED_DTYPES = frozenset({
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+    *FLOAT8,
 })  # fmt: skip
 
 

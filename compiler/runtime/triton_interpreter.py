@@ -35,6 +35,7 @@ from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, 
 from triton.runtime.jit import JITFunction
 
 from compiler.codegen.program import RenderedKernel
+from compiler.ir.float8 import FLOAT8
 from compiler.runtime.triton_source import block_sizes, fresh_namespace, grid_size, workspace_of
 
 Array = npt.NDArray[Any]
@@ -52,7 +53,7 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
     """Run `kernel` on CPU tensors in the order of its parameters, and its sizes; its outputs are filled in place."""
     if len(tensors) != len(kernel.parameters):
         raise ValueError(f"{kernel.name} takes {len(kernel.parameters)} tensors, got {len(tensors)}")
-    arguments: list[Any] = list(tensors)
+    arguments: list[Any] = [tensor.view(torch.uint8) if tensor.dtype in FLOAT8 else tensor for tensor in tensors]
     wanted = workspace_of(kernel)
     if wanted is not None:
         arguments.append(torch.zeros(max(wanted[0], 16), dtype=torch.uint8))

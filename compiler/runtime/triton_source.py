@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.program import RenderedKernel
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.size import Atom, Integer, Quotient
 
 #: Triton's names of the pointers to elements of each dtype.
@@ -32,6 +33,7 @@ POINTERS: dict[torch.dtype, str] = {
     torch.uint32: "*u32",
     torch.uint64: "*u64",
     torch.bool: "*i1",
+    **dict.fromkeys(FLOAT8, "*u8"),
 }
 
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.

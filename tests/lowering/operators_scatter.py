@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tests.lowering.operators import FLOATS, Operator, Samples, values
@@ -176,24 +175,4 @@ PUT = [
 ]  # fmt: skip
 
 
-def _tokens(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
-    return [(values(dtype, 9, 5), places(4, 3, below=9)), (values(dtype, 9, 5), places(0, below=9))]
-
-
-def _gradient_of_embedding(**keywords: Any) -> Callable[..., Tensor]:
-    def function(table: Tensor, tokens: Tensor) -> Tensor:
-        found = F.embedding(tokens, table, **keywords)
-        return torch.ops.aten.embedding_dense_backward(
-            found * found, tokens, 9, keywords.get("padding_idx", -1), keywords.get("scale_grad_by_freq", False)
-        )
-
-    return function
-
-
-GRADIENTS = [
-    Operator("embedding.gradient", _gradient_of_embedding(), _tokens, FLOATS),
-    Operator("embedding.gradient.padding", _gradient_of_embedding(padding_idx=3), _tokens, FLOATS),
-    Operator("embedding.gradient.frequency", _gradient_of_embedding(scale_grad_by_freq=True), _tokens, FLOATS),
-]
-
-OPERATORS = [*SCATTER, *PUT, *GRADIENTS]
+OPERATORS = [*SCATTER, *PUT]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.lowering import (
     operators,
+    operators_counting,
+    operators_embeddings,
+    operators_float8,
     operators_images,
     operators_lists,
     operators_masks,
@@ -16,6 +19,6 @@ from tests.lowering import (
 
 TABLES = (
     operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_masks,
-    operators_special, operators_scans, operators_images,
+    operators_counting, operators_embeddings, operators_float8, operators_special, operators_scans, operators_images,
 )  # fmt: skip
 OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]

@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.lowering.lower import LoweringError, lower
+from compiler.lowering.registry import LOWERINGS
 from tests.lowering.checks import aten_graph, fallbacks, lowered
 
 
@@ -91,9 +92,10 @@ def test_library_calls_take_strided_views() -> None:
     assert node.tensor_arguments[1].layout.stride == (1, 4)
 
 
-def test_unknown_operator_falls_back_and_says_so() -> None:
-    graph = lowered(lambda x: torch.histc(x, 5).relu(), torch.randn(3, 4))
-    assert fallbacks(graph) == ["aten.histc.default: There is no lowering of ours for aten.histc."]
+def test_unknown_operator_falls_back_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(LOWERINGS, torch.ops.aten.flip.default)
+    graph = lowered(lambda x: x.flip(0).relu(), torch.randn(3, 4))
+    assert fallbacks(graph) == ["aten.flip.default: There is no lowering of ours for aten.flip."]
 
 
 def test_case_that_a_lowering_does_not_cover_falls_back_and_says_why() -> None:

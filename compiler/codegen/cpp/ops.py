@@ -17,7 +17,7 @@ from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED
 
-#: What a value of a dtype is called inside a kernel; half types live in float there.
+#: What a value of a dtype is called inside a kernel; half types and float8 live in float there.
 VALUE_TYPES: Mapping[torch.dtype, str] = {
     torch.float16: "float",
     torch.bfloat16: "float",
@@ -29,10 +29,26 @@ VALUE_TYPES: Mapping[torch.dtype, str] = {
     torch.int64: "int64_t",
     torch.uint8: "uint8_t",
     torch.bool: "bool",
+    torch.float8_e4m3fn: "float",
+    torch.float8_e5m2: "float",
 }
 
 #: What an element of a buffer of a dtype is called.
-STORAGE_TYPES: Mapping[torch.dtype, str] = {**VALUE_TYPES, torch.float16: "fs::half", torch.bfloat16: "fs::bfloat16"}
+STORAGE_TYPES: Mapping[torch.dtype, str] = {
+    **VALUE_TYPES,
+    torch.float16: "fs::half",
+    torch.bfloat16: "fs::bfloat16",
+    torch.float8_e4m3fn: "fs::float8_e4m3fn",
+    torch.float8_e5m2: "fs::float8_e5m2",
+}
+
+#: Functions of the header from a float to what is stored of it.
+_TO_STORAGE: Mapping[torch.dtype, str] = {
+    torch.float16: "to_half",
+    torch.bfloat16: "to_bfloat16",
+    torch.float8_e4m3fn: "to_float8<3>",
+    torch.float8_e5m2: "to_float8<2>",
+}
 
 _OPERATORS: Mapping[str, str] = {
     "add": "+",
@@ -138,21 +154,19 @@ def convert(text: str, source: torch.dtype, target: torch.dtype) -> str:
 
 def load_text(pointer: str, offset: str, storage: torch.dtype) -> str:
     element = f"{pointer}[{offset}]"
-    return f"fs::to_float({element})" if storage in (torch.float16, torch.bfloat16) else element
+    return f"fs::to_float({element})" if storage in _TO_STORAGE else element
 
 
 def store_text(pointer: str, offset: str, value: str, dtype: torch.dtype, storage: torch.dtype) -> str:
-    if storage in (torch.float16, torch.bfloat16):
-        half = "to_half" if storage == torch.float16 else "to_bfloat16"
-        return f"{pointer}[{offset}] = fs::{half}({convert(value, dtype, torch.float32)});"
+    if storage in _TO_STORAGE:
+        return f"{pointer}[{offset}] = fs::{_TO_STORAGE[storage]}({convert(value, dtype, torch.float32)});"
     return f"{pointer}[{offset}] = {convert(value, dtype, storage)};"
 
 
 def scatter_text(element: str, value: str, mode: str, dtype: torch.dtype, storage: torch.dtype) -> str:
     """The statement that updates `element` by a value of dtype `dtype`; half types are only ever replaced."""
-    if mode == "set" and storage in (torch.float16, torch.bfloat16):
-        half = "to_half" if storage == torch.float16 else "to_bfloat16"
-        return f"{element} = fs::{half}({convert(value, dtype, torch.float32)});"
+    if mode == "set" and storage in _TO_STORAGE:
+        return f"{element} = fs::{_TO_STORAGE[storage]}({convert(value, dtype, torch.float32)});"
     value = convert(value, dtype, storage)
     if mode == "set":
         return f"{element} = {value};"

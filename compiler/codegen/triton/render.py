@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.program import Program, RenderedKernel, Section, Statement, identifier
+from compiler.codegen.triton.float8 import FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction, reduction_of
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two, plan_tile
@@ -66,7 +67,7 @@ class _Renderer:
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         arguments += [f"{name}: tl.constexpr" for name in blocks]
         functions = function_texts(self.printer.functions, self.printer.helpers)
-        known_helpers = {**HELPERS, **SCAN_HELPERS}
+        known_helpers = {**HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS}
         helpers = [known_helpers[name] for name in known_helpers if name in self.printer.helpers]
         head = [_IMPORTS, *(f"\n{text}" for text in (*helpers, *functions))]
         define = wrapped_call(f"def {identifier(program.name)}({', '.join(arguments)}):")

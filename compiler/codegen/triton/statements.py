@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.program import Statement, identifier
+from compiler.codegen.triton.float8 import loaded
+from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, pointwise
 from compiler.codegen.triton.plan import Plan
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 
@@ -148,6 +151,9 @@ class StatementPrinter:
             arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
         text = f"tl.load({', '.join(arguments)})"
         computed = compute_dtype(stored)
+        if stored in FLOAT8:
+            self.helpers.add(FLOAT8[stored].name)
+            return loaded(text, stored)
         return text if computed == stored else f"{text}.to({DTYPES[computed]})"
 
     def _store(self, statement: Statement) -> str:
@@ -157,15 +163,23 @@ class StatementPrinter:
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
         masks = self.masks(axes)
-        arguments = [self._address(statement, axes), convert(value, stored), *([" & ".join(masks)] if masks else [])]
+        text = self._as_stored(value, stored, self.program.storage[statement.buffer])
+        arguments = [self._address(statement, axes), text, *([" & ".join(masks)] if masks else [])]
         return f"tl.store({', '.join(arguments)})"
+
+    def _as_stored(self, value: Operand, computed: torch.dtype, storage: torch.dtype) -> str:
+        """A value as a store takes it: in the dtype that bodies compute in; to half types it converts by itself."""
+        if storage not in FLOAT8:
+            return convert(value, computed)
+        self.helpers.add(FLOAT8[storage].name)
+        return to_byte(value.tensor if value.dtype == computed else convert(value, computed), storage)
 
     def _scatter(self, statement: Statement) -> str:
         """An update of elements that other lanes and programs may update too."""
         assert statement.buffer is not None
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
-        value = convert(self.operand(statement.operands[0]), stored)
+        value = self._as_stored(self.operand(statement.operands[0]), stored, self.program.storage[statement.buffer])
         masks = [self.operand(number).typed for number in statement.operands[1:]] + self.masks(axes)
         arguments = [self._address(statement, axes), value]
         if masks:

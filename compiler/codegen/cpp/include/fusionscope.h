@@ -7,6 +7,7 @@
 
 #include "arithmetic.h"
 #include "elementary.h"
+#include "float8.h"
 #include "half.h"
 #include "random.h"
 #include "trigonometry.h"

@@ -1,0 +1,270 @@
+"""Bags of embeddings: rows of a table summed, averaged or compared, and the gradients of that.
+
+    bag[i] = how many offsets are at most i, less one        a binary search, for each token
+    output[bag[i], f] += table[token[i], f]                  a scatter over tokens and features
+
+Tokens that are `padding_idx` take no part. A bag without tokens is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index
+from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer
+from compiler.lowering.advanced_index import place_in, wrapped_index
+from compiler.lowering.builder import Builder, Update
+from compiler.lowering.embeddings import frequencies
+from compiler.lowering.registry import lowers
+from compiler.lowering.scatter import COLLECTED_IN, scatter_into
+from compiler.lowering.searching import first_place_where
+from compiler.lowering.values import CannotLower, Position, TensorValue, constant
+
+aten = torch.ops.aten
+
+SUM, MEAN, MAX = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Bags:
+    """The tokens, the bag of each, and how many bags there are."""
+
+    tokens: TensorValue
+    bag_of: TensorValue
+    count: Integer
+    padding: int
+
+    def place(self, token: Index) -> tuple[Index, Any]:
+        """The bag of the token at a place, and whether it takes part in it."""
+        bag, is_inside = place_in(self.bag_of.load((token,)), self.count)
+        if self.padding < 0:
+            return bag, is_inside
+        is_real = ops.ne(ops.to_dtype(self.tokens.load((token,)), torch.int64), ops.constant(self.padding, torch.int64))
+        return bag, ops.logical_and(is_inside, is_real)
+
+    def sizes(self, build: Builder) -> TensorValue:
+        """How many tokens take part in each bag."""
+
+        def update(position: Position) -> Update:
+            bag, takes_part = self.place(position[0])
+            return (bag,), ops.constant(1, torch.int64), takes_part
+
+        zeros = constant(0, (self.count,), torch.int64)
+        return scatter_into(build, zeros, self.tokens.shape, "add", update, label="sizes")
+
+
+def _bags(build: Builder, tokens: TensorValue, offsets: TensorValue, count: Integer, padding: int) -> Bags:
+    """The bags that start at `offsets`. What lies behind a last offset that starts none is in no bag."""
+
+    def element(position: Position) -> Any:
+        place = ops.index_value(position[0])
+        length = offsets.shape[0]
+
+        def is_behind(at: Index) -> Any:
+            return ops.gt(ops.to_dtype(offsets.load((at,)), torch.int64), place)
+
+        return ops.sub(first_place_where(is_behind, length), ops.constant(1, torch.int64))
+
+    if tokens.rank != 1:
+        raise CannotLower("its tokens are not in one row")
+    return Bags(tokens, build.pointwise(tokens.shape, torch.int64, element, label="bags"), count, padding)
+
+
+@lowers(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
+def embedding_bag(
+    build: Builder, weight: TensorValue, indices: TensorValue, offsets: TensorValue, scale_grad_by_freq: bool = False,
+    mode: int = SUM, sparse: bool = False, per_sample_weights: TensorValue | None = None,
+    include_last_offset: bool = False, padding_idx: int = -1,
+) -> tuple[TensorValue, ...]:  # fmt: skip
+    """The bags, and for the gradient: the bag of each token, the sizes of the bags, and for a maximum its tokens."""
+    output, of_bags, of_sizes, of_extremes = build.eager
+    bags = _bags(build, indices, offsets, output.shape[0], padding_idx)
+    sizes = bags.sizes(build)
+    largest: TensorValue | None = None
+    if mode == MAX:
+        result, largest = _largest(build, weight, bags, sizes)
+    else:
+        result = _summed(build, weight, bags, per_sample_weights, sizes if mode == MEAN else None)
+    return (
+        result,
+        _shaped(build, bags.bag_of, of_bags, "bags_result"),
+        _shaped(build, sizes, of_sizes, "sizes_result"),
+        _shaped(build, sizes if largest is None else largest, of_extremes, "largest_result"),
+    )
+
+
+def _shaped(build: Builder, value: TensorValue, like: Any, label: str) -> TensorValue:
+    """A result that only the gradient reads, in the size that eager gives it: it leaves out what it does not need."""
+
+    def element(position: Position) -> Any:
+        if value.shape == like.shape:
+            return value.load(position)
+        index, is_inside = place_in(ops.index_value(position[0]), value.shape[0])
+        return ops.where(is_inside, value.load((index,)), ops.constant(0, value.dtype))
+
+    return build.pointwise(like.shape, like.dtype, element, label=label)
+
+
+def _summed(
+    build: Builder, weight: TensorValue, bags: Bags, factors: TensorValue | None, sizes: TensorValue | None
+) -> TensorValue:
+    """The sums of the bags, divided by `sizes` where they are given."""
+    shape, dtype = (bags.count, weight.shape[1]), weight.dtype
+    held = COLLECTED_IN.get(dtype, dtype)
+
+    def update(position: Position) -> Update:
+        token, feature = position
+        bag, takes_part = bags.place(token)
+        value = weight.load((wrapped_index(bags.tokens.load((token,)), weight.shape[0]), feature))
+        if factors is not None:
+            value = ops.mul(value, ops.to_dtype(factors.load((token,)), held))
+        return (bag, feature), value, takes_part
+
+    sources = (bags.tokens.shape[0], weight.shape[1])
+    zeros = constant(0, shape, dtype)
+    if sizes is None:
+        return scatter_into(build, zeros, sources, "add", update)
+    total = scatter_into(build, zeros, sources, "add", update, dtype=held, label="sum")
+
+    def element(position: Position) -> Any:
+        count = ops.maximum(sizes.load(position[:1]), ops.constant(1, torch.int64))
+        return ops.truediv(total.load(position), ops.to_dtype(count, held))
+
+    return build.pointwise(shape, dtype, element)
+
+
+def _largest(
+    build: Builder, weight: TensorValue, bags: Bags, sizes: TensorValue
+) -> tuple[TensorValue, TensorValue]:  # fmt: skip
+    """The largest of each feature in each bag, and the first token that has it."""
+    shape, sources = (bags.count, weight.shape[1]), (bags.tokens.shape[0], weight.shape[1])
+    compute, count = compute_dtype(weight.dtype), bags.tokens.shape[0]
+
+    def value_of(token: Index, feature: Index) -> Any:
+        return weight.load((wrapped_index(bags.tokens.load((token,)), weight.shape[0]), feature))
+
+    def extreme(position: Position) -> Update:
+        bag, takes_part = bags.place(position[0])
+        return (bag, position[1]), value_of(*position), takes_part
+
+    lowest = constant(-inf, shape, weight.dtype)
+    best = scatter_into(build, lowest, sources, "max", extreme, dtype=compute, label="best")
+
+    def first(position: Position) -> Update:
+        bag, takes_part = bags.place(position[0])
+        is_best = ops.eq(best.load((bag, position[1])), value_of(*position))
+        return (bag, position[1]), ops.index_value(position[0]), ops.logical_and(takes_part, is_best)
+
+    place = scatter_into(build, constant(count, shape, torch.int64), sources, "min", first, label="place")
+
+    def result(position: Position) -> Any:
+        is_empty = ops.eq(sizes.load(position[:1]), ops.constant(0, torch.int64))
+        return ops.where(is_empty, ops.constant(0, compute), best.load(position))
+
+    def token(position: Position) -> Any:
+        index, is_inside = place_in(place.load(position), count)
+        found = ops.to_dtype(bags.tokens.load((index,)), torch.int64)
+        return ops.where(is_inside, found, ops.constant(0, torch.int64))
+
+    tokens = constant(0, shape, torch.int64)
+    if count != 0:
+        tokens = build.pointwise(shape, torch.int64, token, label="largest")
+    return build.pointwise(shape, weight.dtype, result), tokens
+
+
+# --- gradients
+
+
+@lowers(aten._embedding_bag_backward.default)
+def embedding_bag_backward(
+    build: Builder, gradient: TensorValue, indices: TensorValue, offsets: TensorValue, offset2bag: TensorValue,
+    bag_size: TensorValue, maximum_indices: TensorValue, num_weights: int, scale_grad_by_freq: bool, mode: int,
+    sparse: bool, per_sample_weights: TensorValue | None, padding_idx: int = -1,
+) -> TensorValue:  # fmt: skip
+    if sparse:
+        raise CannotLower("its gradient is a sparse tensor")
+    bags = _bags(build, indices, offsets, gradient.shape[0], padding_idx)
+    return _gradient(
+        build, gradient, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights
+    )
+
+
+@lowers(aten._embedding_bag_dense_backward.default)
+def embedding_bag_dense_backward(
+    build: Builder, gradient: TensorValue, indices: TensorValue, offset2bag: TensorValue, bag_size: TensorValue,
+    maximum_indices: TensorValue, num_weights: int, scale_grad_by_freq: bool, mode: int,
+    per_sample_weights: TensorValue | None, padding_idx: int = -1,
+) -> TensorValue:  # fmt: skip
+    bags = Bags(indices, offset2bag, gradient.shape[0], padding_idx)
+    return _gradient(
+        build, gradient, bags, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, per_sample_weights
+    )
+
+
+def _gradient(
+    build: Builder, gradient: TensorValue, bags: Bags, sizes: TensorValue, largest: TensorValue, rows: int,
+    by_frequency: bool, mode: int, factors: TensorValue | None,
+) -> TensorValue:  # fmt: skip
+    """The gradient of a bag is added to the row of each of its tokens."""
+    zeros = constant(0, (rows, gradient.shape[1]), gradient.dtype)
+    if mode == MAX:
+        return scatter_into(build, zeros, gradient.shape, "add", _to_largest(gradient, sizes, largest, rows))
+    if by_frequency and build.device.type == "cpu":
+        raise CannotLower("on a CPU eager divides by the frequencies of other tokens than it should, and is followed")
+    counts = frequencies(build, bags.tokens, rows) if by_frequency and bags.tokens.numel else None
+
+    def update(position: Position) -> Update:
+        token, feature = position
+        bag, takes_part = bags.place(token)
+        row = wrapped_index(bags.tokens.load((token,)), rows)
+        value = gradient.load((bag, feature))
+        if factors is not None:
+            value = ops.mul(value, ops.to_dtype(factors.load((token,)), compute_dtype(gradient.dtype)))
+        divisors = [sizes.load((bag,))] if mode == MEAN else []
+        divisors += [] if counts is None else [counts.load((row,))]
+        for divisor in divisors:
+            value = ops.truediv(value, ops.to_dtype(divisor, compute_dtype(gradient.dtype)))
+        return (row, feature), value, takes_part
+
+    return scatter_into(build, zeros, (bags.tokens.shape[0], gradient.shape[1]), "add", update)
+
+
+def _to_largest(
+    gradient: TensorValue, sizes: TensorValue, largest: TensorValue, rows: int
+) -> Callable[[Position], Update]:
+    """Each feature of a bag came from one token."""
+
+    def update(position: Position) -> Update:
+        row, is_inside = place_in(largest.load(position), rows)
+        size = ops.to_dtype(sizes.load(position[:1]), torch.int64)
+        has_tokens = ops.gt(size, ops.constant(0, torch.int64))
+        return (row, position[1]), gradient.load(position), ops.logical_and(is_inside, has_tokens)
+
+    return update
+
+
+@lowers(aten._embedding_bag_per_sample_weights_backward.default)
+def embedding_bag_weights_backward(
+    build: Builder, gradient: TensorValue, weight: TensorValue, indices: TensorValue, offsets: TensorValue,
+    offset2bag: TensorValue, mode: int, padding_idx: int = -1,
+) -> TensorValue:  # fmt: skip
+    """Of each token's factor: the product of its row and the gradient of its bag."""
+    bags, dtype = _bags(build, indices, offsets, gradient.shape[0], padding_idx), compute_dtype(gradient.dtype)
+
+    def element(position: Position, reduced: Position) -> Any:
+        token, feature = position[0], reduced[0]
+        bag, takes_part = bags.place(token)
+        row = wrapped_index(indices.load((token,)), weight.shape[0])
+        product = ops.mul(gradient.load((bag, feature)), ops.to_dtype(weight.load((row, feature)), dtype))
+        return ops.where(takes_part, ops.reduce("sum", product), ops.constant(0, dtype))
+
+    shape = build.eager.shape
+    if 0 in (*shape, weight.shape[1]):
+        return build.pointwise(shape, gradient.dtype, lambda position: ops.constant(0, dtype))
+    return build.reduction(shape, gradient.dtype, (weight.shape[1],), element)
