@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bench.fusion.count import Count, count_ours
 from bench.fusion.suite import launches
 from bench.fusion.table import PROGRAMS
-from tests.fusion.expected import EXPECTED, MORE_THAN_THE_PEER
+from tests.fusion.expected import EXPECTED, IN_ANOTHER_RELEASE, MORE_THAN_THE_PEER
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "docs" / "performance" / "fusion.json").read_text()
@@ -24,7 +25,8 @@ RECORDED: dict[str, dict[str, Any]] = json.loads(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_library_calls_and_bytes(name: str) -> None:
-    assert count_ours(PROGRAMS[name]) == Count(*EXPECTED[name])
+    release = ".".join(torch.__version__.split(".")[:2])
+    assert count_ours(PROGRAMS[name]) == Count(*IN_ANOTHER_RELEASE.get((release, name), EXPECTED[name]))
 
 
 def test_the_recorded_figures_are_those_of_this_compiler() -> None:
