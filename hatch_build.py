@@ -15,7 +15,11 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the page, unless the target needs none: an editable install (`make` builds it) and the sources."""
-        if self.target_name != "wheel" or version == "editable" or os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
+        if self.target_name != "wheel" or version == "editable":
+            return
+        # The service shows them; in a checkout it finds them where they are.
+        build_data["force_include"][str(Path(self.root) / "docs" / "reasons")] = "server/reason_pages"
+        if os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
             return
         sys.path.insert(0, str(Path(self.root) / "tools"))
         import page

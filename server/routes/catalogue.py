@@ -13,7 +13,7 @@ from server import gallery
 from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
 from server.identity import WorkerIdentity, compiler_version
 from server.problems import Problem, problem_answers
-from server.reasons import ReasonEntry, reasons
+from server.reasons import ReasonEntry, ReasonPage, reasons, with_page
 from server.requests import HighlightAnswer, HighlightRequest
 from server.worker.messages import DeviceFacts
 from server.worker_process import WorkerProcess
@@ -63,11 +63,12 @@ async def list_reasons() -> list[ReasonEntry]:
 
 
 @router.get("/reasons/{id}", responses=problem_answers(404, 503))
-async def one_reason(id: str) -> ReasonEntry:
+async def one_reason(id: str) -> ReasonPage:
+    """A reason with its page: what it means, an example that leaves it, and what to do."""
     found = (await _reasons()).get(id)
     if found is None:
         raise Problem(404, f"There is no reason {id!r}; GET /api/v1/reasons lists them all.")
-    return found
+    return await asyncio.to_thread(with_page, found)
 
 
 async def _reasons() -> dict[str, ReasonEntry]:

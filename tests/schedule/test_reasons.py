@@ -1,0 +1,80 @@
+"""Every reason has a page, and the example on it is explored and does leave that reason.
+
+A new reason needs `docs/reasons/<id>.md`: its sentence, what it means, an example, and what to do. The example is the
+page's one block of Python. It may be followed by "Ask with `fusionscope explore FILE --why a,b`", if only a question
+finds the reason, and by "Explore it with the knobs `{...}`".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from compiler import report as rep
+from compiler.compile import GraphCompilation
+from compiler.devices import device_for
+from compiler.options import Options
+from compiler.pipeline import explore
+from compiler.present import present_lowered, present_schedule
+from compiler.schedule.reasons import REASONS
+from compiler.why import why
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "reasons"
+
+
+def page_of(reason: str) -> str:
+    return (PAGES / f"{reason}.md").read_text(encoding="utf-8")
+
+
+def test_pages_are_those_of_the_closed_list() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == set(REASONS)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_page_has_the_sentence_and_every_part(reason: str) -> None:
+    page = page_of(reason)
+    assert page.startswith(f"# {reason}\n\n")
+    assert REASONS[reason].sentence in " ".join(page.split())
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ["What it means", "Example", "What to do"]
+    assert REASONS[reason].family == reason.split(".")[0]
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_example_of_a_page_leaves_its_reason(reason: str) -> None:
+    page = page_of(reason)
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    asked = re.search(r"--why (\w+),(\w+)`", page)
+    knobs = re.search(r"knobs `(\{.*?\})`", page)
+    if "This one needs a GPU" in page:
+        report = pretended_on_a_gpu(code)
+    else:
+        options: dict[str, Any] = {"knobs": json.loads(knobs.group(1))} if knobs else {}
+        stages = ("capture", "lower", "schedule")
+        report = explore(code, Options(device="cpu", target="sm_90", produce=stages, **options))
+    assert report.error is None, report.error
+    found = {decision.reason for graph in report.graphs for decision in graph.decisions}
+    if asked:
+        found |= {answer.reason for answer in why(report, asked.group(1), asked.group(2))}
+    assert reason in found
+
+
+def pretended_on_a_gpu(code: str) -> rep.Report:
+    """The example on tensors that only say that they are on a GPU."""
+    names: dict[str, Any] = {}
+    with FakeTensorMode():
+        exec(code.replace("@torch.compile\n", ""), names)
+        graph = make_fx(names["program"])(names["x"])
+    compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options())
+    compilation.lower(graph)
+    compilation.plan()
+    report = rep.Report(source=code, graphs=[rep.Graph(name="program")])
+    present_lowered(compilation, report.graphs[0])
+    present_schedule(compilation, report.graphs[0])
+    return report
