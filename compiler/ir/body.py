@@ -11,8 +11,10 @@ record; nothing runs the Python function again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 
 import torch
@@ -37,6 +39,15 @@ class Instruction:
     index: Index | None = None
     value: bool | int | float | str | None = None
     node: str | None = field(default=None, compare=False)
+
+
+def with_index(i: Instruction, index: Index) -> Instruction:
+    """The instruction at another place.
+
+    `dataclasses.replace` takes several times as long, for every instruction of every fusion that is tried."""
+    if index is i.index:
+        return i
+    return Instruction(i.op, i.operands, i.dtype, i.buffer, index, i.value, i.node)
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,11 @@ class Body:
             if i.op == "load"
         ]
         return tuple(dict.fromkeys(found))
+
+    @lazy
+    def loads(self) -> Mapping[str, int]:
+        """How many loads of each buffer it has."""
+        return Counter(i.buffer for i in self.instructions if i.op == "load" and i.buffer is not None)
 
     @lazy
     def writes(self) -> tuple[Access, ...]:
@@ -120,7 +136,8 @@ class Body:
         return self.map_indices(lambda index: index.substitute(values))
 
     def map_indices(self, change: Callable[[Index], Index]) -> Body:
-        return Body(tuple(i if i.index is None else replace(i, index=change(i.index)) for i in self.instructions))
+        instructions = tuple(i if i.index is None else with_index(i, change(i.index)) for i in self.instructions)
+        return self if all(map(is_, instructions, self.instructions)) else Body(instructions)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from compiler.ir.lazy import lazy
 from compiler.ir.size import (
@@ -154,6 +155,16 @@ class Index:
             elif isinstance(atom, FloorDiv | Mod):
                 found |= atom.numerator.dims
         return frozenset(found)
+
+    @lazy
+    def points(self) -> int:
+        """How many points its loop variables have, at the sizes of the first call."""
+        return prod(hint(dim.size) for dim in self.dims)
+
+    @lazy
+    def contiguous_dims(self) -> frozenset[Dim]:
+        """The loop variables along which neighbouring iterations touch neighbouring elements."""
+        return frozenset(dim for dim in self.dims if self.stride(dim) == 1)
 
     @property
     def sizes(self) -> Iterator[Integer]:

@@ -10,7 +10,6 @@ Sizes that differ from call to call count as what they were in the first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from compiler.devices import Device
@@ -63,30 +62,38 @@ def _distinct_reads(group: Group) -> dict[str, list[Access]]:
 
 def fast_dims(access: Access) -> frozenset[Dim]:
     """The loop variables along which neighbouring iterations touch neighbouring elements."""
-    return frozenset(dim for dim in access.index.dims if access.index.stride(dim) == 1)
+    return access.index.contiguous_dims
 
 
 def _weighted_bytes(group: Group, layouts: dict[str, Layout]) -> float:
     """Bytes with those of accesses that do not coalesce counted several times."""
+    return sum(buffer_bytes(group, layouts).values()) + (UNCOALESCED - 1) * _slow_bytes(group, layouts)
+
+
+def _slow_bytes(group: Group, layouts: dict[str, Layout]) -> int:
+    """Bytes of the accesses that do not coalesce."""
     if not group.space.r:
-        return sum(buffer_bytes(group, layouts).values())
+        return 0
     r_dims = frozenset(group.space.r)
     along: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for member in group.members:
         for access in (*member.body.reads, *member.body.writes):
             is_register = access.buffer in group.produced and access.buffer not in group.stored
+            if is_register or access.index.dims.isdisjoint(r_dims):
+                continue
             fast = fast_dims(access)
-            if is_register or not fast or access.index.dims.isdisjoint(r_dims):
+            if not fast:
                 continue
             size = touched_bytes(access, group.space, layouts[access.buffer])
             along[not fast.isdisjoint(r_dims)][access.buffer] = size
     # The tile follows the larger share; the smaller one pays.
-    slow = min((sum(sizes.values()) for sizes in along.values()), default=0)
-    return sum(buffer_bytes(group, layouts).values()) + (UNCOALESCED - 1) * slow
+    return min((sum(sizes.values()) for sizes in along.values()), default=0)
 
 
 def operations(group: Group) -> int:
     points = hint(group.space.numel)
+    if not group.space.r:
+        return points * sum(member.body.operations for member in group.members)
     everything = points * hint(group.space.reduction_numel)
     r_dims = frozenset(group.space.r)
     total = 0
@@ -97,19 +104,12 @@ def operations(group: Group) -> int:
     return total
 
 
-@lru_cache(maxsize=8192)
-def _cost(group: Group, layouts: tuple[tuple[str, Layout], ...], device: Device) -> Cost:
-    table = dict(layouts)
-    work = operations(group)
-    seconds = max(_weighted_bytes(group, table) / device.bandwidth, work / device.flops)
-    time = device.launch_us + device.latency_us + 1e6 * seconds
-    return Cost(sum(buffer_bytes(group, table).values()), work, time)
-
-
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
     """The expected cost of running `group` as one kernel on `device`."""
-    names = sorted({*group.read_buffers, *group.produced})
-    return _cost(group, tuple((name, layouts[name]) for name in names), device)
+    work, moved = operations(group), sum(buffer_bytes(group, layouts).values())
+    weighted = moved + (UNCOALESCED - 1) * _slow_bytes(group, layouts)
+    seconds = max(weighted / device.bandwidth, work / device.flops)
+    return Cost(moved, work, device.launch_us + device.latency_us + 1e6 * seconds)
 
 
 def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:

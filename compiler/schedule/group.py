@@ -84,7 +84,8 @@ class Group:
     # Costs are kept by group, and each verdict asks for some.
     @lazy
     def _hash(self) -> int:
-        return hash((self.space, self.members, self.stored))
+        # Groups of the same nodes are few, so their names tell them apart well enough.
+        return hash((tuple(member.node.name for member in self.members), self.stored))
 
     def __hash__(self) -> int:
         return self._hash

@@ -9,6 +9,7 @@ masked regions of a concatenation. It pays when the producer is cheap and nobody
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import torch
@@ -33,7 +34,7 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
     numbers: dict[int, int] = {}
     for old, instruction in enumerate(consumer.instructions):
         index = None if instruction.index is None else instruction.index.renumber(numbers)
-        operands = tuple(numbers[operand] for operand in instruction.operands)
+        operands = tuple(map(numbers.__getitem__, instruction.operands))
         if instruction.op == "load" and instruction.buffer == store.buffer:
             assert index is not None
             if len(out) > LONGEST_WORK:
@@ -63,7 +64,7 @@ def _splice(
     for old, instruction in enumerate(producer.instructions):
         # The point may itself hold loaded values, numbered as in `out`: renumber first, then substitute.
         index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(point)
-        operands = tuple(numbers[operand] for operand in instruction.operands)
+        operands = tuple(map(numbers.__getitem__, instruction.operands))
         if instruction.op == "store":
             result = operands[0]
             continue
@@ -105,6 +106,8 @@ def compose(group: Group, buffer: str) -> Body | None:
     result = bodies.get(buffer)
     if result is None or result.is_collective or result.is_random or result.is_scatter:
         return None
+    if _least_length(result, group, bodies) > LONGEST_INLINED_BODY:
+        return None
     for member in reversed(group.members):
         body = bodies.get(member.name)
         if body is None or body.is_collective or body.is_random or member.name == buffer:
@@ -115,6 +118,23 @@ def compose(group: Group, buffer: str) -> Body | None:
                 return None
             result = composed
     return result
+
+
+def _least_length(result: Body, group: Group, bodies: dict[str, Body]) -> int:
+    """How many instructions composing will come to at least, by counting: a load makes room for the producer's
+    instructions but its store. 0 where counting does not tell, as an instruction may be needed no more."""
+    if any(access.index.indirections for body in bodies.values() for access in body.reads):
+        return 0
+    length, loads = len(result.instructions), Counter(result.loads)
+    for member in reversed(group.members):
+        body = bodies.get(member.name)
+        times = loads.pop(member.name, 0)
+        if body is None or not times or body.is_collective or body.is_random or body is result:
+            continue
+        length += times * (len(body.instructions) - 2)
+        for buffer, count in body.loads.items():
+            loads[buffer] += times * count
+    return length
 
 
 def inline_into(group: Group, arithmetic: Body, buffer: str, dims: tuple[Dim, ...]) -> tuple[Member, ...] | None:

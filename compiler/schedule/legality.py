@@ -13,12 +13,12 @@ Whatever reorders, splits or merges loops comes out of the same equation, and is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from compiler.ir.body import Access
-from compiler.ir.index import Dim, Index, flatten, invert, unflatten
+from compiler.ir.index import MOST_KEPT, Dim, Index, flatten, invert, unflatten
 from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.reasons import Refuse
@@ -34,7 +34,7 @@ def accesses_of(group: Group, buffer: str) -> list[Access]:
     return list(dict.fromkeys([*writes, *reads]))
 
 
-def align(host: Group, guest: Group, shared: list[str]) -> dict[Dim, Index] | Refuse:
+def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] | Refuse:
     """The guest's loop variables as formulas of the host's, or why there is none."""
     mismatch = _sizes_mismatch(host.space, guest.space)
     if mismatch is not None:
@@ -64,7 +64,8 @@ def _sizes_mismatch(host: Space, guest: Space) -> Refuse | None:
     return Refuse("shape.numel")
 
 
-def _solve(host: Space, guest: Space, guest_index: Index, host_index: Index) -> dict[Dim, Index] | None:
+@lru_cache(maxsize=MOST_KEPT)
+def _solve(host: Space, guest: Space, guest_index: Index, host_index: Index) -> Mapping[Dim, Index] | None:
     """Solve guest_index(guest loops) = host_index(host loops) for a one-to-one change of variables."""
     if host_index.indirections or guest_index.indirections:
         return None
@@ -118,10 +119,11 @@ def move(guest: Group, values: Mapping[Dim, Index]) -> tuple[Member, ...]:
     """The guest's members over the host's loops."""
     dims = (*guest.space.x, *guest.space.r)
     complete = {dim: values.get(dim, Index.number(0)) for dim in dims}
+    changed = {dim: index for dim, index in complete.items() if index != Index.of(dim)}
+    if not changed:
+        return guest.members
     return tuple(
-        replace(
-            m, body=m.body.substitute(complete), transform=m.transform.then(complete, (*m.node.x_dims, *m.node.r_dims))
-        )
+        Member(m.node, m.body.substitute(changed), m.transform.then(changed, (*m.node.x_dims, *m.node.r_dims)))
         for m in guest.members
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from compiler.schedule.group import Group, Member
 
@@ -11,6 +12,7 @@ from compiler.schedule.group import Group, Member
 LONGEST = 60
 
 
+@lru_cache(maxsize=1 << 14)
 def operator_of(node_name: str) -> str:
     """`mul_12` -> `mul`."""
     return re.sub(r"(_\d+)+$", "", node_name).removeprefix("buf_") or node_name

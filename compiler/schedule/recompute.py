@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.schedule.choices import Choice, weighed
-from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.rules import Context, Fuse, Score
@@ -51,13 +50,13 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, 
         if members is None:
             return None
         changed.append(replace(group, members=members))
-    before = sum(group_cost(g, graph.layouts, context.device).microseconds for g in (maker, *groups))
-    after = sum(group_cost(g, graph.layouts, context.device).microseconds for g in (smaller, *changed))
+    before = sum(context.cost(g).microseconds for g in (maker, *groups))
+    after = sum(context.cost(g).microseconds for g in (smaller, *changed))
     weighed(Choice("recompute", (maker, *groups), (smaller, *changed), before, after))
     if after >= before:
         return None
-    saved = sum(group_cost(g, graph.layouts, context.device).bytes for g in (maker, *groups)) - sum(
-        group_cost(g, graph.layouts, context.device).bytes for g in (smaller, *changed)
+    saved = sum(context.cost(g).bytes for g in (maker, *groups)) - sum(
+        context.cost(g).bytes for g in (smaller, *changed)
     )
     score = Score("recompute", saved, 0, after, before)
     numbers = {"bytes_saved": saved, "fused_us": after, "unfused_us": before}

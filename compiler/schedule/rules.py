@@ -7,20 +7,20 @@ A rule looks at two units and answers with the group that they would become, or 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from compiler.devices import Device
 from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.choices import Choice, weighed
-from compiler.schedule.cost import group_cost
+from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.legality import align, hosts, in_order, move, reads_match_writes, scatter_between
 from compiler.schedule.names import fused_name
 from compiler.schedule.reasons import Refuse
-from compiler.schedule.units import UnitGraph, produced_by, read_by
+from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,16 @@ class Context:
     device: Device
     limits: Limits = Limits()
     disabled: frozenset[str] = frozenset()
+    costs: dict[Group, Cost] = field(default_factory=dict)
+    #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
+    kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
+
+    def cost(self, group: Group) -> Cost:
+        """The expected cost of `group` as one kernel; each one is worked out once."""
+        found = self.costs.get(group)
+        if found is None:
+            found = self.costs[group] = group_cost(group, self.graph.layouts, self.device)
+        return found
 
 
 @dataclass(frozen=True)
@@ -151,6 +161,13 @@ def shared_buffers(graph: UnitGraph, a: int, b: int) -> tuple[list[str], bool]:
     return vertical + sorted(size, key=lambda name: (-size[name], name)), bool(vertical)
 
 
+def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
+    """Whether a third unit must run after the one and before the other."""
+    # An earlier fusion may have ordered two units that were free of each other, either way around.
+    between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
+    return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})
+
+
 def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     """May units `a` and `b` (a before b, where one depends on the other) become one kernel, and does it pay?"""
     graph = context.graph
@@ -158,10 +175,9 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     shared, is_vertical = shared_buffers(graph, a, b)
     if isinstance(one, ExternNode) or isinstance(two, ExternNode):
         return Refuse("kind.extern", {"extern": one.name if isinstance(one, ExternNode) else two.name})
-    # An earlier fusion may have ordered two units that were free of each other, either way around.
-    between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
-    if between is not None:
-        return Refuse("dependency.intermediate", {"between": graph.units[between].name})
+    intermediate = third_between(a, b, graph)
+    if intermediate is not None:
+        return intermediate
     if len(one.members) + len(two.members) > context.limits.most_nodes:
         nodes = len(one.members) + len(two.members)
         return Refuse("policy.group_size", {"nodes": nodes, "limit": context.limits.most_nodes})
@@ -186,14 +202,14 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
 
 
 def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context: Context) -> Fuse | Refuse:
-    graph, device = context.graph, context.device
+    graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
     buffers = len(group.read_buffers) + len(group.stored)
     if buffers > context.limits.most_buffers:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
-    apart = [group_cost(unit, graph.layouts, device) for unit in (one, two)]
-    fused = group_cost(group, graph.layouts, device)
+    apart = [context.cost(unit) for unit in (one, two)]
+    fused = context.cost(group)
     score = Score(
         category=reason.removeprefix("fused."),
         bytes_saved=sum(cost.bytes for cost in apart) - fused.bytes,

@@ -7,7 +7,9 @@ only. It ends when no pair is left that may and should fuse. Every answer leaves
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph
@@ -16,8 +18,8 @@ from compiler.schedule.decisions import Decision, decision_on
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
 from compiler.schedule.recompute import recompute_in_readers
-from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
-from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, third_between
+from compiler.schedule.units import Unit, UnitGraph, read_by
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,14 @@ def _round(context: Context, fresh: set[int], turn: int, decisions: list[Decisio
             decisions.append(decision_on(context.graph, a, b, turn, verdict))
     candidates.sort(key=lambda item: item[0].score.rank, reverse=True)
     made: set[int] = set()
-    for _, a, b in candidates:
+    for verdict, a, b in candidates:
         units = context.graph.units
-        # An earlier fusion of this round may have put a third unit between the two: they are asked again.
         if a in units and b in units:
-            again = can_fuse(a, b, context)
-            decisions.append(decision_on(context.graph, a, b, turn, again))
-            if isinstance(again, Fuse):
-                made.add(context.graph.merge(a, b, again.group))
+            # All that an earlier fusion of this round may have changed: a third unit now runs between the two.
+            now = third_between(a, b, context.graph) or verdict
+            decisions.append(decision_on(context.graph, a, b, turn, now))
+            if isinstance(now, Fuse):
+                made.add(context.graph.merge(a, b, now.group))
     return made & set(context.graph.units)
 
 
@@ -100,8 +102,12 @@ def _recompute(context: Context, turn: int, decisions: list[Decision]) -> set[in
     changed: set[int] = set()
     for number, unit in list(graph.units.items()):
         for buffer in sorted(unit.stored) if isinstance(unit, Group) else ():
+            involved = [graph.units[n] for n in (number, *sorted(graph.readers[buffer]))]
+            if context.kept_stored.get(buffer) == involved:
+                continue
             found = recompute_in_readers(number, buffer, context)
             if found is None:
+                context.kept_stored[buffer] = involved
                 continue
             smaller, readers = found
             for reader, (_, verdict) in readers.items():
@@ -116,27 +122,37 @@ def _recompute(context: Context, turn: int, decisions: list[Decision]) -> set[in
 def _pairs(graph: UnitGraph, fresh: set[int]) -> list[tuple[int, int]]:
     """Distinct pairs that share a buffer, each with the one that must run first in front."""
     found: dict[tuple[int, int], None] = {}
-    for number in sorted(fresh):
-        for other, _ in graph.neighbours(number):
-            a, b = (other, number) if graph.must_precede(other, number) else (number, other)
-            if not graph.must_precede(a, b):
-                a, b = min(a, b), max(a, b)
-            both_library = isinstance(graph.units[a], ExternNode) and isinstance(graph.units[b], ExternNode)
-            if not both_library:
-                found[a, b] = None
+    for number, other in graph.neighbours(sorted(fresh)):
+        if (number, other) in found or (other, number) in found:
+            continue
+        a, b = (other, number) if graph.must_precede(other, number) else (number, other)
+        if not graph.must_precede(a, b):
+            a, b = min(a, b), max(a, b)
+        both_library = isinstance(graph.units[a], ExternNode) and isinstance(graph.units[b], ExternNode)
+        if not both_library:
+            found[a, b] = None
     return list(found)
 
 
 def _in_order(graph: UnitGraph) -> list[Unit]:
     """Units such that each follows all that it needs; among those that are ready, the one written first."""
-    alive = 0
-    for number in graph.units:
-        alive |= graph.bits[number]
-    waiting = sorted(graph.units, key=graph.first_position)
+    makers = {
+        number: {graph.producer[b] for b in read_by(unit) if b in graph.producer} - {number}
+        for number, unit in graph.units.items()
+    }
+    readers: defaultdict[int, list[int]] = defaultdict(list)
+    for number, needed in makers.items():
+        for maker in needed:
+            readers[maker].append(number)
+    missing = {number: len(needed) for number, needed in makers.items()}
+    ready = [(graph.first_position(number), number) for number, count in missing.items() if not count]
+    heapify(ready)
     done: list[Unit] = []
-    while waiting:
-        number = next(n for n in waiting if not graph.ancestors[n] & alive)
-        waiting.remove(number)
-        alive &= ~graph.bits[number]
+    while ready:
+        _, number = heappop(ready)
         done.append(graph.units[number])
+        for reader in readers[number]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                heappush(ready, (graph.first_position(reader), reader))
     return done

@@ -8,6 +8,7 @@ came before or after one of the two and not the other.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
@@ -139,25 +140,35 @@ class UnitGraph:
         for buffer in group.read_buffers:
             self.readers[buffer].add(number)
 
-    def neighbours(self, number: int) -> Iterator[tuple[int, str]]:
-        """Units that share a buffer with this one: its readers, its makers, other readers of what it reads.
+    def neighbours(self, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Each of `numbers` with each unit that shares a buffer with it: its readers, its makers, other readers of what
+        it reads.
 
         Where many read one buffer (a weight of every layer), only those that stand nearest count: pairs of readers far
         apart would be as many as the square of the graph, and would not meet in a kernel anyway."""
-        unit = self.units[number]
-        for buffer in sorted(produced_by(unit)):
-            yield from ((reader, buffer) for reader in sorted(self.readers[buffer]) if reader != number)
-        for buffer in sorted(read_by(unit)):
-            if buffer in self.producer and self.producer[buffer] != number:
-                yield self.producer[buffer], buffer
-            yield from ((reader, buffer) for reader in self._nearest_readers(buffer, number) if reader != number)
+        placed: dict[str, list[tuple[int, int]]] = {}
+        for number in numbers:
+            unit = self.units[number]
+            found: dict[int, None] = {}
+            for buffer in sorted(produced_by(unit)):
+                found.update(dict.fromkeys(sorted(self.readers[buffer])))
+            for buffer in sorted(read_by(unit)):
+                if buffer in self.producer:
+                    found[self.producer[buffer]] = None
+                found.update(dict.fromkeys(self._nearest_readers(buffer, number, placed)))
+            yield from ((number, other) for other in found if other != number)
 
-    def _nearest_readers(self, buffer: str, number: int) -> list[int]:
+    def _nearest_readers(self, buffer: str, number: int, placed: dict[str, list[tuple[int, int]]]) -> list[int]:
+        """The readers of a buffer that stand nearest; `placed` keeps those of a buffer with many, by their places."""
         readers = self.readers[buffer]
         if len(readers) <= NEAREST:
             return sorted(readers)
+        if buffer not in placed:
+            placed[buffer] = sorted((self.bits[reader].bit_length(), reader) for reader in readers)
         place = self.bits[number].bit_length()
-        return sorted(nsmallest(NEAREST, readers, key=lambda other: abs(self.bits[other].bit_length() - place)))
+        middle = bisect(placed[buffer], (place, number))
+        around = placed[buffer][max(0, middle - NEAREST) : middle + NEAREST]
+        return sorted(reader for _, reader in nsmallest(NEAREST, around, key=lambda other: abs(other[0] - place)))
 
 
 def _places(bits: int) -> Iterator[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Literal
 
 import torch
@@ -49,7 +48,7 @@ def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
     if access.index.indirections:
         elements = hint(space.numel) * hint(space.reduction_numel)
     else:
-        elements = prod(hint(dim.size) for dim in access.index.dims)
+        elements = access.index.points
     return min(elements, hint(layout.storage_numel)) * layout.dtype.itemsize
 
 

@@ -11,8 +11,9 @@ from compiler.ir.body import trace
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode
 from compiler.ir.ops import ops
-from compiler.schedule.group import Group
-from compiler.schedule.units import UnitGraph
+from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.inline import _least_length, compose
+from compiler.schedule.units import NEAREST, UnitGraph
 
 LAYOUT = Layout((8,), (1,), torch.float32)
 
@@ -71,3 +72,49 @@ def test_order_survives_fusions(seed: int) -> None:
         assert isinstance(one, Group) and isinstance(two, Group)
         members = (*one.members, *two.members)
         graph.merge(a, b, Group("both", one.space, members, frozenset(m.name for m in members)))
+
+
+def test_of_many_readers_the_nearest_are_neighbours() -> None:
+    graph = LoopGraph(buffers={"x": LAYOUT}, inputs=["x"])
+    for number in range(4 * NEAREST):
+        graph.nodes.append(_sum(f"n{number}", ["x"]))
+        graph.buffers[f"n{number}"] = LAYOUT
+    units = UnitGraph(graph)
+    for number in (0, 7, 2 * NEAREST, 4 * NEAREST - 1):
+        found = {other for _, other in units.neighbours([number])}
+        distances = sorted(abs(other - number) for other in units.units if other != number)
+        assert sorted(abs(other - number) for other in found) == distances[: NEAREST - 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_length_of_a_composition_is_known_before_it_is_composed(seed: int) -> None:
+    graph = chain_of_sums(random.Random(seed), 9)
+    nodes = [node for node in graph.nodes if isinstance(node, LoopNode)]
+    members = tuple(Member(node, node.body) for node in nodes)
+    group = Group("all", Space(nodes[0].x_dims), members, frozenset({"n8"}))
+    bodies = {member.name: member.body for member in members}
+    composed = compose(group, "n8")
+    assert composed is not None
+    assert _least_length(bodies["n8"], group, bodies) == len(composed.instructions)
+
+
+def test_a_composition_that_would_be_too_long_is_none() -> None:
+    nodes = [_sum("n0", ["x"])]
+    for number in range(1, 12):
+        before = nodes[-1].name
+        nodes.append(_square(f"n{number}", before))
+    group = Group("all", Space(nodes[0].x_dims), tuple(Member(n, n.body) for n in nodes), frozenset({"n11"}))
+    assert compose(group, "n11") is None
+    assert compose(group, "n4") is not None
+
+
+def _square(name: str, read: str) -> LoopNode:
+    """Reads two elements of what it reads, so that each step doubles what composing makes of it."""
+    dim = Dim("x0", 8)
+
+    def body() -> None:
+        one = ops.load(read, Index.of(dim), torch.float32)
+        two = ops.load(read, Index.of(dim) // 2, torch.float32)
+        ops.store(name, Index.of(dim), ops.mul(one, two))
+
+    return LoopNode(name, LAYOUT, (dim,), (), trace(body))
