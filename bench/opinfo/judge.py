@@ -85,8 +85,10 @@ def first_problem(ours: Sequence[Any], expected: Sequence[Any], tolerance: tuple
 
 def difference(own: Any, wanted: Any, tolerance: tuple[float, float]) -> str | None:
     """What is wrong with one result, as a sentence; None if nothing is."""
+    if own is wanted:
+        return None
     if not isinstance(wanted, Tensor):
-        return None if own == wanted or own is wanted or _are_nan(own, wanted) else f"{own!r} instead of {wanted!r}"
+        return None if own == wanted or _are_nan(own, wanted) else f"{own!r} instead of {wanted!r}"
     form = wrong_form(own, wanted)
     if form is not None:
         return form

@@ -78,6 +78,12 @@ def test_results_without_a_value_are_judged_by_their_form() -> None:
     assert len(by_form(ours[:1], eager, {1, 2})) == 1
 
 
+def test_another_seed_without_a_value_is_right() -> None:
+    eager, ours = ([torch.ones(2), torch.tensor([seed, 0], dtype=torch.uint64)] for seed in (3, 4))
+    assert judge(ours, eager, list, NO_TOLERANCE) != Verdict()
+    assert judge(by_form(ours, eager, {1}), eager, list, NO_TOLERANCE) == Verdict()
+
+
 def test_results_without_a_value_are_the_state_of_a_generator() -> None:
     found = {}
     for operator, places in WITHOUT_VALUE.items():
