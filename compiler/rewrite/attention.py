@@ -12,6 +12,7 @@ not. Whether a softmax lies between two products at all is asked first, so that 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,11 +190,11 @@ class _Walk:
                 raise NotLegalError("scores.other_operation", f"{current} is not made by a product")
             self.calls.append(current)
             name = operation(current) or ""
-            step = getattr(self, f"_pass_{name}", None)
+            step = _STEPS.get(name)
             if _is_cast(current) or name in _IDENTITIES or self._is_same_view(current):
                 current = argument(current, 0, "input")
             elif step is not None:
-                current, factor = step(current, factor)
+                current, factor = step(self, current, factor)
             else:
                 raise NotLegalError("scores.other_operation", f"{current.name} is {name or current.target}")
         self.calls.append(current)
@@ -214,13 +215,13 @@ class _Walk:
             raise NotLegalError("scale.not_positive", f"the scale is {factor}")
         self.scale *= factor
 
-    def _pass_mul(self, node: Node, factor: float) -> tuple[Node, float]:
+    def pass_mul(self, node: Node, factor: float) -> tuple[Node, float]:
         a, b = operands(node)
         if is_number(a):
             a, b = b, a
         return a, factor * _checked_scale(b, node)
 
-    def _pass_div(self, node: Node, factor: float) -> tuple[Node, float]:
+    def pass_div(self, node: Node, factor: float) -> tuple[Node, float]:
         a, b = operands(node)
         if "rounding_mode" in node.kwargs:
             raise NotLegalError("scores.other_operation", f"{node.name} rounds")
@@ -245,7 +246,7 @@ class _Walk:
         value = root.meta.get("example_value") if isinstance(root, Node) else root
         return number == 1.0 and str(value) == str(key.sizes()[-1])
 
-    def _pass_add(self, node: Node, factor: float) -> tuple[Node, float]:
+    def pass_add(self, node: Node, factor: float) -> tuple[Node, float]:
         a, b = operands(node)
         if node.kwargs.get("alpha", 1) != 1:
             raise NotLegalError("scores.other_operation", f"{node.name} multiplies what it adds")
@@ -253,7 +254,7 @@ class _Walk:
         self._take_bias(node, bias, factor, scores is a)
         return scores, factor
 
-    def _pass_sub(self, node: Node, factor: float) -> tuple[Node, float]:
+    def pass_sub(self, node: Node, factor: float) -> tuple[Node, float]:
         a, b = operands(node)
         if node.kwargs.get("alpha", 1) != 1 or not isinstance(a, Node) or _product_above(a) is None:
             raise NotLegalError("scores.other_operation", f"{node.name} subtracts the scores")
@@ -275,12 +276,12 @@ class _Walk:
         if beta != 0:
             self.biases.append((bias, factor * float(beta)))
 
-    def _pass_masked_fill(self, node: Node, factor: float) -> tuple[Node, float]:
+    def pass_masked_fill(self, node: Node, factor: float) -> tuple[Node, float]:
         scores, mask = argument(node, 0, "input"), argument(node, 1, "mask")
         self._take_mask(node, mask, False, argument(node, 2, "value"), factor)
         return scores, factor
 
-    def _pass_where(self, node: Node, factor: float) -> tuple[Node, float]:
+    def pass_where(self, node: Node, factor: float) -> tuple[Node, float]:
         if node.op == "call_method":  # scores.where(keep, fill)
             scores, keep, other = argument(node, 0, "self"), argument(node, 1, "condition"), argument(node, 2, "other")
         else:
@@ -302,6 +303,18 @@ class _Walk:
         if any(known.fill != number for known in self.masks):
             raise NotLegalError("mask.mixed_fills", f"{node.name} fills in {number:g}")
         self.masks.append(BooleanMask(mask, keeps, number))
+
+
+#: What may stand between the product and the softmax, and how it is taken into account: the node and the factor of
+#: the scores below it, to the node above and the factor of the scores there.
+_STEPS: dict[str, Callable[[_Walk, Node, float], tuple[Node, float]]] = {
+    "mul": _Walk.pass_mul,
+    "div": _Walk.pass_div,
+    "add": _Walk.pass_add,
+    "sub": _Walk.pass_sub,
+    "masked_fill": _Walk.pass_masked_fill,
+    "where": _Walk.pass_where,
+}
 
 
 def is_low_enough(fill: float, dtype: torch.dtype) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
-from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, function_name, pointwise
+from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, expression, function_name
 from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
 from compiler.ir.body import Instruction
 from compiler.ir.functions import Loop, Record, with_calls
@@ -50,19 +50,8 @@ class TritonFunction(FunctionPrinter):
         return Operand.variable(text, instruction.dtype)
 
     def expression(self, instruction: Instruction, number: int) -> str:
-        return self._expression(instruction, [self._operand(operand) for operand in instruction.operands])
-
-    def _expression(self, i: Instruction, operands: list[Operand]) -> str:
-        if i.op == "to_dtype":
-            return convert(operands[0], i.dtype)
-        if i.op == "bitcast":
-            return f"{operands[0].tensor}.to({DTYPES[i.dtype]}, bitcast=True)"
-        if i.op == "where":
-            yes, no = operands[1], operands[2]
-            if yes.is_constant and no.is_constant:
-                return f"tl.where({operands[0].typed}, {yes.typed}, {no.typed})"
-            return f"tl.where({operands[0].typed}, {yes.infix}, {no.infix})"
-        return pointwise(i.op, operands, self.helpers)
+        operands = [self._operand(operand) for operand in instruction.operands]
+        return expression(instruction.op, operands, instruction.dtype, self.helpers)
 
     def assign(self, number: int, text: str, is_first: bool) -> None:
         self.line(f"{self.variables[number]} = {text}")
@@ -101,7 +90,8 @@ class TritonFunction(FunctionPrinter):
             is_plain = whole.is_constant or operand not in block
             is_plain = is_plain or needs_no_brackets(self.record.instructions[operand], instruction, place)
             operands.append(whole if is_plain else Operand.variable(f"({whole.tensor})", whole.dtype))
-        return Operand.variable(self._expression(instruction, operands), instruction.dtype)
+        text = expression(instruction.op, operands, instruction.dtype, self.helpers)
+        return Operand.variable(text, instruction.dtype)
 
 
 def _wrapped(line: str) -> list[str]:

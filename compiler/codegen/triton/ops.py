@@ -227,6 +227,20 @@ def convert(value: Operand, wanted: torch.dtype) -> str:
     return f"{value.tensor}.to({DTYPES[compute_dtype(wanted)]})"
 
 
+def expression(op: str, operands: list[Operand], dtype: torch.dtype, helpers: set[str]) -> str:
+    """The expression of an op that computes its result of `dtype` from values alone."""
+    if op == "to_dtype":
+        return convert(operands[0], dtype)
+    if op == "bitcast":
+        return f"{operands[0].tensor}.to({DTYPES[dtype]}, bitcast=True)"
+    if op == "where":
+        condition, yes, no = operands
+        if yes.is_constant and no.is_constant:
+            return f"tl.where({condition.typed}, {yes.typed}, {no.typed})"
+        return f"tl.where({condition.typed}, {yes.infix}, {no.infix})"
+    return pointwise(op, operands, helpers)
+
+
 def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     """The expression of an op of `POINTWISE`; names of the helpers that it calls are added to `helpers`."""
     first = operands[0]

@@ -9,7 +9,7 @@ import torch
 from compiler.codegen.program import Statement, identifier
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
-from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, pointwise
+from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
 from compiler.codegen.triton.plan import Plan
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
@@ -85,15 +85,6 @@ class StatementPrinter:
             return self._load(statement, pass_number)
         if statement.op == "index_value":
             return self._index_value(statement)
-        if statement.op == "to_dtype":
-            return convert(operands[0], statement.dtype)
-        if statement.op == "bitcast":
-            return f"{operands[0].tensor}.to({DTYPES[statement.dtype]}, bitcast=True)"
-        if statement.op == "where":
-            yes, no = operands[1], operands[2]
-            if yes.is_constant and no.is_constant:
-                return f"tl.where({operands[0].typed}, {yes.typed}, {no.typed})"
-            return f"tl.where({operands[0].typed}, {yes.infix}, {no.infix})"
         if statement.op in ("rand", "randn"):
             assert statement.index is not None
             offset = self._offset(statement.index)
@@ -101,7 +92,7 @@ class StatementPrinter:
             return f"tl.{statement.op}({operands[0].tensor}, {offset})"
         if statement.op in NAMED:
             self.functions[statement.op, statement.dtype] = None
-        return pointwise(statement.op, operands, self.helpers)
+        return expression(statement.op, operands, statement.dtype, self.helpers)
 
     def _index_value(self, statement: Statement) -> str:
         assert statement.index is not None
