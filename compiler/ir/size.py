@@ -398,6 +398,18 @@ def text_of(value: Integer) -> str:
     return value.text if isinstance(value, Size) else str(value)
 
 
+def spelt_out(value: Integer) -> str:
+    """Its text as a formula of symbols alone, with no names for its quotients."""
+
+    def of_atom(atom: Atom) -> str:
+        if isinstance(atom, Quotient):
+            return f"({spelt_out(atom.numerator)} // {spelt_out(atom.divisor)})"
+        return atom.text if isinstance(atom, Symbol) else f"({atom.text})"
+
+    terms = (" * ".join([str(coefficient), *map(of_atom, monomial)]) for monomial, coefficient in _terms(value))
+    return f"({' + '.join(terms) or '0'})"
+
+
 def _is_proven(value: Integer) -> bool:
     """Whether value >= 0 can be shown."""
     return value >= 0 if isinstance(value, int) else _size_is_proven(value)
@@ -458,7 +470,7 @@ def evaluate(value: Integer, symbols: Mapping[str, int]) -> int:
         if isinstance(atom, Symbol):
             return symbols[atom.name]
         if isinstance(atom, Opaque):
-            return int(eval(atom.text, {"__builtins__": {"max": max, "min": min}}, dict(symbols)))
+            return int(eval(atom.text, {"__builtins__": {"max": max, "min": min, "int": int}}, dict(symbols)))
         return evaluate(atom.numerator, symbols) // evaluate(atom.divisor, symbols)
 
     return sum(coefficient * prod(map(of_atom, monomial)) for monomial, coefficient in value.terms)

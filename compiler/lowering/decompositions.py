@@ -51,7 +51,7 @@ KEPT = """
     _scaled_dot_product_flash_attention_for_cpu_backward
     embedding embedding_dense_backward
     cat stack repeat select_scatter slice_scatter index_select take_along_dim gather nan_to_num flip
-    tril triu eye fill sum var std arange linspace floor_divide index_fill
+    tril triu eye fill sum var std arange linspace floor_divide index_fill im2col col2im
 """.split()
 
 

@@ -17,9 +17,21 @@ from typing import Any
 
 import sympy
 import torch
-from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod
+from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
 
-from compiler.ir.size import Integer, Opaque, Quotient, Size, Symbol, floor_quotient, hint, size, symbols_of, text_of
+from compiler.ir.size import (
+    Integer,
+    Opaque,
+    Quotient,
+    Size,
+    Symbol,
+    floor_quotient,
+    hint,
+    least_value,
+    size,
+    spelt_out,
+    symbols_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +85,8 @@ def _convert(expression: Any, environment: Any) -> Integer:
         return int(expression)
     if isinstance(expression, sympy.Symbol):
         return _symbol(expression, environment)
+    if isinstance(expression, TruncToInt):
+        return _scaled(expression.args[0], environment)
     parts = [_convert(part, environment) for part in expression.args]
     if isinstance(expression, sympy.Add):
         return _folded(parts, lambda a, b: a + b)
@@ -87,6 +101,20 @@ def _convert(expression: Any, environment: Any) -> Integer:
     if isinstance(expression, Max | Min):
         return _folded(parts, _larger if isinstance(expression, Max) else _smaller)
     raise NotImplementedError(f"the size {expression} is no formula that kernels can be generated for")
+
+
+def _scaled(expression: Any, environment: Any) -> Integer:
+    """A size times a float, as an image has that is scaled by it, rounded towards zero."""
+    factor, number = expression.args if isinstance(expression, sympy.Mul) else (sympy.Float(1), expression)
+    if not isinstance(factor, sympy.Float) or not isinstance(number, ToFloat):
+        raise NotImplementedError(f"the size {expression} is no formula that kernels can be generated for")
+    scale, scaled = float(factor), _convert(number.args[0], environment)
+    if scale.is_integer():
+        return scaled * int(scale)
+    least = least_value(scaled)
+    lower = None if least is None or least < 0 or scale < 0 else int(scale * least)
+    text, symbols = f"int({scale!r} * {spelt_out(scaled)})", tuple(dict.fromkeys(symbols_of(scaled)))
+    return size(Opaque(text, symbols, int(scale * hint(scaled)), lower))
 
 
 def _folded(parts: Sequence[Integer], join: Any) -> Integer:
@@ -110,7 +138,7 @@ def _extreme(a: Integer, b: Integer, name: str) -> Integer:
     except TypeError:
         choose = max if name == "max" else min
         symbols = tuple(dict.fromkeys([*symbols_of(a), *symbols_of(b)]))
-        return size(Opaque(f"{name}({text_of(a)}, {text_of(b)})", symbols, choose(hint(a), hint(b)), None))
+        return size(Opaque(f"{name}({spelt_out(a)}, {spelt_out(b)})", symbols, choose(hint(a), hint(b)), None))
     return a if is_first == (name == "max") else b
 
 

@@ -9,8 +9,9 @@ import torch
 
 from compiler.ir.index import flatten
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer, is_below
 from compiler.lowering.builder import Builder
-from compiler.lowering.indexing import all_of, at_least, below
+from compiler.lowering.indexing import all_of, below, inside_of
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import Position, TensorValue, fixed
 
@@ -21,9 +22,9 @@ aten = torch.ops.aten
 NOWHERE = 2**62
 
 
-def along(value: Sequence[int] | int, rank: int) -> tuple[int, ...]:
+def along(value: Sequence[Integer] | int, rank: int) -> tuple[int, ...]:
     """One number for each of `rank` dimensions, of which fewer may be given: one stands for all."""
-    given = (value,) if isinstance(value, int) else tuple(int(number) for number in value)
+    given = (value,) if isinstance(value, int) else tuple(fixed(number) for number in value)
     return given if len(given) == rank else given[:1] * rank
 
 
@@ -34,7 +35,7 @@ class Window:
         self, build: Builder, x: TensorValue, rank: int, kernel: Any, stride: Any, padding: Any, dilation: Any = 1
     ) -> None:
         result = build.eager
-        self.shape = tuple(int(size) for size in (result[0] if isinstance(result, list | tuple) else result).shape)
+        self.shape: tuple[Integer, ...] = (result[0] if isinstance(result, list | tuple) else result).shape
         self.rank = rank
         self.image = x.shape[-rank:]
         self.kernel = along(kernel, rank)
@@ -47,14 +48,12 @@ class Window:
         parts = zip(position[-self.rank :], window, self.stride, self.padding, self.dilation, strict=True)
         return tuple(out * stride + inner * step - before for out, inner, stride, before, step in parts)
 
-    def windows_over(self, position: Position, back: Position, pooled: Sequence[int]) -> tuple[Position, Any]:
+    def windows_over(self, position: Position, back: Position, pooled: Sequence[Integer]) -> tuple[Position, Any]:
         """Of the windows that may hold an element of the image, the one `back` steps before the last that starts at or
         before it; and whether there is such a window (None where there always is)."""
         starts = zip(position[-self.rank :], back, self.stride, self.padding, strict=True)
         window = tuple((index + before) // stride - step for index, step, stride, before in starts)
-        conditions = [at_least(index, 0) for index in window if index.bounds[0] < 0]
-        conditions += [below(i, size) for i, size in zip(window, pooled, strict=True) if i.bounds[1] >= size]
-        return window, all_of(conditions)
+        return window, inside_of(window, pooled)
 
     @property
     def overlap(self) -> tuple[int, ...]:
@@ -64,9 +63,7 @@ class Window:
 
     def inside(self, place: Position) -> Any:
         """Whether a place lies in the image, or None where every one does."""
-        conditions = [at_least(index, 0) for index in place if index.bounds[0] < 0]
-        conditions += [below(i, size) for i, size in zip(place, self.image, strict=True) if i.bounds[1] >= size]
-        return all_of(conditions)
+        return inside_of(place, self.image)
 
 
 def _average(rank: int, target: Any) -> None:
@@ -98,12 +95,13 @@ def _window_size(window: Window, position: Position, include_padding: bool) -> A
         highest = window.image[axis] + (window.padding[axis] if include_padding else 0)
         first, last = start, start + window.kernel[axis]
         begin, end = ops.index_value(first), ops.index_value(last)
-        if first.bounds[0] < lowest:
+        starts_before = not is_below(lowest - 1, first.bounds[0])
+        ends_behind = not is_below(last.bounds[1], highest + 1)
+        if starts_before:
             begin = ops.maximum(begin, ops.constant(lowest, torch.int64))
-        if last.bounds[1] > highest:
+        if ends_behind:
             end = ops.minimum(end, ops.constant(highest, torch.int64))
-        is_clipped = first.bounds[0] < lowest or last.bounds[1] > highest
-        size = ops.sub(end, begin) if is_clipped else ops.constant(window.kernel[axis], torch.int64)
+        size = ops.sub(end, begin) if starts_before or ends_behind else ops.constant(window.kernel[axis], torch.int64)
         count = size if count is None else ops.mul(count, size)
     return count
 
@@ -153,7 +151,7 @@ def _largest_backward(rank: int, target: Any) -> None:
         compute = compute_dtype(x.dtype)
 
         def element(position: Position, back: Position) -> Any:
-            pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-rank:]])
+            pooled, exists = window.windows_over(position, back, gradient.shape[-rank:])
             place = (*position[:-rank], *pooled)
             here = ops.index_value(flatten(position[-rank:], window.image))
             is_largest = ops.eq(indices.load(place, exists), here)
@@ -174,11 +172,11 @@ def _average_backward(rank: int, target: Any) -> None:
         compute = compute_dtype(x.dtype)
 
         def element(position: Position, back: Position) -> Any:
-            pooled, exists = window.windows_over(position, back, [fixed(size) for size in gradient.shape[-rank:]])
+            pooled, exists = window.windows_over(position, back, gradient.shape[-rank:])
             parts = zip(position[-rank:], pooled, window.stride, window.padding, strict=True)
             distances = [index - (place * step - before) for index, place, step, before in parts]
             limits = zip(distances, window.kernel, strict=True)
-            conditions = [below(distance, size) for distance, size in limits if distance.bounds[1] >= size]
+            conditions = [below(distance, size) for distance, size in limits if not is_below(distance.bounds[1], size)]
             exists = all_of([*([] if exists is None else [exists]), *conditions])
             value = gradient.load((*position[:-rank], *pooled), exists)
             # `pooled` may lie beside the image where no window exists, but the division there is of a zero.

@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index, flatten
+from compiler.ir.index import Index, flatten, unflatten
 from compiler.ir.ops import compute_dtype, ops
-from compiler.lowering.builder import Builder
+from compiler.ir.size import product
+from compiler.lowering.builder import Builder, Update
 from compiler.lowering.indexing import all_of, below
 from compiler.lowering.pooling import NOWHERE, along, lowest_of
 from compiler.lowering.registry import lowers
-from compiler.lowering.values import Position, TensorValue, fixed
+from compiler.lowering.scatter import place_in, scatter_into
+from compiler.lowering.values import Position, TensorValue, constant, fixed
 
 aten = torch.ops.aten
 
@@ -193,6 +195,21 @@ def _fractional(rank: int, target: Any) -> None:
         return _largest_of(build, x, (*batch, *pooled), kernel, find)
 
 
+def _fractional_backward(rank: int, target: Any) -> None:
+    @lowers(target)
+    def lowering(
+        build: Builder, gradient: TensorValue, x: TensorValue, kernel_size: Any, output_size: Any, indices: TensorValue
+    ) -> TensorValue:
+        """Windows overlap where a random number says, so the places of the largest elements are written to."""
+        image = x.shape[-rank:]
+
+        def update(position: Position) -> Update:
+            place, is_inside = place_in(indices.load(position), product(image))
+            return (*position[:-rank], *unflatten(place, image)), gradient.load(position), is_inside
+
+        return scatter_into(build, constant(0, x.shape, x.dtype), gradient.shape, "add", update)
+
+
 def _fractional_start(number: Index, sample: Any, last: int, pooled: int, compute: torch.dtype) -> Index:
     """Where window `number` of `pooled` starts: at `last` for the last one."""
     if pooled == 1:
@@ -214,3 +231,4 @@ for _rank in (2, 3):
     _largest(_rank, getattr(aten, f"adaptive_max_pool{_rank}d"))
     _largest_backward(_rank, getattr(aten, f"adaptive_max_pool{_rank}d_backward"))
     _fractional(_rank, getattr(aten, f"fractional_max_pool{_rank}d"))
+    _fractional_backward(_rank, getattr(aten, f"fractional_max_pool{_rank}d_backward"))

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from compiler.ir.index import Index, flatten
-from compiler.ir.ops import ops
+from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.builder import SEEDS, Builder
 from compiler.lowering.promotion import element_of
@@ -22,7 +22,9 @@ from compiler.lowering.values import CannotLower, Position, TensorValue
 aten = torch.ops.aten
 
 
-def _random(build: Builder, shape: tuple[Integer, ...], dtype: torch.dtype, op: str, finish: Any = None) -> TensorValue:
+def _random(
+    build: Builder, shape: tuple[Integer, ...], dtype: torch.dtype, op: str, finish: Any = None, label: str = ""
+) -> TensorValue:
     if not dtype.is_floating_point and finish is None:
         raise CannotLower(f"it draws random numbers of {dtype}")
     place = build.next_seed()
@@ -32,7 +34,7 @@ def _random(build: Builder, shape: tuple[Integer, ...], dtype: torch.dtype, op: 
         value = getattr(ops, op)(seed, flatten(position, shape))
         return value if finish is None else finish(value, position)
 
-    return build.pointwise(shape, dtype, element)
+    return build.pointwise(shape, dtype, element, label=label)
 
 
 def _result(build: Builder) -> tuple[tuple[Integer, ...], torch.dtype]:
@@ -117,3 +119,28 @@ def geometric(build: Builder, x: TensorValue, p: float, **_: Any) -> TensorValue
         return ops.add(ops.floor(failures), ops.constant(1.0, torch.float32))
 
     return _random(build, x.shape, x.dtype, "rand", finish)
+
+
+@lowers(aten.rrelu_with_noise_functional)
+def rrelu_with_noise(
+    build: Builder, x: TensorValue, noise: TensorValue, lower: float = 0.125, upper: float = 1 / 3,
+    training: bool = False, generator: Any = None,
+) -> tuple[TensorValue, TensorValue]:  # fmt: skip
+    """Two nodes: the slope of each element, drawn anew where it is not above zero and else one, and the products."""
+    compute = compute_dtype(x.dtype)
+
+    def is_above(position: Position) -> Any:
+        return ops.gt(x.load(position), ops.constant(0, compute))
+
+    def slope(value: Any, position: Position) -> Any:
+        scaled = ops.add(ops.mul(value, ops.constant(upper - lower, torch.float32)), ops.constant(lower, torch.float32))
+        return ops.where(is_above(position), ops.constant(1, compute), ops.to_dtype(scaled, compute))
+
+    def product(position: Position) -> Any:
+        value = x.load(position)
+        if training:
+            return ops.mul(value, slopes.load(position))
+        return ops.where(is_above(position), value, ops.mul(value, ops.constant((lower + upper) / 2, compute)))
+
+    slopes = _random(build, x.shape, x.dtype, "rand", slope, label="slopes") if training else noise
+    return build.pointwise(x.shape, x.dtype, product), slopes

@@ -73,8 +73,8 @@ class Axis:
         return ops.sub(ops.mul(self.step(dtype), ops.add(place, half)), half)
 
     def clamped(self, place: Any) -> Any:
-        bound = ops.sub(ops.constant(self.image, torch.int64), ops.constant(1, torch.int64))
-        return ops.minimum(ops.maximum(place, ops.constant(0, torch.int64)), bound)
+        last = ops.constant(self.image - 1, torch.int64)
+        return ops.minimum(ops.maximum(place, ops.constant(0, torch.int64)), last)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import torch
 
 from compiler.ir.body import Body, Instruction, drop_dead
 from compiler.ir.index import Dim, Index, invert
+from compiler.ir.size import Undecided
 from compiler.schedule.group import Group, Member
 
 #: Arithmetic may be repeated where its record stays this short.
@@ -27,7 +28,8 @@ LONGEST_WORK = 4 * LONGEST_INLINED_BODY
 def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim, ...]) -> Body | None:
     """`consumer` with every load of the producer's buffer replaced by the producer's arithmetic at that point.
 
-    None where the point cannot be told from the offset that is read (see `invert`), or where it became far too long."""
+    None where the point cannot be told from the offset that is read (see `invert`), where an index there has no form
+    that is right for every size of a call, or where it became far too long."""
     store = next(i for i in producer.instructions if i.op == "store")
     assert store.index is not None
     out: list[Instruction] = []
@@ -43,7 +45,10 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
             if point is None:
                 return None
             point |= {dim: Index.number(0) for dim in dims if dim not in point}
-            numbers[old] = _splice(out, producer, point, operands, instruction.dtype, producer_name)
+            try:
+                numbers[old] = _splice(out, producer, point, operands, instruction.dtype, producer_name)
+            except Undecided:
+                return None
         else:
             out.append(_moved(instruction, operands, index, instruction.node))
             numbers[old] = len(out) - 1

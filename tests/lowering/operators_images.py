@@ -1,4 +1,4 @@
-"""The table's rows of images: interpolation and its gradients."""
+"""The table's rows of images: interpolation, padding with the edge, blocks as columns, and their gradients."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tests.lowering.operators import FLOATS, Operator, values
@@ -94,4 +95,42 @@ LARGER = [
     ),
 ]  # fmt: skip
 
-OPERATORS = [*GRADIENTS, *LARGER, *WITHOUT_ALIASES, *WITHOUT_ALIASES_BACKWARD]
+
+def _padded(padding: tuple[int, ...]) -> Operator:
+    rank = len(padding) // 2
+
+    def samples(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+        image = values(dtype, 1, 2, *[4, 3, 2][:rank])
+        larger = F.pad(image, padding, mode="replicate")
+        return [(larger * 0.7, image), (larger[0] * 0.7, image[0])]
+
+    def function(gradient: Tensor, image: Tensor) -> Tensor:
+        found: Tensor = getattr(aten, f"replication_pad{rank}d_backward")(gradient, image, padding)
+        return found
+
+    return Operator(f"replication_pad{rank}d.backward{padding}", function, samples, FLOATS)
+
+
+PADDED = [
+    _padded(padding)
+    for padding in ((2, 1), (0, 0), (-1, 3), (70, 1), (1, 2, 3, 0), (-1, 1, 2, -2), (0, 9, 8, 1), (1, 0, 2, 1, 0, 1))
+]
+
+#: (kernel, dilation, padding, stride): blocks that touch, that overlap, with gaps inside, with gaps between.
+BLOCKS = [(2, 1, 0, 2), (3, 1, 1, 1), ((2, 3), 2, (1, 2), (2, 1)), (2, 1, 1, 3)]
+
+
+def _columns(dtype: torch.dtype, blocks: tuple[Any, ...]) -> list[tuple[Tensor, ...]]:
+    made = F.unfold(values(torch.float32, 2, 3, 6, 5), *blocks)
+    columns = values(dtype, *made.shape)
+    return [(columns,), (columns[0],)]
+
+
+FOLDED = [
+    *(Operator(f"unfold{blocks}", lambda x, b=blocks: F.unfold(x, *b), partial(_images, rank=2), FLOATS)
+      for blocks in BLOCKS),
+    *(Operator(f"fold{blocks}", lambda x, b=blocks: F.fold(x, (6, 5), *b), partial(_columns, blocks=blocks), FLOATS)
+      for blocks in BLOCKS),
+]  # fmt: skip
+
+OPERATORS = [*GRADIENTS, *LARGER, *WITHOUT_ALIASES, *WITHOUT_ALIASES_BACKWARD, *PADDED, *FOLDED]

@@ -7,6 +7,7 @@ from tests.lowering import (
     operators_counting,
     operators_embeddings,
     operators_float8,
+    operators_grids,
     operators_images,
     operators_lists,
     operators_masks,
@@ -20,5 +21,6 @@ from tests.lowering import (
 TABLES = (
     operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_masks,
     operators_counting, operators_embeddings, operators_float8, operators_special, operators_scans, operators_images,
+    operators_grids,
 )  # fmt: skip
 OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]

@@ -176,6 +176,23 @@ def test_dropout_draws_seeds_once_and_repeats_by_manual_seed() -> None:
     assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1) < 0.03
 
 
+def test_random_slopes_lie_between_the_bounds_and_are_those_of_the_gradient() -> None:
+    x = torch.linspace(-1, 1, 4000)
+
+    def slopes(x: Tensor) -> tuple[Tensor, Tensor]:
+        result, noise = torch.ops.aten.rrelu_with_noise_functional(x, torch.empty_like(x), 0.1, 0.3, True)
+        return result, torch.ops.aten.rrelu_with_noise_backward(torch.ones_like(x), x, noise, 0.1, 0.3, True, False)
+
+    graph = lowered(slopes, x)
+    assert not fallbacks(graph)
+    result, slope = interpret.run(graph, [x])
+    torch.testing.assert_close(result, x * slope)
+    assert (slope[x > 0] == 1).all()
+    drawn = slope[x <= 0]
+    assert 0.1 <= drawn.min() and drawn.max() <= 0.3
+    assert abs(drawn.mean() - 0.2) < 0.01 and abs(drawn.std() - 0.2 / 12**0.5) < 0.005
+
+
 def test_philox_gives_the_published_words() -> None:
     """Known answers of Random123's Philox 4x32-10 for key and counter zero."""
     first, second = interpret.philox(torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))

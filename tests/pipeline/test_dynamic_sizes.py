@@ -83,6 +83,13 @@ PROGRAMS = [
             lambda n: (rnd(n, n + 1), torch.arange(n) % 5)),
     Program("largest at places", lambda x, i: (x * 2).scatter_reduce(1, i, x, "amax"),
             lambda n: (rnd(4, n), (torch.arange(4 * n) * 7 % n).view(4, n))),
+    Program("largest of windows", lambda x: F.max_pool2d(x, 3, 2, 1), lambda n: (rnd(2, 3, n, n + 3),)),
+    Program("average of windows", lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), lambda n: (rnd(2, 3, n, n + 3),)),
+    Program("windows as columns", lambda x: F.unfold(x, 3, 1, 1, 2), lambda n: (rnd(2, 3, n, n + 3),)),
+    Program("padding with the edge", lambda x: F.pad(x, (1, 2, 0, 1), mode="replicate"), lambda n: (rnd(2, 3, n, n),)),
+    Program("padding around", lambda x: F.pad(x, (1, 2, 0, 1), mode="circular"), lambda n: (rnd(2, 3, n, n + 1),)),
+    Program("larger by a half", lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+            lambda n: (rnd(1, 2, n, n + 3),)),
     Program("repeat", lambda x: x.repeat(2, 3), lambda n: (rnd(n, n + 2),)),
 ]  # fmt: skip
 every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
@@ -181,9 +188,20 @@ def convolutions() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
+def windows() -> nn.Module:
+    return nn.Sequential(
+        nn.ReplicationPad2d(1), nn.MaxPool2d(3, 2, 1), nn.Upsample(scale_factor=2, mode="bilinear"),
+        nn.AvgPool2d(3, 2, ceil_mode=True), nn.Unfold(2),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("model", "inputs"), [(Block, lambda n: rnd(n, n + 1, 32)), (convolutions, lambda n: rnd(n, 3, n + 4, n + 4))]
-)
+    ("model", "inputs"),
+    [
+        (Block, lambda n: rnd(n, n + 1, 32)), (convolutions, lambda n: rnd(n, 3, n + 4, n + 4)),
+        (windows, lambda n: rnd(2, 3, n, n + 4)),
+    ],
+)  # fmt: skip
 def test_a_training_step_compiles_once_for_every_size(
     model: Callable[[], nn.Module], inputs: Callable[[int], Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
