@@ -8,6 +8,7 @@
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
     fusionscope bench --suite fusion --out docs/performance/fusion.json
+    fusionscope bench --suite scheduling --cases optimiser --nodes 500,1000
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
 """
@@ -33,6 +34,7 @@ from bench.models.model import missing_library
 from bench.opinfo import cli as opinfo
 from bench.patterns import PATTERNS, SMOKE
 from bench.predictions import cli as predictions
+from bench.scheduling import suite as scheduling
 from bench.suite import Progress, Request, run_suite
 from compiler.runtime.stopwatch import stopwatch
 
@@ -70,6 +72,8 @@ def main(argv: list[str] | None = None) -> int:
         return random_programs.run(asked, device, console)
     if asked.suite == "fusion":
         return fusion.run(asked, chosen, console)
+    if asked.suite == "scheduling":
+        return scheduling.run(asked, chosen, console)
     if asked.suite == "snippets":
         return _run_snippets(asked, chosen, device, console)
     if asked.suite == "opinfo":
@@ -107,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--suite",
-        choices=["patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions"],
+        choices=["patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "scheduling"],
         default="patterns",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
@@ -125,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the inputs, or of the first random program (0)")
     parser.add_argument("--programs", type=int, default=200, help="random programs to compile and judge (200)")
     parser.add_argument("--processes", type=int, default=2, help="of the suites opinfo and random, at one time (2)")
+    parser.add_argument(
+        "--nodes", type=lambda text: tuple(map(int, text.split(","))), metavar="A,B", help="of the suite scheduling"
+    )
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
     operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")
     operators.add_argument(

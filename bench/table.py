@@ -104,7 +104,7 @@ def warnings(environment: Mapping[str, Any]) -> list[str]:
     if environment.get("kind") == "cpu" and load and cores and load > BUSY * cores:
         said.append(
             f"The machine was busy when the run began (load average {load} on {cores} cores): "
-            "CPU times are not reliable."
+            "wall times on the CPU are not reliable."
         )
     slowed = (environment.get("clocks") or {}).get("throttle")
     if slowed:
@@ -118,7 +118,8 @@ def versions(environment: Mapping[str, Any]) -> str:
     if environment.get("driver"):
         parts.append(f"driver {environment['driver']}")
     parts.append(f"commit {environment.get('commit') or 'unknown'}")
-    parts.append(f"copy bandwidth {environment.get('copy_bandwidth_gb_per_s')} GB/s")
+    if environment.get("copy_bandwidth_gb_per_s") is not None:
+        parts.append(f"copy bandwidth {environment['copy_bandwidth_gb_per_s']} GB/s")
     return ", ".join(parts)
 
 

@@ -216,3 +216,14 @@ def test_a_busy_machine_is_said_to_make_cpu_times_unreliable() -> None:
     assert "busy" in table.warnings(busy)[0]
     assert table.warnings({**busy, "load_average": 0.1}) == []
     assert table.warnings({**busy, "kind": "cuda", "clocks": {"throttle": ["power cap"]}})[0].count("power cap") == 1
+
+
+def test_a_graph_is_scheduled_in_a_process_of_its_own_and_told_by_its_nodes(tmp_path: Path) -> None:
+    out = tmp_path / "scheduling.json"
+    assert cli.main(["--suite", "scheduling", "--cases", "optimiser", "--nodes", "30", "--out", str(out)]) == 0
+    (result,) = json.loads(out.read_text())["cases"].values()
+    assert result["nodes"] >= 30
+    assert result["kernels"] < result["nodes"]
+    assert result["total_s"] > 0
+    assert "| optimiser_30 |" in out.with_suffix(".md").read_text()
+    assert cli.main(["--suite", "scheduling", "--cases", "no_such_kind"]) == 2

@@ -17,7 +17,6 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.ir.nodes import LoopGraph
 from compiler.lowering.decompositions import decompositions
 from compiler.lowering.lower import lower
 
@@ -154,9 +153,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def graph_of(kind: str, nodes: int) -> tuple[torch.fx.GraphModule, LoopGraph]:
-    """The shortest program of a kind that has at least so many loop nodes, as ATen and as loops."""
-    one, two = (len(lower(KINDS[kind](blocks).graph()).nodes) for blocks in (2, 3))
-    blocks = 2 + max(0, -(-(nodes - one) // (two - one)))
-    graph = KINDS[kind](blocks).graph()
-    return graph, lower(graph)
+def blocks_for(kind: str, nodes: int) -> int:
+    """How many blocks of a kind make the shortest program with at least so many loop nodes."""
+    two, three = (len(lower(KINDS[kind](blocks).graph()).nodes) for blocks in (2, 3))
+    return 2 + max(0, -(-(nodes - two) // (three - two)))

@@ -1,0 +1,1 @@
+"""What lowering and scheduling take, by the number of loop nodes."""
