@@ -15,6 +15,8 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._ops import OpOverload, OpOverloadPacket
 
+from compiler.lowering.quantised import decompositions_of_quantisation
+
 aten = torch.ops.aten
 
 #: Taken apart although PyTorch calls them core operators.
@@ -70,4 +72,4 @@ def _packet(target: Any) -> OpOverloadPacket[..., Any] | None:
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """The decomposition table for AOTAutograd (a fresh copy)."""
-    return dict(_table())
+    return {**_table(), **decompositions_of_quantisation()}

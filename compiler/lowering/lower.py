@@ -41,6 +41,7 @@ from compiler.lowering import (  # noqa: F401
     pointwise,
     pooling,
     pooling_adaptive,
+    quantised,
     random,
     reductions,
     replayed,

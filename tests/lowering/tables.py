@@ -12,6 +12,7 @@ from tests.lowering import (
     operators_lists,
     operators_masks,
     operators_pooling,
+    operators_quantised,
     operators_scans,
     operators_scatter,
     operators_shapes,
@@ -19,8 +20,19 @@ from tests.lowering import (
 )
 
 TABLES = (
-    operators, operators_shapes, operators_lists, operators_pooling, operators_scatter, operators_masks,
-    operators_counting, operators_embeddings, operators_float8, operators_special, operators_scans, operators_images,
+    operators,
+    operators_shapes,
+    operators_lists,
+    operators_pooling,
+    operators_scatter,
+    operators_masks,
+    operators_counting,
+    operators_embeddings,
+    operators_float8,
+    operators_quantised,
+    operators_special,
+    operators_scans,
+    operators_images,
     operators_grids,
-)  # fmt: skip
+)
 OPERATORS = [operator for table in TABLES for operator in table.OPERATORS]
