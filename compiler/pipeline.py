@@ -26,7 +26,7 @@ import torch
 from compiler import report as rep
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
-from compiler.compile import GraphCompilation, compile_graph
+from compiler.compile import GraphCompilation, compile_graph, garbage_kept
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.options import Options
@@ -160,7 +160,7 @@ class Exploration:
 
     def schedule(self) -> None:
         for work in self.alive:
-            with self._each(work, "schedule"):
+            with self._each(work, "schedule"), garbage_kept():
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
 

@@ -1,17 +1,17 @@
 """What is kept of each pair that the scheduler looked at.
 
-The scheduler asks about some ten thousand pairs of a large graph, so a record holds what both sides were at that moment
-and the answer, and nothing that can be told from them: names, lines and sentences are worked out by who reads them.
+The scheduler asks about tens of thousands of pairs of a large graph, so a record holds what both sides were at that
+moment and the answer, and nothing that can be told from them: names, lines and sentences are worked out when they are
+read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from compiler.ir.body import Access
-from compiler.ir.nodes import ExternNode, LoopNode
+from compiler.ir.nodes import ExternNode, Layout, LoopNode
 from compiler.schedule.classify import exact_reason
 from compiler.schedule.group import Group
 from compiler.schedule.reasons import Refuse
@@ -19,34 +19,57 @@ from compiler.schedule.rules import Fuse, shared_buffers
 from compiler.schedule.units import Unit, UnitGraph
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Decision:
     """One pair, `one` before `two` where one depends on the other, as they were when they were asked about.
 
-    `shared` are the buffers that both touch, the one that the verdict is about first; `needed` those stored by either
-    that a third unit or the caller reads, which a kernel of both would have to store as well."""
+    `needed` are the buffers stored by either that a third unit or the caller reads, which a kernel of both would have
+    to store as well; `about` names the buffer that the verdict is about, where the rule knows."""
 
     round: int
     one: Unit
     two: Unit
-    shared: tuple[str, ...]
-    is_vertical: bool
+    layouts: dict[str, Layout]
     verdict: Fuse | Refuse
     needed: frozenset[str] = frozenset()
+    about: str | None = None
+    _known: tuple[tuple[str, ...], bool] | None = None
 
-    @cached_property
+    def _find_shared(self) -> tuple[tuple[str, ...], bool]:
+        if self._known is None:
+            self._known = self._look()
+        return self._known
+
+    def _look(self) -> tuple[tuple[str, ...], bool]:
+        shared, is_vertical = shared_buffers(self.one, self.two, self.layouts)
+        about = self.about or self.verdict.numbers.get("shared")
+        if about is not None:
+            shared = [about, *(name for name in shared if name != about)]
+        return tuple(shared), is_vertical
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The buffers that both touch, the one that the verdict is about first."""
+        return self._find_shared()[0]
+
+    @property
+    def is_vertical(self) -> bool:
+        """Whether the second unit reads what the first one makes."""
+        return self._find_shared()[1]
+
+    @property
     def reason(self) -> str:
         """The id of the reason; of a refusal the most exact one that holds."""
         if isinstance(self.verdict, Refuse):
             return exact_reason(self.verdict, self.one, self.two, self.shared)
         return self.verdict.reason
 
-    @cached_property
+    @property
     def a(self) -> str:
         """The node at which the first unit touches what is shared."""
         return self._named_by("writer", self.one) or _node_at(self.one, self.shared, is_maker=self.is_vertical)
 
-    @cached_property
+    @property
     def b(self) -> str:
         return self._named_by("reader", self.two) or _node_at(self.two, self.shared, is_maker=False)
 
@@ -77,12 +100,10 @@ def decision_on(
     """The record of a verdict on two units; `about` names the buffer that it is about, where that is not the first one
     that both touch."""
     one, two = graph.units[a], graph.units[b]
-    shared, is_vertical = shared_buffers(graph, a, b)
-    about = about or verdict.numbers.get("shared")
-    shared = shared if about is None else [about, *(name for name in shared if name != about)]
-    stored = [name for unit in (one, two) if isinstance(unit, Group) for name in unit.stored]
-    needed = graph.escaping(stored, {a, b}) if isinstance(verdict, Refuse) else frozenset()
-    return Decision(turn, one, two, tuple(shared), is_vertical, verdict, needed)
+    inside, needed = {a, b}, []
+    if isinstance(verdict, Refuse) and isinstance(one, Group) and isinstance(two, Group):
+        needed = [n for unit in (one, two) for n in unit.stored if n in graph.outputs or not graph.readers[n] <= inside]
+    return Decision(turn, one, two, graph.layouts, verdict, frozenset(needed), about)
 
 
 def nodes_of(unit: Unit) -> list[LoopNode | ExternNode]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from compiler.devices import Device
 from compiler.ir.body import Body
-from compiler.ir.nodes import ExternNode
+from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
@@ -153,11 +153,11 @@ class InlineProducer:
 RULES: tuple[Rule, ...] = (FuseLoops("vertical"), InlineProducer(), FuseLoops("horizontal"))
 
 
-def shared_buffers(graph: UnitGraph, a: int, b: int) -> tuple[list[str], bool]:
-    """Buffers that both units touch, those that `a` makes for `b` first; and whether there are any of the latter."""
-    made, read_a, read_b = produced_by(graph.units[a]), read_by(graph.units[a]), read_by(graph.units[b])
+def shared_buffers(one: Unit, two: Unit, layouts: dict[str, Layout]) -> tuple[list[str], bool]:
+    """Buffers that both touch, those that `one` makes for `two` first; and whether there are any of the latter."""
+    made, read_a, read_b = produced_by(one), read_by(one), read_by(two)
     vertical = sorted(made & read_b)
-    size = {name: graph.layouts[name].bytes for name in read_a & read_b}
+    size = {name: layouts[name].bytes for name in read_a & read_b}
     return vertical + sorted(size, key=lambda name: (-size[name], name)), bool(vertical)
 
 
@@ -172,7 +172,7 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     """May units `a` and `b` (a before b, where one depends on the other) become one kernel, and does it pay?"""
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
-    shared, is_vertical = shared_buffers(graph, a, b)
+    shared, is_vertical = shared_buffers(one, two, graph.layouts)
     if isinstance(one, ExternNode) or isinstance(two, ExternNode):
         return Refuse("kind.extern", {"extern": one.name if isinstance(one, ExternNode) else two.name})
     intermediate = third_between(a, b, graph)

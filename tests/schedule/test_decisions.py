@@ -65,14 +65,17 @@ def test_rounds_replayed_end_in_the_kernels(function: Callable[..., Any], inputs
 def test_every_answer_of_the_rules_leaves_a_record(
     function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers: list[Fuse | Refuse] = []
-    ask = scheduler.can_fuse
+    answers: list[Fuse | Refuse | None] = []
 
-    def remembering(*arguments: Any) -> Fuse | Refuse:
-        answers.append(ask(*arguments))
-        return answers[-1]
+    def remembered(ask: Callable[..., Any]) -> Callable[..., Any]:
+        def remembering(*arguments: Any) -> Any:
+            answers.append(ask(*arguments))
+            return answers[-1]
 
-    monkeypatch.setattr(scheduler, "can_fuse", remembering)
+        return remembering
+
+    for name in ("can_fuse", "third_between"):
+        monkeypatch.setattr(scheduler, name, remembered(getattr(scheduler, name)))
     schedule = compile_program(function, *inputs).schedule
     assert schedule is not None
     recorded = {id(decision.verdict) for decision in schedule.decisions}
