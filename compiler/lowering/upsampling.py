@@ -168,7 +168,7 @@ def range_of(axis: Axis, kind: Filter) -> Range:
     if isinstance(axis.image, int) and isinstance(axis.result, int):
         return _shortest_range(axis, kind, axis.image, axis.result)
     if axis.scale is not None and axis.result != axis.image * int(axis.scale):
-        raise CannotLower("its sizes differ from call to call, and its scale is no whole number")
+        raise CannotLower("its sizes differ from call to call, and are not known to be as its scale says")
     # There are n/m results an element. None with a tap at i lies more than one element before or behind those taps'
     # reach around  i * n / m,  whether borders or corners are aligned.
     before, reach = kind.last + 1, kind.last - kind.first + 4
@@ -247,6 +247,12 @@ def upsample_backward(
     if 0 in shape:
         return constant(0, shape, gradient.dtype)
     return build.reduction(shape, gradient.dtype, [near.count for near in ranges], element)
+
+
+@lowers(aten.upsample_bilinear2d.default, aten.upsample_bicubic2d.default)
+def of_whole_numbers(build: Builder, x: TensorValue, *_: Any) -> TensorValue:
+    """Interpolation of floats is taken apart."""
+    raise CannotLower("ATen rounds images of whole numbers at each step, which no loop of ours does")
 
 
 def _nearest_backward(rank: int, target: Any, kind: Filter) -> None:

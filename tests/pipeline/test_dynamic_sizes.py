@@ -90,6 +90,9 @@ PROGRAMS = [
     Program("padding around", lambda x: F.pad(x, (1, 2, 0, 1), mode="circular"), lambda n: (rnd(2, 3, n, n + 1),)),
     Program("larger by a half", lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"),
             lambda n: (rnd(1, 2, n, n + 3),)),
+    Program("gradient of what became larger",
+            lambda g, x: torch.ops.aten.upsample_nearest2d_backward(g, g.shape[2:], x.shape),
+            lambda n: (rnd(2, 3, 2 * n + 1, n - 1), rnd(2, 3, n, n + 2))),
     Program("repeat", lambda x: x.repeat(2, 3), lambda n: (rnd(n, n + 2),)),
 ]  # fmt: skip
 every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
