@@ -248,6 +248,28 @@ def test_a_pinned_decision_shows_the_numbers_of_both_sides(page: Page, server_ur
     expect(row.locator(".why")).to_contain_text("It would fuse if `buf6` read `arg0_1`")
 
 
+def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    rows = page.locator("#pane-bottom tbody tr")
+    page.get_by_role("slider", name="round").fill("1")
+    expect(page.get_by_test_id("groups")).to_contain_text("after round 1: buf1 + buf3 + buf2")
+    assert 0 < rows.count() < len(STORED.graphs[0].decisions)
+    page.get_by_role("button", name="all rounds").click()
+    page.get_by_label("reasons").select_option("kind")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("kind.extern")
+
+
+def test_why_is_asked_about_two_nodes_by_name(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.get_by_label("First node").fill("buf5")
+    page.get_by_label("Second node").fill("buf6")
+    page.get_by_role("button", name="Ask why").click()
+    answers = page.locator(".answers")
+    expect(answers).to_contain_text("index.no_common_loops")
+    expect(answers).to_contain_text("It would fuse if `buf6` read `arg0_1`")
+
+
 def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     page.locator(SOFTMAX).click()

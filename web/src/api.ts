@@ -1,5 +1,5 @@
 /** The HTTP API, and nothing else: no state is kept here. */
-import type { Report, Stage } from "./report";
+import type { Decision, Report, Stage } from "./report";
 
 const API = "/api/v1";
 
@@ -35,6 +35,20 @@ export interface Reason {
   id: string;
   family: string;
   sentence: string;
+}
+
+/** Why two nodes are, or are not, in one kernel. */
+export interface Answer {
+  graph: string;
+  a: string;
+  b: string;
+  verdict: "fused" | "refused" | "never considered";
+  reason: string;
+  message: string;
+  would_fuse_if: string;
+  kernels: string[];
+  lines: number[];
+  decisions: Decision[];
 }
 
 /** `worker` is null while the worker still starts. */
@@ -89,6 +103,8 @@ export const startExploration = (request: ExplorationRequest, signal?: AbortSign
   post("/explorations", request, signal);
 export const cancelExploration = (id: string): Promise<void> =>
   call(`/explorations/${encodeURIComponent(id)}`, { method: "DELETE" });
+export const getWhy = (id: string, a: string, b: string): Promise<Answer[]> =>
+  call(`/explorations/${encodeURIComponent(id)}/why?${new URLSearchParams({ a, b }).toString()}`);
 export const highlight = (source: string, language: string): Promise<{ lines: string[] }> =>
   post("/highlight", { source, language });
 

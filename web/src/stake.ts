@@ -19,6 +19,6 @@ export function togetherIn(decision: Decision, graph: Graph): number[] {
 }
 
 /** Bytes that were saved, or that stay at stake because the pair was refused: used to order, never shown as a saving. */
-export function stakeOf(decision: Decision, graph: Graph): number {
+export function stakeOf(decision: Decision): number {
   return decision.score?.bytes_saved ?? decision.shared_bytes ?? 0;
 }

@@ -4,9 +4,12 @@ import { ref } from "../links";
 import type { Decision, Graph } from "../report";
 import { sharedBuffer, stakeOf, togetherIn } from "../stake";
 import { pinned, predictedFor, reasons } from "../state";
+import { AskWhy } from "./AskWhy";
 import { shortList } from "./CodeView";
 import { DecisionNumbers } from "./DecisionNumbers";
 import { KernelTag } from "./KernelTag";
+import { Removed } from "./Removed";
+import { Rounds } from "./Rounds";
 import { Empty, Scroller } from "./Scroller";
 
 /** A long table is slow to draw, and nobody reads it to the end. */
@@ -37,6 +40,11 @@ function matches(decision: Decision, wanted: string): boolean {
   return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
+/** The part of a reason's id before the dot: index, shape, profit, ... */
+function familyOf(decision: Decision): string {
+  return decision.reason.split(".")[0] ?? "";
+}
+
 function rankOf(decision: Decision, graph: Graph): number {
   if (decision.verdict === "fused") return 2;
   return togetherIn(decision, graph).length > 0 ? 1 : 0;
@@ -46,7 +54,7 @@ function rankOf(decision: Decision, graph: Graph): number {
 function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
   const all = withoutRepeats(graph.decisions);
   if (!refusalsFirst) return all;
-  const ranked = all.map((row) => ({ row, rank: rankOf(row.decision, graph), stake: stakeOf(row.decision, graph) }));
+  const ranked = all.map((row) => ({ row, rank: rankOf(row.decision, graph), stake: stakeOf(row.decision) }));
   ranked.sort((one, other) => one.rank - other.rank || other.stake - one.stake || one.row.index - other.row.index);
   return ranked.map(({ row }) => row);
 }
@@ -101,9 +109,18 @@ export function Decisions({ graph }: { graph: Graph }) {
   const [verdict, setVerdict] = useState<Verdict>("all");
   const [refusalsFirst, setRefusalsFirst] = useState(true);
   const [wanted, setWanted] = useState("");
+  const [family, setFamily] = useState("");
+  const [round, setRound] = useState<number | null>(null);
   const [limit, setLimit] = useState(ROWS_AT_FIRST);
+  const families = useMemo(() => [...new Set(graph.decisions.map(familyOf))].sort(), [graph]);
   const rows = useMemo(() => sorted(graph, refusalsFirst), [graph, refusalsFirst]);
-  const shown = rows.filter(({ decision }) => (verdict === "all" || decision.verdict === verdict) && matches(decision, wanted));
+  const shown = rows.filter(
+    ({ decision, rounds }) =>
+      (verdict === "all" || decision.verdict === verdict) &&
+      (family === "" || familyOf(decision) === family) &&
+      (round === null || rounds.includes(round)) &&
+      matches(decision, wanted),
+  );
   const countOf = (which: Decision["verdict"]): number => graph.decisions.filter((decision) => decision.verdict === which).length;
   if (graph.decisions.length === 0) return <Empty>The scheduler had no pair of nodes to look at.</Empty>;
   return (
@@ -117,13 +134,32 @@ export function Decisions({ graph }: { graph: Graph }) {
           ))}
         </div>
         <label class="check">
+          reasons
+          <select value={family} onChange={(event) => setFamily(event.currentTarget.value)}>
+            <option value="">of every family</option>
+            {families.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="check">
           <input type="checkbox" checked={refusalsFirst} onChange={(event) => setRefusalsFirst(event.currentTarget.checked)} />
           refusals first, by bytes at stake
         </label>
         <span class="quiet">{`a click on a row shows its numbers; predictions are for ${predictedFor.value}`}</span>
         <input type="search" aria-label="Filter decisions" placeholder="filter: node, reason, words" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
       </div>
+      {graph.rounds.length > 0 && (
+        <div class="filters">
+          <Rounds graph={graph} round={round} onRound={setRound} />
+        </div>
+      )}
+      <AskWhy graph={graph} />
       <Scroller label="Fusion decisions">
+        <Removed graph={graph} />
+        {graph.more_decisions.length > 0 && <p class="quiet">{`${graph.more_decisions.length} more pairs are not told at length; ask why about any of them.`}</p>}
         <table>
           <thead>
             <tr>

@@ -161,7 +161,7 @@ function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
       .filter((origin) => order.has(origin))
       .sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
   const refused = graph.decisions
-    .map((decision, index) => ({ decision, index, stake: stakeOf(decision, graph) }))
+    .map((decision, index) => ({ decision, index, stake: stakeOf(decision) }))
     .filter(({ decision, stake }) => decision.verdict === "refused" && stake > 0 && togetherIn(decision, graph).length === 0)
     .sort((one, other) => other.stake - one.stake);
   const drawn = new Map<string, MapRefusal>();
