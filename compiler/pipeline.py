@@ -29,6 +29,7 @@ from compiler.capture.captured import Capture, CapturedGraph
 from compiler.compile import GraphCompilation, compile_graph, garbage_kept
 from compiler.devices import device_for
 from compiler.environment import describe_environment
+from compiler.lowering.lower import UnsupportedGraph
 from compiler.options import Options
 from compiler.present import present_captured, present_eager, present_kernels, present_lowered, present_schedule
 from compiler.runtime.gradients import check_training
@@ -97,7 +98,7 @@ class Exploration:
                 message = step()
             except Exception as error:  # a defect of ours: say so, keep what is there
                 status, message = "failed", f"{type(error).__name__}: {error}"
-                self._remember(_internal_error(name, error))
+                self._remember(_error_of(name, error))
         milliseconds = 1e3 * (time.perf_counter() - started)
         if name == "capture" and self.report.error is not None:
             status = "failed"
@@ -125,7 +126,7 @@ class Exploration:
             yield
         except Exception as error:
             work.failed = True
-            self._remember(_internal_error(stage, error))
+            self._remember(_error_of(stage, error))
 
     @property
     def alive(self) -> list[Work]:
@@ -248,7 +249,9 @@ def choose_device(options: Options) -> torch.device:
     return torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def _internal_error(stage: str, error: Exception) -> rep.Error:
+def _error_of(stage: str, error: Exception) -> rep.Error:
+    if isinstance(error, UnsupportedGraph):
+        return rep.Error(type="Unsupported", message=error.message, line=error.line, stage=stage, hint=error.hint)
     return rep.Error(
         type="InternalError",
         message=f"Fusionscope failed in the stage {stage!r}: {type(error).__name__}: {error}",

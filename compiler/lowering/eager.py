@@ -34,6 +34,10 @@ from compiler.ir.size import (
 )
 
 
+class UnknownSize(Exception):
+    """A size that no input tells: it is known only when an operator of the graph has run."""
+
+
 @dataclass(frozen=True, eq=False)
 class EagerTensor:
     """A tensor that eager mode would make, as torch's fake tensor of it says."""
@@ -146,7 +150,9 @@ def _symbol(symbol: Any, environment: Any) -> Integer:
     """The symbol, as a multiple of what a guard proves to divide it."""
     bounds = environment.var_to_range.get(symbol)
     least = None if bounds is None or not bounds.lower.is_Integer else int(bounds.lower)
-    values = getattr(environment, "backed_var_to_val", None) or environment.var_to_val
+    values = environment.backed_var_to_val if hasattr(environment, "backed_var_to_val") else environment.var_to_val
+    if symbol not in values:
+        raise UnknownSize(str(symbol))
     whole = size(Symbol(str(symbol), int(values[symbol]), least))
     divisor = 1
     for fact in environment.divisible:

@@ -25,6 +25,10 @@ ATTENTION = (
 )
 
 SORTING = "sort topk kthvalue median nanmedian mode argsort msort"
+#: Draws that take as many random numbers as they need, or every one of them into account.
+DRAWS = "multinomial randperm poisson binomial _standard_gamma _sample_dirichlet"
+#: Operators whose result has as many elements as the values say.
+CHOOSING = "nonzero masked_select unique_consecutive unique_dim _unique _unique2 unique_dim_consecutive bincount"
 CHECKS = "_assert_async _functional_assert_async _assert_scalar _functional_assert_scalar _assert_tensor_metadata"
 
 REASONS = {
@@ -32,6 +36,8 @@ REASONS = {
     CONVOLUTIONS: "A convolution is a library call: cuDNN and oneDNN choose its algorithm by its sizes.",
     ATTENTION: "Attention is a library call: its kernel keeps the scores on the chip by an algorithm of its own.",
     SORTING: "Sorting is a library call: every element may have to go past every other, which no one loop does.",
+    DRAWS: "PyTorch's own generator draws it, as `torch.manual_seed` sets it: one number may take several draws.",
+    CHOOSING: "How many elements it gives is known only when it has run, so it is a library call.",
     CHECKS: "A check has no result that a loop could compute; it stays a call.",
 }
 

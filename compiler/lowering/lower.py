@@ -56,7 +56,7 @@ from compiler.lowering import (  # noqa: F401
 )
 from compiler.lowering.aliases import from_owner
 from compiler.lowering.builder import Builder, eager_tensors, overlaps, with_eager_strides
-from compiler.lowering.eager import EagerTensor, describe, symbol_in
+from compiler.lowering.eager import EagerTensor, UnknownSize, describe, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
@@ -69,6 +69,41 @@ _TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
 
 class LoweringError(Exception):
     """The graph holds something that is no functional ATen graph of tensors."""
+
+
+class UnsupportedGraph(LoweringError):
+    """The graph asks for what is not compiled. `message` says what, for the user, `line` where, `hint` what to do."""
+
+    def __init__(self, message: str, line: int | None, hint: str) -> None:
+        super().__init__(f"{message}. {hint}")
+        self.message, self.line, self.hint = message, line, hint
+
+
+_BREAK_INSTEAD = (
+    "Leave torch._dynamo.config.capture_dynamic_output_shape_ops and capture_scalar_outputs off: the graph then breaks "
+    "there, and what stands before and after is compiled. Or take an operator of a fixed size, such as torch.where or "
+    "torch.nonzero_static."
+)
+
+
+_FIXED_INSTEAD = (
+    "Compile for sizes that stay as they are (torch.compile(dynamic=False), torch._dynamo.mark_static), or leave "
+    "torch._dynamo.config.capture_scalar_outputs off where the size comes from `.item()`."
+)
+
+
+def _described(node: torch.fx.Node) -> Any:
+    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size."""
+    try:
+        return describe(node.meta.get("val"))
+    except UnknownSize as size:
+        lines = node.meta.get("lines", ())
+        name = operator_name(node.target)
+        message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
+        raise UnsupportedGraph(message, lines[-1] if lines else None, _BREAK_INSTEAD) from None
+    except NotImplementedError as size:
+        lines = node.meta.get("lines", ())
+        raise UnsupportedGraph(str(size), lines[-1] if lines else None, _FIXED_INSTEAD) from None
 
 
 def lower(gm: torch.fx.GraphModule) -> LoopGraph:
@@ -85,7 +120,7 @@ class _Walk:
         #: The node whose memory each buffer is, as far as the caller gets to see it.
         self.owners: dict[str, torch.fx.Node] = {}
         #: What eager mode's value of each node looks like.
-        self.eager = {node: describe(node.meta.get("val")) for node in gm.graph.nodes}
+        self.eager = {node: _described(node) for node in gm.graph.nodes}
 
     def run(self) -> LoopGraph:
         self.build.device = _device_of(self.eager)

@@ -75,19 +75,41 @@ def bernoulli(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
     )  # fmt: skip
 
 
-@lowers(aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype)
+@lowers(aten.randint.default, aten.randint.low, aten.randint_like.default, aten.randint_like.low_dtype,
+        aten.random.to, getattr(aten.random, "from"))  # fmt: skip
 def randint(build: Builder, *bounds: Any, **_: Any) -> TensorValue:
-    """A whole number of `low` to `high - 1`. A float32 in [0, 1) has 24 digits, which must be enough to reach each."""
+    """A whole number of `low` to `high - 1`."""
     # The bounds are among sizes and a tensor: `high, size`, `low, high, size`, or `x, high` and `x, low, high`.
     numbers = [bound for bound in bounds if isinstance(bound, int)]
     low, high = numbers if len(numbers) == 2 else (0, numbers[0])
-    if not 0 < high - low <= 2**20:
-        raise CannotLower("it draws among more numbers than a float32 tells apart")
+    return _whole_number(build, low, high - low)
+
+
+@lowers(aten.random.default)
+def random(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
+    """All whole numbers from 0 on that the dtype holds, of a float those that it tells apart."""
+    if x.dtype.is_floating_point:
+        return _whole_number(build, 0, int(2 / torch.finfo(x.dtype).eps) + 1)
+    return _whole_number(build, 0, 2 if x.dtype == torch.bool else torch.iinfo(x.dtype).max + 1)
+
+
+def _whole_number(build: Builder, low: int, count: int) -> TensorValue:
+    """A float32 in [0, 1) has 24 digits: among few numbers one is enough to reach each alike, among more it takes the
+    digits of two, scaled in float64."""
+    if not 0 < count <= 2**32:
+        raise CannotLower("it draws among more numbers than two float32 tell apart")
     shape, dtype = _result(build)
+    fine = torch.float32 if count <= 2**20 else torch.float64
+    second = None if fine == torch.float32 else build.next_seed()
 
     def finish(value: Any, position: Position) -> Any:
-        scaled = ops.floor(ops.mul(value, ops.constant(high - low, torch.float32)))
-        place = ops.minimum(ops.to_dtype(scaled, torch.int64), ops.constant(high - low - 1, torch.int64))
+        value = ops.to_dtype(value, fine)
+        if second is not None:
+            digits = ops.rand(ops.load(SEEDS, Index.number(second), torch.int64), flatten(position, shape))
+            leading = ops.floor(ops.mul(value, ops.constant(2.0**24, fine)))
+            value = ops.mul(ops.add(leading, ops.to_dtype(digits, fine)), ops.constant(2.0**-24, fine))
+        scaled = ops.floor(ops.mul(value, ops.constant(count, fine)))
+        place = ops.minimum(ops.to_dtype(scaled, torch.int64), ops.constant(count - 1, torch.int64))
         return ops.to_dtype(ops.add(place, ops.constant(low, torch.int64)), dtype)
 
     return _random(build, shape, dtype, "rand", finish)

@@ -10,6 +10,7 @@ import torch
 
 from compiler.ir.index import Index, flatten, unflatten
 from compiler.ir.nodes import Layout
+from compiler.ir.ops import ops
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.builder import Builder, is_dense
 from compiler.lowering.eager import EagerTensor
@@ -278,6 +279,21 @@ def place_in_eager(build: Builder, x: TensorValue) -> tuple[tuple[Integer, ...],
 def digits(place: Index, shape: Sequence[Integer], stride: Sequence[Integer]) -> Position:
     """The position of the element that lies at `place` in a dense tensor."""
     return tuple(ZERO if size == 1 else (place // step) % size for size, step in zip(shape, stride, strict=True))
+
+
+@lowers(aten.resize.default)
+def resize(build: Builder, x: TensorValue, size: Sequence[Integer], *, memory_format: Any = None) -> TensorValue:
+    """The elements in the order of their memory. Eager leaves what lies beyond them to chance; here it is zero."""
+    strides, shape = place_in_eager(build, x)[0], tuple(size)
+
+    def element(position: Position) -> Any:
+        if not x.numel:
+            return ops.constant(0, x.dtype)
+        place = Layout(shape, build.eager.stride(), x.dtype).index(position)
+        inside = ops.lt(ops.index_value(place), ops.constant(x.numel, torch.int64))
+        return ops.where(inside, x.load(digits(place, x.shape, strides), inside), ops.constant(0, x.dtype))
+
+    return build.pointwise(shape, x.dtype, element)
 
 
 @lowers(aten.as_strided, aten.as_strided_copy)

@@ -64,6 +64,8 @@ VIEWS = [
     Operator(
         "as_strided_scatter", lambda x: torch.as_strided_scatter(x, x[0], (6, 4), (4, 1), 24), lambda d: cube(d)[:1]
     ),
+    Operator("resize.less", lambda x: torch.ops.aten.resize(x, [x.numel() // 2]), lambda d: cube(d)[:2]),
+    Operator("resize.more", lambda x: torch.ops.aten.resize(x, [2, x.numel()])[0] * 1, lambda d: cube(d)[:2]),
     *_view("as_strided", lambda x: x.as_strided((2, 3), (1, 2), 1)),
     *_view("roll", lambda x: x.roll(2, 1)),
     *_view("repeat_interleave", lambda x: x.repeat_interleave(2, 1)),

@@ -176,6 +176,35 @@ def test_dropout_draws_seeds_once_and_repeats_by_manual_seed() -> None:
     assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1) < 0.03
 
 
+def test_whole_numbers_are_drawn_evenly_from_few_and_from_many() -> None:
+    def draw(x: Tensor) -> tuple[Tensor, ...]:
+        few, many = torch.randint(3, 8, (20000,)), torch.randint(-(2**31), 2**31, (20000,))
+        return few, many, torch.empty(20000, dtype=torch.uint8).random_(), torch.empty(20000).random_()
+
+    graph = lowered(draw, torch.ones(1))
+    assert not fallbacks(graph)
+    torch.manual_seed(0)
+    few, many, small, floats = interpret.run(graph, [torch.ones(1)])
+    assert few.unique().tolist() == [3, 4, 5, 6, 7] and int(few.bincount(minlength=8)[3:].min()) > 3700
+    assert len(many.unique()) > 19990 and abs(float(many.double().mean()) / 2**31) < 0.02
+    # Every digit of the numbers takes part.
+    assert all(0.47 < float((many >> place & 1).double().mean()) < 0.53 for place in range(32))
+    assert small.unique().tolist() == list(range(128)) or small.unique().tolist() == list(range(256))
+    assert floats.max() <= 2**24 and floats.max() > 2**23
+
+
+def test_draws_of_uncertain_length_are_library_calls_that_repeat_by_manual_seed() -> None:
+    weights = torch.tensor([0.1, 0.0, 0.7, 0.2])
+    graph = lowered(lambda w: (torch.multinomial(w, 3), torch.randperm(50), torch.poisson(w * 9)), weights)
+    assert not fallbacks(graph) and sum(isinstance(node, ExternNode) for node in graph.nodes) == 3
+    runs = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        runs.append(interpret.run(graph, [weights]))
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+    assert sorted(runs[0][0].tolist()) == [0, 2, 3] and sorted(runs[0][1].tolist()) == list(range(50))
+
+
 def test_random_slopes_lie_between_the_bounds_and_are_those_of_the_gradient() -> None:
     x = torch.linspace(-1, 1, 4000)
 
