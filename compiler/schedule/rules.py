@@ -141,6 +141,9 @@ class InlineProducer:
         inside = {graph.number_of(a), graph.number_of(b)}
         if graph.escaping(a.produced, inside) or len(a.stored) != 1:
             return Refuse("index.no_common_loops")
+        # Random numbers are dear to draw again at every point that reads them.
+        if any(member.body.is_random for member in a.members):
+            return Refuse("index.no_common_loops")
         (buffer,) = a.stored
         producer = compose(a, buffer)
         members = None if producer is None else inline_into(b, producer, buffer, a.space.x)

@@ -65,6 +65,14 @@ def test_dropout_drops_the_same_elements_forward_and_backward(is_checkpointed: b
     assert 0.70 < survived.float().mean().item() < 0.80
 
 
+def test_dropout_of_whole_channels_draws_once_for_each() -> None:
+    x = torch.randn(8, 16, 4, 4)
+    function = compiled(lambda x: F.dropout2d(x, 0.25, True))
+    dropped = (function(x) == 0).flatten(2)
+    assert torch.equal(dropped.all(2), dropped.any(2))
+    assert 0 < dropped.all(2).sum() < 8 * 16
+
+
 def test_dropout_follows_the_seed() -> None:
     function = compiled(lambda x: F.dropout(x, 0.5))
     x = torch.ones(256)
