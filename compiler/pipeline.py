@@ -24,6 +24,7 @@ from io import StringIO
 import torch
 
 from compiler import report as rep
+from compiler.backend import device_of
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.compile import GraphCompilation, compile_graph, garbage_kept
@@ -138,12 +139,18 @@ class Exploration:
         self.report.output = captured.output
         self.report.error = captured.error
         for graph in captured.graphs:
-            compilation = GraphCompilation(self.device, self.model, self.options)
+            compilation = self._compilation_of(graph)
             self.work.append(Work(graph, compilation, present_captured(graph)))
         self.report.graphs = [work.report for work in self.work]
         self.report.breaks = captured.breaks
         self.report.compilations = captured.compilations
         present_eager(captured.graphs, self.report.graphs)
+
+    def _compilation_of(self, graph: CapturedGraph) -> GraphCompilation:
+        """On the exploration's device; or on the CPU, for a graph of CPU tensors alone beside a GPU."""
+        runs_on = device_of(graph.aten) if self.device.type == "cuda" else self.device
+        model = self.model if runs_on.type == self.device.type else device_for(runs_on)
+        return GraphCompilation(runs_on, model, self.options)
 
     def lower(self) -> None:
         for work in self.alive:
@@ -155,7 +162,7 @@ class Exploration:
     def _note_unordered_sums(self, work: Work) -> None:
         assert work.compilation.loops is not None
         names = sums_in_any_order(work.compilation.loops)
-        if names and self.device.type == "cuda":
+        if names and work.compilation.runs_on.type == "cuda":
             message = f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run."
             self.report.notes.append(rep.Note(message=message))
 
@@ -204,7 +211,7 @@ class Exploration:
     def measure(self) -> str | None:
         assert self.captured is not None
         for work in self.alive:
-            measure_kernels(work.captured, work.compilation, work.report, self.model, self.options.timing)
+            measure_kernels(work.captured, work.compilation, work.report, work.compilation.model, self.options.timing)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:

@@ -22,6 +22,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule
 from torch.utils._pytree import tree_leaves
 
+from compiler.backend import device_of
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.torch_internals import lazy_backward_off
 from compiler.codegen.program import RenderedKernel, identifier
@@ -37,7 +38,8 @@ from compiler.runtime.executable import build_executable
 class DeferredGraph:
     """One ATen graph: compiled up to its kernels' text, to be built later. Until then PyTorch runs it."""
 
-    def __init__(self, part: GraphModule, device: torch.device) -> None:
+    def __init__(self, part: GraphModule) -> None:
+        device = device_of(part)
         self._boxed_call = True
         self.part = part
         self.call: Callable[[list[Any]], list[Any]] | None = None
@@ -131,7 +133,7 @@ class _Operator(torch.nn.Module):
 
 
 def prepare(
-    function: Callable[..., list[Any]], tensors: Sequence[Tensor], device: torch.device, is_whole: bool = True
+    function: Callable[..., list[Any]], tensors: Sequence[Tensor], is_whole: bool = True
 ) -> Compiled:
     """Everything up to the kernels' text, forward and, where a tensor wants a gradient, backward.
 
@@ -142,7 +144,7 @@ def prepare(
     def keep(part: GraphModule, _phase: Any) -> DeferredGraph:
         if not compiled.is_broken and _holds_sparse(part):
             raise ValueError("a whole graph holds sparse tensors, which TorchDynamo would have left to PyTorch")
-        compiled.graphs.append(DeferredGraph(part, device))
+        compiled.graphs.append(DeferredGraph(part))
         return compiled.graphs[-1]
 
     if not is_whole:
@@ -180,19 +182,18 @@ def _one_call(function: Callable[..., list[Any]], tensors: Sequence[Tensor]) -> 
     return GraphModule({"operator": _Operator(function)}, graph)
 
 
-def build_all(compiled: Sequence[Compiled], device: torch.device) -> None:
+def build_all(compiled: Sequence[Compiled]) -> None:
     """Compile the kernels of all and make every graph callable. A graph that cannot be built keeps its error."""
     graphs = [graph for one in compiled for graph in one.graphs if graph.error is None]
-    launchers: dict[str, Callable[..., None]] = {}
-    if device.type != "cuda":
-        kernels = {kernel.name: kernel for graph in graphs for kernel in graph.named_kernels().values()}
-        try:
-            launchers = compile_kernels(list(kernels.values())) if kernels else {}
-        except CompilationFailed:
-            launchers = {}  # one of them is at fault: each graph on its own tells which
+    on_cpu = [graph for graph in graphs if graph.compilation.runs_on.type == "cpu"]
+    kernels = {kernel.name: kernel for graph in on_cpu for kernel in graph.named_kernels().values()}
+    try:
+        launchers = compile_kernels(list(kernels.values())) if kernels else {}
+    except CompilationFailed:
+        launchers = {}  # one of them is at fault: each graph on its own tells which
     for graph in graphs:
         try:
-            if device.type == "cuda" or not launchers:
+            if graph.compilation.runs_on.type == "cuda" or not launchers:
                 graph.call = graph.compilation.build().call
             else:
                 graph.build({name: launchers[kernel.name] for name, kernel in graph.named_kernels().items()})

@@ -48,25 +48,25 @@ class _Pending:
     compiled: Compiled
 
 
-def run_samples(samples: Iterable[Sample], device: torch.device, tell: Tell, report: Callable[[Outcome], None]) -> None:
+def run_samples(samples: Iterable[Sample], tell: Tell, report: Callable[[Outcome], None]) -> None:
     """Compile and judge all; `tell` hears what is about to happen to a sample, `report` what came of it."""
     pending: list[_Pending] = []
     kernels = 0
     for sample in samples:
         tell("preparing", sample)
-        prepared = _prepare(sample, device)
+        prepared = _prepare(sample)
         if isinstance(prepared, Outcome):
             report(prepared)
             continue
         pending.append(prepared)
         kernels += sum(len(graph.compilation.primary) for graph in prepared.compiled.graphs)
         if kernels >= KERNELS_OF_A_BATCH or len(pending) >= SAMPLES_OF_A_BATCH:
-            _finish(pending, device, tell, report)
+            _finish(pending, tell, report)
             pending, kernels = [], 0
-    _finish(pending, device, tell, report)
+    _finish(pending, tell, report)
 
 
-def _prepare(sample: Sample, device: torch.device) -> _Pending | Outcome:
+def _prepare(sample: Sample) -> _Pending | Outcome:
     tensors = database.copies(sample)
     try:
         torch.manual_seed(0)
@@ -75,16 +75,16 @@ def _prepare(sample: Sample, device: torch.device) -> _Pending | Outcome:
         return Outcome(sample.job, sample.number, "refused", _sentence(error), sample.inputs)
     try:
         is_whole = all(x.layout == torch.strided for x in (*tensors, *eager) if isinstance(x, Tensor))
-        compiled = prepare(sample.function, database.copies(sample), device, is_whole)
+        compiled = prepare(sample.function, database.copies(sample), is_whole)
     except Exception as error:
         return Outcome(sample.job, sample.number, "failed", f"while captured: {_sentence(error)}", sample.inputs)
     return _Pending(sample, eager, [tensor.detach() for tensor in tensors], compiled)
 
 
-def _finish(pending: list[_Pending], device: torch.device, tell: Tell, report: Callable[[Outcome], None]) -> None:
+def _finish(pending: list[_Pending], tell: Tell, report: Callable[[Outcome], None]) -> None:
     if pending:
         tell("building", pending[0].sample)
-    build_all([one.compiled for one in pending], device)
+    build_all([one.compiled for one in pending])
     for one in pending:
         tell("running", one.sample)
         report(_judged(one))

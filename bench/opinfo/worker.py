@@ -47,7 +47,7 @@ def main() -> int:
         environment = describe(device, 0.0, orders["seed"])
         del environment["copy_bandwidth_gb_per_s"]  # nothing is timed here
         send("environment", environment=environment)
-        run_samples(_samples(orders, send), device, tell, report)
+        run_samples(_samples(orders, send), tell, report)
         send("end")
     return 0
 

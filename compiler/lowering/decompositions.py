@@ -39,7 +39,7 @@ SPLIT = """
     deg2rad rad2deg clamp_min clamp_max masked_fill nan_to_num isposinf isneginf isclose
     std std_mean logsumexp norm count_nonzero nansum
     select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
-    tril triu eye logspace trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
+    tril triu eye trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
     new_zeros new_ones new_full new_empty zeros_like ones_like full_like
     upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
     grid_sampler_2d
@@ -53,7 +53,7 @@ KEPT = """
     _scaled_dot_product_flash_attention_for_cpu_backward
     embedding embedding_dense_backward
     cat stack repeat select_scatter slice_scatter index_select take_along_dim gather nan_to_num flip
-    tril triu eye fill sum var std arange linspace floor_divide index_fill im2col col2im
+    tril triu eye fill sum var std arange linspace logspace floor_divide index_fill im2col col2im
 """.split()
 
 

@@ -118,6 +118,12 @@ CREATION = [
         cube,
         NUMBERS,
     ),
+    Operator(
+        "logspace",
+        lambda x: (x + torch.logspace(-1, 2, 4), torch.logspace(0, 3, 4, 3, dtype=torch.int64)),
+        cube,
+        NUMBERS,
+    ),
     Operator("linspace.tensor", lambda x: torch.linspace(x[0, 0, 0], 7, 6, dtype=torch.float32), cube, NUMBERS),
     Operator("arange.float", lambda x: (x + torch.arange(1.0, 3.0, 0.5), torch.arange(5, 0, -2)), cube, NUMBERS),
     Operator("linspace.read", lambda x: x * torch.linspace(0, 1, 4), cube, FLOATS),

@@ -30,7 +30,6 @@ def test_first_sample_equals_eager(first: int) -> None:
     outcomes: list[Outcome] = []
     run_samples(
         _samples(NAMES[first : first + TOGETHER]),
-        torch.device("cpu"),
         tell=lambda what, sample: at.append(f"{what} {sample.job}"),
         report=outcomes.append,
     )

@@ -258,7 +258,7 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     if op == "pow" and not dtype.is_floating_point:
         return _call("power_of_integers", operands, helpers)
     if op == "truncdiv":
-        return f"libdevice.trunc({_infix('/', operands)})" if dtype.is_floating_point else _infix("//", operands)
+        return _truncated_quotient(operands)
     if op == "fmod" and not dtype.is_floating_point:
         return _infix("%", operands)
     if op in ("minimum", "maximum"):
@@ -270,6 +270,15 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     if op.startswith("logical_"):
         return _logical(op, operands)
     return _unary(op, first)
+
+
+def _truncated_quotient(operands: list[Operand]) -> str:
+    left, right = operands
+    if not left.dtype.is_floating_point:
+        return _infix("//", operands)
+    # Triton's `/` on float32 may be off by two roundings, which would lose a whole where the quotient is one.
+    is_rounded = left.dtype == torch.float64
+    return f"libdevice.trunc({_infix('/', operands) if is_rounded else f'tl.div_rn({left.tensor}, {right.tensor})'})"
 
 
 #: On truth values arithmetic is logic: a sum is "or", a product is "and".
