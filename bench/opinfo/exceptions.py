@@ -34,6 +34,10 @@ WITHOUT_VALUE = {
     },
 }
 
+#: The divisor among a sample's tensors. Integers divided by zero raise on a CPU; a GPU gives what its instructions
+#: happen to leave, which differs between 32 and 64 bits: such a sample is judged by shape and dtype there.
+DIVISORS = {"__rmod__": 0}
+
 #: Not run, with the reason.
 NOT_RUN = {
     "jiterator": "Compiles CUDA code of its own; there is nothing to run on a CPU.",

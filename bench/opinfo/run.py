@@ -14,7 +14,7 @@ from torch import Tensor
 from bench.opinfo import database
 from bench.opinfo.database import Job, Sample
 from bench.opinfo.deferred import Compiled, build_all, prepare
-from bench.opinfo.exceptions import RANDOM, UNINITIALISED, WITHOUT_VALUE
+from bench.opinfo.exceptions import DIVISORS, RANDOM, UNINITIALISED, WITHOUT_VALUE
 from bench.opinfo.judge import Verdict, by_form, judge, judge_random
 
 #: Kernels that are compiled together: enough that the compiler's start is a small part.
@@ -119,7 +119,8 @@ def _verdict(one: _Pending) -> Verdict:
     tensors = database.copies(sample)
     torch.manual_seed(0)
     ours = results(one.compiled.function, tensors, job.direction)
-    without_value = range(len(ours)) if job.operator in UNINITIALISED else WITHOUT_VALUE.get(job.operator, {})
+    has_no_value = job.operator in UNINITIALISED or _divides_by_zero(sample)
+    without_value = range(len(ours)) if has_no_value else WITHOUT_VALUE.get(job.operator, {})
     ours = by_form(ours, one.eager, without_value)
 
     def exact() -> list[Any]:
@@ -136,6 +137,11 @@ def _verdict(one: _Pending) -> Verdict:
             lambda: results(sample.function, database.copies(sample), job.direction),
         )
     return verdict
+
+
+def _divides_by_zero(sample: Sample) -> bool:
+    place = DIVISORS.get(sample.job.operator)
+    return place is not None and not sample.job.dtype.is_floating_point and bool((sample.tensors[place] == 0).any())
 
 
 def _is_tensor(values: Sequence[Any]) -> bool:
