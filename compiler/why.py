@@ -160,7 +160,8 @@ class History:
         decisions = [self._told(row) for row in self._asked(a, b)]
         if not decisions:
             return self._never_asked(a, b, lines)
-        last = decisions[-1]
+        # Whether a value is computed again comes up only where the two were not fused, for the reason before it.
+        last = next((d for d in reversed(decisions) if not d.reason.endswith(".recompute")), decisions[-1])
         return Answer(
             graph=self.graph.name,
             a=a,

@@ -140,7 +140,7 @@ def describe_decision(
 
 
 #: Numbers of a verdict that have a place of their own in the report.
-_TOLD_APART = frozenset(("shared", "written", "read", "fused_us", "unfused_us"))
+_TOLD_APART = frozenset(("shared", "written", "read", "bytes_saved", "fused_us", "unfused_us"))
 
 
 def _plain(value: Any) -> Any:
@@ -160,7 +160,7 @@ def _score(decision: Decision, numbers: Numbers) -> report.Score | None:
     elif "fused_us" in verdict.numbers:
         known = verdict.numbers
         category = "vertical" if decision.is_vertical else "horizontal"
-        saved = known.get("bytes_apart", 0) - known.get("bytes_fused", 0)
+        saved = known.get("bytes_saved", known.get("bytes_apart", 0) - known.get("bytes_fused", 0))
         distance = abs(_position(decision.one, numbers) - _position(decision.two, numbers))
         fused_us, unfused_us = known["fused_us"], known["unfused_us"]
     else:

@@ -148,6 +148,13 @@ REASONS: dict[str, Reason] = _list(
         "predicted {fused_us:.1f} us fused against {unfused_us:.1f} us apart",
     ),
     Reason(
+        "profit.recompute",
+        "profit",
+        "The value could be computed again in its readers instead of being written for them, but the device model "
+        "expects that to take longer.",
+        "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written",
+    ),
+    Reason(
         "profit.too_many_buffers",
         "profit",
         "The fused kernel would touch so many tensors that their addresses and values no longer fit into registers.",

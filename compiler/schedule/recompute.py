@@ -17,16 +17,20 @@ from dataclasses import replace
 from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
+from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
 
 REASON = "fused.recompute"
+REFUSAL = "profit.recompute"
 
 
-def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | None:
+def recompute_in_readers(
+    a: int, buffer: str, context: Context
+) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | Refuse | None:
     """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
 
-    None where it is not possible (an output, a reduction, a library call or a scatter among the readers) or does not
-    pay."""
+    A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call or a scatter
+    among the readers)."""
     graph = context.graph
     maker = graph.units[a]
     readers = sorted(graph.readers[buffer] - {a})
@@ -53,13 +57,13 @@ def recompute_in_readers(a: int, buffer: str, context: Context) -> tuple[Group, 
     before = sum(context.cost(g).microseconds for g in (maker, *groups))
     after = sum(context.cost(g).microseconds for g in (smaller, *changed))
     weighed(Choice("recompute", (maker, *groups), (smaller, *changed), before, after))
-    if after >= before:
-        return None
     saved = sum(context.cost(g).bytes for g in (maker, *groups)) - sum(
         context.cost(g).bytes for g in (smaller, *changed)
     )
+    numbers = {"shared": buffer, "bytes_saved": saved, "fused_us": after, "unfused_us": before}
+    if after >= before:
+        return Refuse(REFUSAL, numbers)
     score = Score("recompute", saved, 0, after, before)
-    numbers = {"bytes_saved": saved, "fused_us": after, "unfused_us": before}
     return smaller, {
         number: (group, Fuse(REASON, group, score, numbers)) for number, group in zip(readers, changed, strict=True)
     }

@@ -17,6 +17,7 @@ from compiler.options import Options
 from compiler.schedule.decisions import Decision, decision_on
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
+from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, third_between
 from compiler.schedule.units import Unit, UnitGraph, read_by
@@ -106,8 +107,11 @@ def _recompute(context: Context, turn: int, decisions: list[Decision]) -> set[in
             if context.kept_stored.get(buffer) == involved:
                 continue
             found = recompute_in_readers(number, buffer, context)
-            if found is None:
+            if found is None or isinstance(found, Refuse):
                 context.kept_stored[buffer] = involved
+                if found is not None:
+                    others = sorted(graph.readers[buffer] - {number})
+                    decisions += [decision_on(graph, number, reader, turn, found, about=buffer) for reader in others]
                 continue
             smaller, readers = found
             for reader, (_, verdict) in readers.items():

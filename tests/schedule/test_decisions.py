@@ -12,6 +12,7 @@ from compiler import report as rep
 from compiler.compile import GraphCompilation
 from compiler.present import present_kernels, present_schedule
 from compiler.rounds import every_unit, units_after
+from compiler.runtime.verify import relative_error
 from compiler.schedule import describe_decisions, scheduler
 from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules import Fuse
@@ -117,3 +118,38 @@ def test_a_long_list_of_decisions_keeps_every_reason(monkeypatch: pytest.MonkeyP
     reasons = sorted([d.reason for d in short.decisions] + [reason for *_, reason in short.more_decisions])
     assert reasons == sorted(decision.reason for decision in whole.decisions)
     assert units_after(short) == units_after(whole)
+
+
+def shifted_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = x.sum(1)
+    y[1:] = y[1:] + y[:-1]
+    return y
+
+
+def two_scatters(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(10, 32, dtype=x.dtype).index_add(0, rows, x).index_add(0, rows, x * 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "expected"),
+    [
+        (shifted_in_place, (torch.randn(64, 32),), {("sum_1", "slice_scatter", "index.shifted")}),
+        (
+            two_scatters,
+            (torch.randn(64, 32), torch.randint(0, 10, (64,))),
+            {
+                ("index_put_start", "index_put", "dependency.mutation"),
+                ("index_put", "index_put_1_start", "dependency.scatter"),
+                ("index_put_1_start", "index_put_1", "dependency.mutation"),
+            },
+        ),
+    ],
+)
+def test_memory_that_changes_in_place_keeps_its_order(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], expected: set[tuple[str, str, str]]
+) -> None:
+    compilation = compile_program(function, *inputs)
+    decisions = presented(compilation).decisions
+    assert {(d.a, d.b, d.reason) for d in decisions if d.verdict == "refused"} >= expected
+    (result,) = compilation.build().call([tensor.clone() for tensor in inputs])
+    assert relative_error(result, function(*(t.double() if t.is_floating_point() else t for t in inputs))) < 1e-5
