@@ -1,0 +1,45 @@
+"""Kernels that the interpreter runs but only a GPU's compiler could refuse: products in turns, and bytes as float8."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.codegen.triton.render import render_triton
+from compiler.devices import device_for
+from compiler.ir.nodes import LoopNode
+from compiler.runtime.triton_offline import OfflineResult, compile_offline
+from compiler.schedule.group import Group, Member, Space
+from tests.lowering.checks import Sample
+from tests.lowering.tables import OPERATORS
+
+ROWS = {row.name: row for row in OPERATORS}
+
+
+def compiled(name: str, target: str) -> list[OfflineResult]:
+    """The loop nodes of a row's first sample of each dtype, each a kernel of its own."""
+    results = []
+    for dtype in ROWS[name].dtypes:
+        sample = Sample.of(name, ROWS[name].function, ROWS[name].samples(dtype)[0])
+        assert sample is not None
+        storage = {buffer: layout.dtype for buffer, layout in sample.graph.buffers.items()}
+        for node in sample.graph.nodes:
+            if isinstance(node, LoopNode):
+                space, member = Space(node.x_dims, node.r_dims), Member(node, node.body)
+                group = Group(f"fused_{node.name}", space, (member,), frozenset({node.name}))
+                kernel = render_triton(group, storage, device_for(target))
+                results.append(compile_offline(kernel, storage, target))
+    return results
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("name", ["to_float8.e4m3fn", "to_float8.e5m2", "from_float8", "float8.full", "float8.put"])
+def test_float8_compiles_for_gpus_with_and_without_it(name: str, target: str) -> None:
+    results = compiled(name, target)
+    assert results and all(result.error is None and result.spills == 0 for result in results)
+
+
+def test_product_at_computed_places_compares_and_swaps() -> None:
+    results = compiled("scatter_reduce.prod", "sm_90")
+    assert all(result.error is None and result.spills == 0 for result in results)
+    swapping = [result for result in results if "atom.global" in result.ptx and ".cas" in result.ptx]
+    assert len(swapping) == len(ROWS["scatter_reduce.prod"].dtypes)
