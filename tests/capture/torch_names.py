@@ -99,7 +99,7 @@ TABLE = (
     Taken(
         ("compiler/lowering/eager.py",),
         "read formulas of sizes",
-        _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod"),
+        _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
     ),
     Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
     # Launching and timing on a GPU.
