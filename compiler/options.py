@@ -37,7 +37,7 @@ class Timing(BaseModel):
 
 
 #: Kinds of fusion that the knob `disable` may name.
-FUSION_KINDS = ("vertical", "inline", "horizontal", "recompute")
+FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "batch", "recompute")
 
 
 class Options(BaseModel):

@@ -16,6 +16,8 @@ A reduction ends a pass: its result is an x-level value that the next sections m
 In a *looped* program each pass loads and computes again what it needs, since registers do not outlive a loop. In a
 *persistent* one the whole of `r` is held in registers, so every statement stands once and later passes only go on.
 A scan is a value of the r level that depends on the points before: each pass that needs it carries it along again.
+What a group reduces across x (see `Member.is_across`) is gathered by statements `across` among the others, for each r
+or for all of them; the `tail` computes with the results, once, when every point of x is done.
 Triton and C++ printers render the same program.
 """
 
@@ -35,7 +37,7 @@ from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Atom, Integer, atoms_of
 from compiler.schedule.group import Group, Space
 
-Level = Literal["x", "r"]
+Level = Literal["x", "r", "tail"]
 
 #: Names that a variable in a kernel must not take: those of the generated code itself.
 RESERVED = frozenset(
@@ -45,7 +47,7 @@ RESERVED = frozenset(
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
     minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
-    any_lane""".split()
+    any_lane program x_start x_first x_last team arrived_teams other""".split()
 )
 
 
@@ -106,6 +108,7 @@ class Program:
     space: Space
     sections: tuple[Section, ...]
     statements: tuple[Statement, ...]
+    tail: tuple[Statement, ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     storage: dict[str, torch.dtype] = field(hash=False)
@@ -121,6 +124,11 @@ class Program:
     def scans(self) -> tuple[Statement, ...]:
         return tuple(s for s in self.statements if s.op == "scan")
 
+    @property
+    def across(self) -> tuple[Statement, ...]:
+        """Reductions over x: of level r for each r, of level x for all of them together."""
+        return tuple(s for s in self.statements if s.op == "across")
+
     def names(self) -> dict[int, str]:
         """Variable names by statement number, for indices that contain loaded values."""
         return {statement.number: statement.target for statement in self.statements}
@@ -131,13 +139,16 @@ def build_program(group: Group, storage: dict[str, torch.dtype], is_persistent: 
     statements = _name(_inline(group, storage), group)
     availability = _availability(statements)
     sections = _sections(statements, availability, is_persistent)
-    used = {s.number for section in sections for s in section.statements}
+    tail = _tail(statements)
+    used = {s.number for section in sections for s in section.statements} | {s.number for s in tail}
     statements = [s for s in statements if s.number in used]
     reads = tuple(dict.fromkeys(s.buffer for s in statements if s.op == "load" and s.buffer is not None))
     writes = tuple(dict.fromkeys(s.buffer for s in statements if s.op == "store" and s.buffer is not None))
     touched = {name: storage[name] for name in (*reads, *writes)}
     sizes = _sizes(group.space, statements)
-    return Program(group.name, group.space, sections, tuple(statements), reads, writes, touched, is_persistent, sizes)
+    return Program(
+        group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes
+    )
 
 
 def _sizes(space: Space, statements: list[Statement]) -> tuple[Atom, ...]:
@@ -186,13 +197,16 @@ class _Inliner:
         return number
 
     def level(self, instruction: Instruction) -> Level:
+        operands = [self.statements[number] for number in operands_of(instruction)]
+        if any(operand.op == "across" or operand.level == "tail" for operand in operands):
+            return "tail"
         if instruction.op == "reduce":
             return "x"
         if instruction.op == "scan" or (instruction.op == "store" and instruction.buffer in self.runs_inside):
             return "r"
         if instruction.index is not None and not self.r_dims.isdisjoint(instruction.index.dims):
             return "r"
-        return "r" if any(self.statements[n].level == "r" for n in operands_of(instruction)) else "x"
+        return "r" if any(operand.level == "r" for operand in operands) else "x"
 
     def load(self, instruction: Instruction, node: str) -> int:
         """A load; of a buffer made in this group it is the value itself, or zero where it is masked off."""
@@ -218,6 +232,11 @@ def _inline(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
             operands = tuple(numbers[operand] for operand in instruction.operands)
             moved = replace(instruction, operands=operands, index=index)
             node = moved.node or member.name
+            if moved.op == "reduce" and member.is_across:
+                if member.node.reduction_numel != group.space.numel:
+                    # It goes over r too: each row first.
+                    moved = replace(moved, operands=(inliner.add(moved, node),))
+                moved = replace(moved, op="across")
             if moved.op == "load":
                 numbers[old] = inliner.load(moved, node)
             elif moved.op == "store":
@@ -243,7 +262,8 @@ def _as_stored(inliner: _Inliner, store: Instruction, node: str, storage: dict[s
 
 
 def _availability(statements: list[Statement]) -> dict[int, int]:
-    """The pass before which each value can be known at the earliest; a reduction's is one after its operands'."""
+    """The pass before which each value can be known at the earliest; a reduction's is one after its operands'. The
+    tail comes after all passes, and what it needs is gathered along with its operands."""
     earliest: dict[int, int] = {}
     for statement in statements:
         ready = max((earliest[number] for number in statement.needs), default=0)
@@ -270,7 +290,7 @@ def _sections(statements: list[Statement], earliest: dict[int, int], is_persiste
             if s.number in wanted
             and (
                 (s.op == "reduce" and earliest[s.number] == turn + 1)
-                or (s.op == "store" and s.level == "r" and earliest[s.number] == turn)
+                or (s.op in ("store", "across") and s.level == "r" and earliest[s.number] == turn)
             )
         }
         needed = {number for number in _closure(roots, by_number) if number in roots or by_number[number].level == "r"}
@@ -279,6 +299,19 @@ def _sections(statements: list[Statement], earliest: dict[int, int], is_persiste
             emitted |= needed
         sections.append(Section("r", tuple(s for s in statements if s.number in needed)))
     return tuple(section for section in sections if section.statements)
+
+
+def _tail(statements: list[Statement]) -> tuple[Statement, ...]:
+    """What is stored when every point of x is done, with all that it takes besides the reductions across x."""
+    by_number = {s.number: s for s in statements}
+    needed: set[int] = set()
+    open_ = [s.number for s in statements if s.op == "store" and s.level == "tail"]
+    while open_:
+        number = open_.pop()
+        if number not in needed and by_number[number].op != "across":
+            needed.add(number)
+            open_ += by_number[number].needs
+    return tuple(s for s in statements if s.number in needed)
 
 
 def _closure(roots: Iterable[int], by_number: dict[int, Statement]) -> set[int]:

@@ -428,7 +428,6 @@ class Builder:
             ))  # fmt: skip
         return self.graph
 
-
     def _with_devices(self, node: Node) -> Node:
         if isinstance(node, ExternNode) and not self.elsewhere.isdisjoint((*node.read_buffers, *node.write_buffers)):
             return replace(node, crosses_devices=True)

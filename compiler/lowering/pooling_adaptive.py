@@ -1,7 +1,7 @@
 """Pooling to a wanted size: windows whose places are computed, and are of unlike sizes.
 
-    adaptive     window i of n over m elements is  [floor(i*m / n), ceil((i + 1)*m / n))
-    fractional   windows of one size, whose starts a random number shifts
+adaptive     window i of n over m elements is  [floor(i*m / n), ceil((i + 1)*m / n))
+fractional   windows of one size, whose starts a random number shifts
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scatters that combine: scatter_add, scatter_reduce and index_reduce, by sum, product, mean, smallest and largest.
 
-    total[i] = x[i] if include_self else the value that changes nothing
-    total[index[p]] = total[index[p]] combined with source[p]
+total[i] = x[i] if include_self else the value that changes nothing
+total[index[p]] = total[index[p]] combined with source[p]
 """
 
 from __future__ import annotations

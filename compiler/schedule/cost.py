@@ -1,6 +1,6 @@
 """What the device model expects of a kernel: bytes, operations, microseconds. All figures here are predictions.
 
-    time = launch + latency + max(bytes / bandwidth, operations / rate)
+    time = launch + latency + max(bytes / reachable bandwidth, operations / rate)
 
 Bytes count each distinct element of a buffer once, weighted by how its accesses coalesce: a warp that reads with a
 stride moves whole 32-byte sectors for single elements, unless the tile is two-dimensional and the sectors are used up.
@@ -17,12 +17,18 @@ from compiler.ir.body import Access
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.ir.size import hint
-from compiler.schedule.group import Group
-from compiler.schedule.work import touched_bytes, work_of
+from compiler.schedule.group import Batch, Group, parts_of
+from compiler.schedule.work import memory_accesses, runs_inside, touched_bytes, work_of
 
 #: How many times the useful bytes an access moves that does not follow the lanes: a 32-byte sector for 8 float32,
 #: of which the neighbouring rows of the tile, still in the cache, use about a half.
 UNCOALESCED = 4
+
+
+#: How much of the memory's bandwidth one multiprocessor can take, in shares of an even distribution.
+SHARE_OF_ONE_MULTIPROCESSOR = 2.5
+#: Neighbouring points of x that one program of a reduction takes where x is contiguous in memory.
+COLUMNS_OF_A_PROGRAM = 32
 
 
 @dataclass(frozen=True)
@@ -37,27 +43,25 @@ class Cost:
 def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
     """Bytes that the kernel moves, by buffer: each element read once and written once; what is updated, both.
 
-    Accesses of one buffer at different places (two halves of it) add up, until all of it is touched."""
+    Accesses of one buffer at different places (two halves of it) add up, until all of it is touched. The parts of a
+    batch run side by side, so each reads for itself."""
     found: dict[str, int] = {}
-    for buffer, reads in _distinct_reads(group).items():
-        touched = [touched_bytes(access, group.space, layouts[buffer]) for access in reads]
-        found[buffer] = max(max(touched), min(sum(touched), layouts[buffer].bytes))
-    for member in group.members:
-        for access in member.body.writes:
-            if access.buffer in group.stored:
-                touched_once = touched_bytes(access, group.space, layouts[access.buffer])
-                found[access.buffer] = 2 * touched_once if access.is_update else touched_once
+    if isinstance(group, Batch):
+        for part in group.parts:
+            for buffer, count in buffer_bytes(part, layouts).items():
+                found[buffer] = found.get(buffer, 0) + count
+        return found
+    touched: dict[str, dict[Index, int]] = {}
+    for access, space in memory_accesses(group):
+        size = touched_bytes(access, space, layouts[access.buffer])
+        if access.buffer in group.stored:
+            found[access.buffer] = 2 * size if access.is_update else size
+        else:
+            by_index = touched.setdefault(access.buffer, {})
+            by_index[access.index] = max(size, by_index.get(access.index, 0))
+    for buffer, sizes in touched.items():
+        found[buffer] = min(sum(sizes.values()), layouts[buffer].bytes)
     return found
-
-
-def _distinct_reads(group: Group) -> dict[str, list[Access]]:
-    """What is read of memory, by buffer, one access for each index."""
-    found: dict[str, dict[Index, Access]] = {}
-    for member in group.members:
-        for access in member.body.reads:
-            if access.buffer not in group.produced:
-                found.setdefault(access.buffer, {}).setdefault(access.index, access)
-    return {buffer: list(reads.values()) for buffer, reads in found.items()}
 
 
 def fast_dims(access: Access) -> frozenset[Dim]:
@@ -71,23 +75,50 @@ def _weighted_bytes(group: Group, layouts: dict[str, Layout]) -> float:
 
 
 def _slow_bytes(group: Group, layouts: dict[str, Layout]) -> int:
-    """Bytes of the accesses that do not coalesce."""
-    if not group.space.r:
-        return 0
+    """Bytes of the accesses that do not coalesce: the tile follows the larger share, and the smaller one pays."""
+    return min(_bytes_along(group, layouts)) if group.space.r else 0
+
+
+def _bytes_along(group: Group, layouts: dict[str, Layout]) -> tuple[int, int]:
+    """Bytes of the accesses inside the reduction that are contiguous along r, and of those that are so along x."""
     r_dims = frozenset(group.space.r)
     along: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for member in group.members:
         for access in (*member.body.reads, *member.body.writes):
             is_register = access.buffer in group.produced and access.buffer not in group.stored
-            if is_register or access.index.dims.isdisjoint(r_dims):
+            if is_register or access.index.indirections or access.index.dims.isdisjoint(r_dims):
                 continue
             fast = fast_dims(access)
-            if not fast:
+            # A loop that is divided jumps about (the transpose of what runs along with it).
+            if not fast and all(access.index.stride(dim) is not None for dim in access.index.dims):
                 continue
             size = touched_bytes(access, group.space, layouts[access.buffer])
             along[not fast.isdisjoint(r_dims)][access.buffer] = size
-    # The tile follows the larger share; the smaller one pays.
-    return min((sum(sizes.values()) for sizes in along.values()), default=0)
+    return sum(along[True].values()), sum(along[False].values())
+
+
+def reachable_bandwidth(group: Group, layouts: dict[str, Layout], device: Device) -> float:
+    """Bytes per second that a group can move: all of the memory's, unless it is a reduction with so few rows that they
+    do not occupy the device, and that no two programs can share a row of."""
+    if not group.space.r or _may_share_rows(group):
+        return device.bandwidth
+    programs = hint(group.space.numel)
+    along_r, along_x = _bytes_along(group, layouts)
+    if along_x > along_r:
+        programs = -(-programs // COLUMNS_OF_A_PROGRAM)
+    return device.bandwidth * min(1.0, SHARE_OF_ONE_MULTIPROCESSOR * programs / max(device.multiprocessors, 1))
+
+
+def _may_share_rows(group: Group) -> bool:
+    """Whether several programs may each reduce a part of a row: not where a row is gone through more than once."""
+    reduced: set[str] = set()
+    for member in group.members:
+        depends = any(access.buffer in reduced for access in member.body.reads)
+        if member.is_across or member.body.scan is not None or (depends and runs_inside(member, group.space)):
+            return False
+        if member.body.reduction is not None or depends:
+            reduced.add(member.name)
+    return True
 
 
 def operations(group: Group) -> int:
@@ -105,11 +136,15 @@ def operations(group: Group) -> int:
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
-    """The expected cost of running `group` as one kernel on `device`."""
-    work, moved = operations(group), sum(buffer_bytes(group, layouts).values())
-    weighted = moved + (UNCOALESCED - 1) * _slow_bytes(group, layouts)
-    seconds = max(weighted / device.bandwidth, work / device.flops)
-    return Cost(moved, work, device.launch_us + device.latency_us + 1e6 * seconds)
+    """The expected cost of running `group` as one kernel on `device`; the parts of a batch one after the other."""
+    moved = worked = 0
+    seconds = 0.0
+    for part in parts_of(group):
+        bytes_of_part, work_of_part = sum(buffer_bytes(part, layouts).values()), operations(part)
+        weighted = bytes_of_part + (UNCOALESCED - 1) * _slow_bytes(part, layouts)
+        seconds += max(weighted / reachable_bandwidth(part, layouts, device), work_of_part / device.flops)
+        moved, worked = moved + bytes_of_part, worked + work_of_part
+    return Cost(moved, worked, device.launch_us + device.latency_us + 1e6 * seconds)
 
 
 def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
@@ -119,8 +154,9 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
     return {
         "launch_us": device.launch_us,
         "latency_us": device.latency_us,
-        "memory_us": 1e6 * _weighted_bytes(group, layouts) / device.bandwidth,
-        "arithmetic_us": 1e6 * operations(group) / device.flops,
+        "memory_us": 1e6
+        * sum(_weighted_bytes(part, layouts) / reachable_bandwidth(part, layouts, device) for part in parts_of(group)),
+        "arithmetic_us": 1e6 * sum(operations(part) for part in parts_of(group)) / device.flops,
         "bytes": dict(work.bytes),
         "operations": dict(work.operations),
         "updates": work.updates,

@@ -60,11 +60,19 @@ class Transform:
 
 @dataclass(frozen=True)
 class Member:
-    """One node of a group; `body` runs over the group's space."""
+    """One node of a group; `body` runs over the group's space.
+
+    A member that `is_across` belongs to what follows when every point of x is done: it reduces over x, not over r, for
+    each r or for all of them together, or it computes with the result of one that does.
+
+        for x: for r: rows[x] += a(x, r)              the other members
+        for r: for x: columns[r] += a(x, r)           across, in the same loops: each value of `a` is made once
+    """
 
     node: LoopNode
     body: Body
     transform: Transform = Transform()
+    is_across: bool = False
 
     @property
     def name(self) -> str:
@@ -115,3 +123,24 @@ class Group:
     @property
     def is_reduction(self) -> bool:
         return bool(self.space.r)
+
+    @lazy
+    def across(self) -> frozenset[str]:
+        """The buffers that are known only when every point of x is done."""
+        return frozenset(member.name for member in self.members if member.is_across)
+
+
+@dataclass(frozen=True)
+class Batch(Group):
+    """Several groups in one launch, each with loops and programs of its own; none reads what another makes. `space` is
+    that of the first part."""
+
+    parts: tuple[Group, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+
+def parts_of(group: Group) -> tuple[Group, ...]:
+    """The groups that a kernel runs side by side: those of a batch, else the group alone."""
+    return group.parts if isinstance(group, Batch) else (group,)

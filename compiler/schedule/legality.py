@@ -13,6 +13,7 @@ Whatever reorders, splits or merges loops comes out of the same equation, and is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -123,7 +124,9 @@ def move(guest: Group, values: Mapping[Dim, Index]) -> tuple[Member, ...]:
     if not changed:
         return guest.members
     return tuple(
-        Member(m.node, m.body.substitute(changed), m.transform.then(changed, (*m.node.x_dims, *m.node.r_dims)))
+        replace(
+            m, body=m.body.substitute(changed), transform=m.transform.then(changed, (*m.node.x_dims, *m.node.r_dims))
+        )
         for m in guest.members
     )
 
@@ -145,6 +148,26 @@ def reads_match_writes(members: tuple[Member, ...]) -> Refuse | None:
                     "reader": member.name,
                 }
                 return Refuse("index.different_positions", numbers)
+    return None
+
+
+def across_comes_last(members: tuple[Member, ...], space: Space) -> Refuse | None:
+    """Whether what is known only when every point of x is done is used then and not before: by no member of the loops
+    over x, by no second reduction across x, and together with nothing that depends on x."""
+    across = frozenset(member.name for member in members if member.is_across)
+    made = frozenset(member.name for member in members)
+    x_dims = frozenset(space.x)
+    for member in members if across else ():
+        late = next((access.buffer for access in member.body.reads if access.buffer in across), None)
+        if late is not None and (not member.is_across or member.body.reduction is not None):
+            return Refuse("dependency.across", {"shared": late, "writer": late, "reader": member.name})
+        if not member.is_across or member.body.reduction is not None:
+            continue
+        for access in (*member.body.reads, *member.body.writes):
+            if (access.buffer in made and access.buffer not in across) or not access.index.dims.isdisjoint(x_dims):
+                return Refuse(
+                    "dependency.across", {"shared": access.buffer, "writer": access.buffer, "reader": member.name}
+                )
     return None
 
 

@@ -56,6 +56,20 @@ REASONS: dict[str, Reason] = _list(
         "both are the loop {a}",
     ),
     Reason(
+        "fused.across",
+        "fused",
+        "One node reduces along the loops that the other keeps apart. Each program adds up its own rows, and the last "
+        "one to finish joins the results, so that both come from one pass over the data.",
+        "{b} is gathered across the rows of {a} while they are in registers: {shared} is read once for both",
+    ),
+    Reason(
+        "fused.batch",
+        "fused",
+        "Neither node needs the other, and each takes little longer than its launch: they run side by side in one "
+        "launch, each with some of the programs.",
+        "{a} and {b} run side by side in one launch",
+    ),
+    Reason(
         "dependency.intermediate",
         "dependency",
         "A third node must run after the one and before the other; a single kernel cannot wait for it in the middle.",
@@ -97,6 +111,13 @@ REASONS: dict[str, Reason] = _list(
         "index",
         "The place that is read or written comes out of memory, so which element it is is known only when it runs.",
         "{shared} is touched at computed places: no loops of {a} and {b} are known to meet at one element",
+    ),
+    Reason(
+        "dependency.across",
+        "dependency",
+        "A result that is gathered from all rows is known only when every row is done: nothing that belongs to a row "
+        "can use it in the same kernel.",
+        "{reader} would need {writer} before every row is done",
     ),
     Reason(
         "index.different_positions",
@@ -155,6 +176,12 @@ REASONS: dict[str, Reason] = _list(
         "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written",
     ),
     Reason(
+        "profit.registers",
+        "profit",
+        "The fused kernel would hold a whole row and a sum for each column in registers, and they do not fit.",
+        "a row of {row} elements with {sums} sums for each column does not fit into {registers} registers",
+    ),
+    Reason(
         "profit.too_many_buffers",
         "profit",
         "The fused kernel would touch so many tensors that their addresses and values no longer fit into registers.",
@@ -165,6 +192,12 @@ REASONS: dict[str, Reason] = _list(
         "policy",
         "This kind of fusion was turned off by a knob of the exploration.",
         "the knob {knob} forbids it",
+    ),
+    Reason(
+        "policy.batch_size",
+        "policy",
+        "One launch would hold more kernels, or take more tensors, than the most allowed.",
+        "{parts} kernels with {buffers} buffers in one launch",
     ),
     Reason(
         "policy.group_size",

@@ -20,6 +20,7 @@ from compiler.schedule.names import with_unique_names
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, third_between
+from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.units import Unit, UnitGraph, read_by
 
 
@@ -47,6 +48,8 @@ def schedule(graph: LoopGraph, device: Device, options: Options) -> Schedule:
             fresh = _round(context, fresh, turn, decisions)
         fresh = _recompute(context, turn, decisions)
     ordered = _in_order(units)
+    if batch_launches(context, ordered, lambda a, b, v: decisions.append(decision_on(units, a, b, turn + 1, v))):
+        ordered = _in_order(units)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(replace(u, name=names[u.members[0].name]) if isinstance(u, Group) else u for u in ordered)
     return Schedule(live, named, tuple(decisions), dead)

@@ -5,7 +5,7 @@ Nothing here is a time; `cost.py` makes times of it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
 from compiler.ir.size import hint
-from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.group import Batch, Group, Member, Space
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
 #: gaps; at places that are loaded; or all at one element, which is then used many times.
@@ -49,21 +49,22 @@ def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
         elements = hint(space.numel) * hint(space.reduction_numel)
     else:
         elements = access.index.points
-    return min(elements, hint(layout.storage_numel)) * layout.dtype.itemsize
+    return min(elements * layout.dtype.itemsize, layout.bytes)
 
 
-def memory_accesses(group: Group) -> Iterator[Access]:
-    """The loads and stores of the group that reach memory."""
+def memory_accesses(group: Group) -> Iterator[tuple[Access, Space]]:
+    """The loads and stores of the group that reach memory, each with the loops that it happens in."""
     for member in group.members:
-        yield from (access for access in member.body.reads if access.buffer not in group.produced)
-        yield from (access for access in member.body.writes if access.buffer in group.stored)
+        space = group.space if not group.space.r or runs_inside(member, group.space) else Space(group.space.x)
+        yield from ((access, space) for access in member.body.reads if access.buffer not in group.produced)
+        yield from ((access, space) for access in member.body.writes if access.buffer in group.stored)
 
 
 def lane_dim(group: Group, layouts: Mapping[str, Layout]) -> Dim | None:
     """The loop that neighbouring lanes follow: the one along which most bytes are contiguous, the last of equals."""
     contiguous: defaultdict[Dim, int] = defaultdict(int)
-    for access in memory_accesses(group):
-        size = touched_bytes(access, group.space, layouts[access.buffer])
+    for access, space in memory_accesses(group):
+        size = touched_bytes(access, space, layouts[access.buffer])
         for dim in access.index.dims:
             if access.index.stride(dim) in (1, -1):
                 contiguous[dim] += size
@@ -81,12 +82,14 @@ def walk_of(index: Index, lane: Dim | None) -> Walk:
 
 
 def work_of(group: Group, layouts: Mapping[str, Layout]) -> Work:
-    """What the kernel of `group` asks for."""
+    """What the kernel of `group` asks for; of a batch, what all its parts do."""
+    if isinstance(group, Batch):
+        return _sum_of([work_of(part, layouts) for part in group.parts])
     lane = lane_dim(group, layouts)
     by_buffer: dict[str, tuple[Walk, int]] = {}
     updates = 0
-    for access in memory_accesses(group):
-        size = touched_bytes(access, group.space, layouts[access.buffer]) * (2 if access.is_update else 1)
+    for access, space in memory_accesses(group):
+        size = touched_bytes(access, space, layouts[access.buffer]) * (2 if access.is_update else 1)
         updates += hint(group.space.numel) * hint(group.space.reduction_numel) if access.is_update else 0
         if size > by_buffer.get(access.buffer, ("contiguous", 0))[1]:
             by_buffer[access.buffer] = walk_of(access.index, lane), size
@@ -101,13 +104,26 @@ def work_of(group: Group, layouts: Mapping[str, Layout]) -> Work:
     return Work(dict(moved), dict(done), updates)
 
 
+def _sum_of(works: list[Work]) -> Work:
+    moved: Counter[Walk] = Counter()
+    done: Counter[Unit] = Counter()
+    for work in works:
+        moved.update(work.bytes)
+        done.update(work.operations)
+    return Work(dict(moved), dict(done), sum(work.updates for work in works))
+
+
 def iterations(member: Member, space: Space) -> int:
     """How often the body of a member runs: at every point of all loops, or of the independent ones alone."""
     points = hint(space.numel)
+    return points * hint(space.reduction_numel) if runs_inside(member, space) else points
+
+
+def runs_inside(member: Member, space: Space) -> bool:
+    """Whether the body of a member runs at every point of the reduction loops."""
     r_dims = frozenset(space.r)
     accesses = (*member.body.reads, *member.body.writes)
-    runs_inside = member.body.is_collective or any(not a.index.dims.isdisjoint(r_dims) for a in accesses)
-    return points * hint(space.reduction_numel) if runs_inside else points
+    return member.body.is_collective or any(not access.index.dims.isdisjoint(r_dims) for access in accesses)
 
 
 def unit_operations(member: Member) -> dict[Unit, int]:

@@ -10,6 +10,8 @@ One of four shapes, the first three chosen by the loop variable along which memo
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
 (an exponential) is kept in a small array of the thread, which stays in the cache.
 
+What is reduced across x as well (see `across.py`) makes `rows` of fixed parts of the outermost loop.
+
 Scans go step by step along r: in `rows` without vectors, in `columns` with a vector of running values.
 Long reductions are summed in chunks whose sums are added at the end: that keeps rounding errors small, and it is what
 runs in parallel where there are too few rows for that. The chunks do not depend on the number of threads, so neither
@@ -50,6 +52,8 @@ ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 SHARES = 64
 #: Bytes of a row that may be kept between passes: half of a small first-level cache and less.
 KEPT_BYTES = 1 << 16
+#: Parts of the rows across which something is gathered.
+ACROSS_PARTS = 64
 #: Cost of what is worth keeping; see `OpInfo.cost`.
 KEPT_COST = 8
 
@@ -60,7 +64,8 @@ class Plan:
     loop of `pointwise` and `columns`, `block` its size in blocks (0: in one piece). `across` is the second variable of
     a transposing kernel's squares, `in_order` are the loops of a scatter that no thread shares. `chunk` is how many
     points of `r_loops[0]` one chunk has (0: not cut, unless into as many `shares` of a size that the kernel computes,
-    where the length differs from call to call). `operations` is the work of the whole kernel."""
+    where the length differs from call to call); `parts` are those of `outer[0]` that gather across x. `operations` is
+    the work of the whole kernel."""
 
     program: Program
     shape: Shape
@@ -70,10 +75,11 @@ class Plan:
     block: int = 0
     across: Dim | None = None
     chunk: int = 0
-    parallel: Literal["no", "x", "chunks"] = "no"
+    parallel: Literal["no", "x", "chunks", "parts"] = "no"
     kept: frozenset[int] = frozenset()
     in_order: tuple[Dim, ...] = ()
     shares: int = 0
+    parts: int = 0
     operations: Integer = 0
 
     @property
@@ -109,6 +115,8 @@ def make_plan(program: Program) -> Plan:
 def _plan(
     program: Program, passes: list[Section], x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int
 ) -> Plan:
+    if program.across:
+        return _across_plan(program, x_loops, r_loops, work)
     if not passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
@@ -199,6 +207,20 @@ def _cut_reduction(plan: Plan, work: int) -> Plan:
         return replace(plan, chunk=0, shares=SHARES, parallel=parallel)
     kept = _kept_values(plan.program) if plan.shape == "rows" and parallel != "chunks" else frozenset()
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
+
+
+def _across_plan(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int) -> Plan:
+    """Rows in parts. A row is still summed in chunks."""
+    inner = _most_contiguous(r_loops, program, "r")
+    if inner is not None and not program.scans:
+        r_loops = _innermost(r_loops, inner)
+    is_parallel = work >= PARALLEL_WORK and hint(x_loops[0].size) > 1
+    parts = min(hint(x_loops[0].size), ACROSS_PARTS) if is_parallel else 1
+    chunk = max(1, ROW_CHUNK // max(_points(r_loops[1:]), 1)) if r_loops else 0
+    if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
+        chunk = 0
+    plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, parallel="parts" if is_parallel else "no")
+    return replace(plan, parts=parts, kept=_kept_values(program))
 
 
 def _kept_values(program: Program) -> frozenset[int]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from math import prod
 
 import torch
 
+from compiler.codegen.cpp.across import AcrossPrinter
 from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import storage_type, value_type
-from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.places import DECLARATION
-from compiler.codegen.cpp.plan import ENOUGH_PIECES, make_plan
+from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
 from compiler.codegen.loops import simplify_loops
-from compiler.codegen.program import RenderedKernel, build_program, identifier
+from compiler.codegen.program import RenderedKernel, Statement, build_program, identifier
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
-from compiler.ir.size import hint, is_multiple, text_of
-from compiler.schedule.group import Group
+from compiler.ir.size import hint, is_multiple, known, text_of
+from compiler.schedule.group import Group, parts_of
 
 
 def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
@@ -26,38 +27,76 @@ def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
 
     `extern "C" void NAME(const T* a_ptr, ..., T* out_ptr, int64_t s0, ...)`: the parameters are the buffers that it
     reads, then those that it writes, as in `RenderedKernel.parameters`, then the sizes that differ from call to call.
+    The parts of a batch are functions that it calls one after the other.
     """
-    plan = make_plan(build_program(simplify_loops(group), storage))
+    plans = [make_plan(build_program(simplify_loops(part), storage)) for part in parts_of(group)]
+    if len(plans) > 1:
+        return _render_batch(group.name, plans)
+    (plan,) = plans
     printer = _KernelPrinter(plan)
-    printer.print()
     program = plan.program
-    parameters = tuple(dict.fromkeys((*program.reads, *program.writes)))
+    printer.head()
+    printer.function(f'extern "C" void {identifier(program.name)}')
     config: dict[str, int | str | tuple[int, ...]] = {"shape": plan.shape, "parallel": plan.parallel}
     config |= {name: size for name, size in (("block", plan.block), ("chunk", plan.chunk)) if size}
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
     source, origins = printer.writer.text, printer.writer.origins
-    return RenderedKernel(program.name, "cpp", source, parameters, origins, config, updates, program.sizes)
+    return RenderedKernel(program.name, "cpp", source, printer.parameters, origins, config, updates, program.sizes)
 
 
-class _KernelPrinter(PassPrinter):
+def _render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
+    printers = [_KernelPrinter(plan) for plan in plans]
+    buffers = dict.fromkeys(buffer for printer in printers for buffer in printer.parameters)
+    reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
+    writes = {buffer: printer for printer in printers for buffer in printer.program.writes}
+    parameters = (*(b for b in buffers if b in reads), *(b for b in buffers if b not in reads))
+    first = printers[0]
+    first.head([statement for printer in printers for statement in printer.program.statements])
+    for place, printer in enumerate(printers, start=1):
+        printer.function(f"static void {identifier(name)}_{place}")
+        if printer is not first:
+            first.writer.append(printer.writer)
+        first.writer.line()
+    owner = {buffer: printer for printer in printers for buffer in printer.parameters} | writes
+    declared = [owner[buffer].parameter(buffer) for buffer in parameters]
+    first.writer.signature(f'extern "C" void {identifier(name)}', declared)
+    with first.writer.indented():
+        for place, printer in enumerate(printers, start=1):
+            arguments = ", ".join(owner[buffer].pointers[buffer] for buffer in printer.parameters)
+            first.writer.line(f"{identifier(name)}_{place}({arguments});")
+    first.writer.line("}")
+    is_parallel = any(plan.parallel != "no" for plan in plans)
+    config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
+    return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config)
+
+
+class _KernelPrinter(AcrossPrinter):
     """The function, and its loops over x."""
 
-    def print(self) -> None:
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
+
+    def parameter(self, buffer: str) -> str:
+        constant = "" if buffer in self.program.writes else "const "
+        return f"{constant}{storage_type(self.program.storage[buffer])}* __restrict__ {self.pointers[buffer]}"
+
+    def head(self, statements: Sequence[Statement] | None = None) -> None:
+        """The include, and the named functions that the statements (this kernel's own unless given) call."""
+        self.writer.line('#include "fusionscope.h"')
+        self.writer.line()
+        called = self.program.statements if statements is None else statements
+        for line in function_lines((s.op, s.dtype) for s in called if s.op in NAMED):
+            self.writer.line(line)
+
+    def function(self, head: str) -> None:
+        """The function; `head` is what stands before its parameters."""
         writer, program = self.writer, self.program
-        writer.line('#include "fusionscope.h"')
-        writer.line()
-        for line in function_lines((s.op, s.dtype) for s in program.statements if s.op in NAMED):
-            writer.line(line)
         for line in self._description():
             writer.comment(line)
-        written = set(program.writes)
-        parameters = [
-            f"{'' if name in written else 'const '}{storage_type(program.storage[name])}* __restrict__ "
-            f"{self.pointers[name]}"
-            for name in dict.fromkeys((*program.reads, *program.writes))
-        ]
+        parameters = [self.parameter(name) for name in self.parameters]
         parameters += [f"const int64_t {atom.name}" for atom in program.sizes]
-        writer.signature(f'extern "C" void {identifier(program.name)}', parameters)
+        writer.signature(head, parameters)
         with writer.indented():
             if self.of_conditions:
                 writer.line(DECLARATION)
@@ -77,7 +116,12 @@ class _KernelPrinter(PassPrinter):
             loops["rows"] = "step by step along the scan"
         loops["scatter"] = loops["pointwise"] if plan.inner else "one after the other"
         text = loops[plan.shape].format(plan.inner.name if plan.inner else "one point")
-        parallel = {"no": "one thread", "x": "threads over x", "chunks": "threads over chunks of the reduction"}
+        parallel = {
+            "no": "one thread",
+            "x": "threads over x",
+            "chunks": "threads over chunks of the reduction",
+            "parts": "threads over parts of x",
+        }
         return [f"{self.program.name} over {space}: {text}, {parallel[plan.parallel]}."]
 
     def _pointwise(self) -> None:
@@ -129,14 +173,33 @@ class _KernelPrinter(PassPrinter):
                 self.statement(statement)
 
     def _rows(self) -> None:
+        if self.plan.parts:
+            self.parts()
+            return
         with ExitStack() as loops:
             self._nest(loops, [over(dim) for dim in self.plan.outer], [hint(dim.size) for dim in self.plan.outer])
-            for section in self.program.sections:
-                if section.level == "x":
-                    for statement in section.statements:
-                        self.statement(statement)
-                else:
-                    self.run_pass(section)
+            self._sections_of_a_row()
+
+    def _rows_of_part(self) -> None:
+        first, *others = self.plan.outer
+        rows = -(-known(first.size) // self.plan.parts)
+        self.writer.line(f"const int64_t {first.name}_start = {rows} * part;")
+        self.writer.line(
+            f"const int64_t {first.name}_end = fs::minimum<int64_t>({first.name}_start + {rows}, {first.size});"
+        )
+        with ExitStack() as loops:
+            loops.enter_context(self.writer.block(within(first)))
+            for dim in others:
+                loops.enter_context(self.writer.block(over(dim)))
+            self._sections_of_a_row()
+
+    def _sections_of_a_row(self) -> None:
+        for section in self.program.sections:
+            if section.level == "x":
+                for statement in section.statements:
+                    self.statement(statement)
+            else:
+                self.run_pass(section)
 
     def _columns(self) -> None:
         plan = self.plan

@@ -141,7 +141,7 @@ class StatementPrinter:
         own = {s.number: s for s in section.statements}
         needed: set[int] = set()
         for statement in reversed(section.statements):
-            is_root = statement.op in ("store", "reduce")
+            is_root = statement.op in ("store", "reduce", "across")
             if is_root or statement.number in needed:
                 needed.add(statement.number)
                 if statement.number not in self.kept_so_far:

@@ -48,6 +48,12 @@ class Writer:
             for place, parameter in enumerate(parameters):
                 self.line(parameter + ("," if place + 1 < len(parameters) else ") {"))
 
+    def append(self, other: Writer) -> None:
+        """The lines of another writer below those of this one."""
+        above = len(self._lines)
+        self._lines += other._lines
+        self._origins += [(above + number, nodes) for number, nodes in other._origins]
+
     @property
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"

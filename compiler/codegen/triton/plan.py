@@ -7,12 +7,15 @@
     persistent           x, r: all of r in registers, every value loaded and computed once
     looped               x, r: blocks of r, one loop for each pass
     split                looped over a part of r; the last program to finish combines the parts
+
+What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
+program to finish joins what they gathered (see `across.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import isqrt, prod
 from typing import Literal
 
 import torch
@@ -68,7 +71,9 @@ class Axis:
 @dataclass(frozen=True)
 class Plan:
     """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` plans,
-    each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call)."""
+    each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call). Where something
+    is reduced across x there are `parts` programs, each of which takes `chunk` rows, in teams of `team_size` if that
+    is not 0."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -76,9 +81,17 @@ class Plan:
     num_warps: int
     splits: int = 1
     chunk: int = 0
+    parts: int = 0
+    team_size: int = 0
+
+    @property
+    def teams(self) -> int:
+        return -(-self.parts // self.team_size) if self.team_size else 0
 
     @property
     def grid(self) -> Integer:
+        if self.parts:
+            return self.parts
         return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 
     @property
@@ -246,6 +259,8 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
         r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4)
     )
     passes = sum(section.level == "r" for section in looped.sections)
+    if group.across:
+        return _plan_across(persistent, looped, walk, _fits_registers(persistent, walk, passes, device), device)
     if _fits_registers(persistent, walk, passes, device):
         return _plan_persistent(persistent, walk, device)
     plan = _plan_looped(looped, walk, device)
@@ -325,6 +340,28 @@ def _plan_looped(program: Program, walk: _Walk, device: Device) -> Plan:
     return Plan("looped", program, axes, _warps(x_block * r_block, 8, most=16))
 
 
+#: Rows of parts that one program joins without help.
+_MOST_PARTS = 32
+#: Rows that a program takes at the least, where its sums for each r are written: they must be few beside the rows.
+_ROWS_OF_A_PART = 16
+
+
+def _plan_across(persistent: Program, looped: Program, walk: _Walk, fits: bool, device: Device) -> Plan:
+    """A plan whose programs take several blocks of rows. Sums for each r stay in registers, so there r must too."""
+    sums_of_rows = any(s.level == "r" for s in persistent.across)
+    plan = _plan_persistent(persistent, walk, device) if fits or sums_of_rows else _plan_looped(looped, walk, device)
+    x_axis = plan.axes[0]
+    rows, blocks = known(x_axis.numel), known(x_axis.blocks)
+    resident = device.multiprocessors * max(1, device.threads_per_multiprocessor // (32 * plan.num_warps))
+    programs = min(blocks, resident)
+    if sums_of_rows:
+        programs = max(min(programs, rows // _ROWS_OF_A_PART), min(blocks, device.multiprocessors))
+    chunk = max(-(-blocks // max(programs, 1)), 1) * x_axis.block
+    parts = -(-rows // chunk)
+    team_size = next_power_of_two(isqrt(parts)) if sums_of_rows and parts > _MOST_PARTS else 0
+    return replace(plan, parts=parts, chunk=chunk, team_size=team_size)
+
+
 def _expected_length(size: Integer) -> int:
     """For the choice of a block: a length that differs from call to call may be small in the first."""
     return size if isinstance(size, int) else max(hint(size), 1024)
@@ -333,10 +370,8 @@ def _expected_length(size: Integer) -> int:
 def _split(plan: Plan, device: Device) -> Plan:
     """Share each row among several programs where rows alone do not fill the device.
 
-    Not where something is stored for each element of r: the last program alone knows the result."""
-    program = plan.program
-    if any(s.op == "store" and s.level == "r" for s in program.statements):
-        return plan
+    What is stored for each element of r in the one pass of such a plan needs no result, so each program stores its
+    own."""
     x_axis, r_axis = plan.axes
     if not isinstance(x_axis.numel, int):
         return plan

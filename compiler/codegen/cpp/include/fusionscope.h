@@ -2,8 +2,10 @@
 // compiler turns a loop over them into vector instructions.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 
 #include "arithmetic.h"
 #include "elementary.h"

@@ -1,0 +1,102 @@
+"""What a kernel on a CPU gathers across its rows x: for each r, or one value for all.
+
+The outermost loop over x is cut into parts, as many whatever the number of threads, so that neither is the result. Each
+part adds to values of its own; when all are done they are joined in order, and the tail computes with the results.
+Sums of float32 are kept in double precision, since a part adds one row after the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import torch
+
+from compiler.codegen.cpp.passes import PassPrinter
+from compiler.codegen.cpp.reductions import Accumulator
+from compiler.codegen.cpp.statements import over
+from compiler.codegen.program import Statement
+from compiler.ir.size import known
+
+
+class AcrossPrinter(PassPrinter):
+    """Prints the frame of a kernel whose plan has `parts`; the rows of a part are printed by `_rows_of_part`."""
+
+    def statement(self, statement: Statement) -> None:
+        if statement.op != "across":
+            super().statement(statement)
+            return
+        operands = [self.names[number] for number in statement.operands]
+        for text in self._gathered(statement).take(operands, "_of_part", f"[{self._place(statement)}]"):
+            self.writer.line(text, statement.nodes)
+
+    def parts(self) -> None:
+        plan, writer = self.plan, self.writer
+        across = plan.program.across
+        for s in across:
+            ctype = self._gathered(s).fields[0].ctype
+            count = plan.parts * self._values(s)
+            writer.line(f"const std::unique_ptr<{ctype}[]> {s.target}_parts(new {ctype}[{count}]);", s.nodes)
+        if plan.parallel == "parts":
+            writer.line("#pragma omp parallel for schedule(static)")
+        with writer.block(f"for (int64_t part = 0; part < {plan.parts}; ++part)"):
+            for s in across:
+                field, values = self._gathered(s).fields[0], self._values(s)
+                writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.get() + {values} * part;", s.nodes)
+                writer.line(f"std::fill_n({s.target}_of_part, {values}, {field.start});", s.nodes)
+            self._rows_of_part()
+        writer.comment("All parts as one, always in the same order.")
+        for s in across:
+            self._join(s)
+        self._tail()
+
+    def _rows_of_part(self) -> None:
+        raise NotImplementedError
+
+    def _gathered(self, statement: Statement) -> Accumulator:
+        dtype = self.statements[statement.operands[0]].dtype
+        is_sum = statement.value in ("sum", "prod") and dtype == torch.float32
+        return Accumulator(statement, torch.float64 if is_sum else dtype, is_row=False)
+
+    def _values(self, statement: Statement) -> int:
+        return known(self.program.space.reduction_numel) if statement.level == "r" else 1
+
+    def _place(self, statement: Statement) -> str:
+        position = ""
+        for dim in self.plan.r_loops if statement.level == "r" else ():
+            position = f"{dim.size} * ({position}) + {dim.name}" if position else dim.name
+        return position or "0"
+
+    def _join(self, statement: Statement) -> None:
+        values, writer = self._values(statement), self.writer
+        with ExitStack() as loops:
+            loops.enter_context(writer.block(f"for (int64_t part = 1; part < {self.plan.parts}; ++part)"))
+            loops.enter_context(writer.block(f"for (int64_t place = 0; place < {values}; ++place)"))
+            other = f"[{values} * part + place]"
+            for text in self._gathered(statement).combine("_parts", "[place]", "_parts", other):
+                writer.line(text, statement.nodes)
+
+    def _tail(self) -> None:
+        """Once for each r, what is stored there; and once, what depends on no loop."""
+        r_dims = frozenset(self.plan.r_loops)
+        for s in self.program.across:
+            self.names[s.number] = f"{s.target}_parts[{self._place(s)}]"
+        stores = [s for s in self.program.tail if s.op == "store"]
+        of_rows = [s for s in stores if s.index is not None and not s.index.dims.isdisjoint(r_dims)]
+        for chosen, dims in ((of_rows, self.plan.r_loops), ([s for s in stores if s not in of_rows], ())):
+            if not chosen:
+                continue
+            with ExitStack() as loops:
+                if not dims:
+                    loops.enter_context(self.writer.block(""))
+                for dim in dims:
+                    loops.enter_context(self.writer.block(over(dim)))
+                for statement in self._needed(chosen):
+                    self.statement(statement)
+
+    def _needed(self, stores: list[Statement]) -> list[Statement]:
+        """The statements of the tail that lead to some of its stores."""
+        needed = {s.number for s in stores}
+        for statement in reversed(self.program.tail):
+            if statement.number in needed:
+                needed |= statement.needs
+        return [s for s in self.program.tail if s.number in needed]

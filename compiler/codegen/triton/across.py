@@ -1,0 +1,174 @@
+"""What a kernel gathers across the rows of its programs, and how the last program to finish joins it.
+
+Each program takes some rows x, one block after the other, and adds what is reduced across x to accumulators of its own:
+one for each r, or one for all. At the end it writes them to the workspace and counts itself as done. Sums for each r
+of many programs are too much for one of them to read, so programs form teams: the last of a team joins the parts of
+the team, and the last of those joins what the teams made. Always in the same order, so results do not vary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from compiler.codegen.program import Statement
+from compiler.codegen.triton.ops import DTYPES, Reduction
+from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.writer import Writer
+from compiler.ir.size import known
+
+
+class Gathering:
+    """Prints the lines of one plan that has `parts`; `reduction_of` gives the printing rules of a reduction."""
+
+    def __init__(
+        self, plan: Plan, printer: StatementPrinter, writer: Writer, reduction_of: Callable[[Statement], Reduction]
+    ) -> None:
+        self.plan = plan
+        self.printer = printer
+        self.writer = writer
+        self.reductions = {s.number: reduction_of(s) for s in plan.program.across}
+        self.has_rows = any(axis.name == "x" for axis in plan.vectors)
+        self.r_axis: Axis = plan.axes[-1]
+
+    # While rows are gone through --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        for s in self.plan.program.across:
+            reduction = self.reductions[s.number]
+            axes = self.printer.all_axes - (frozenset() if s.level == "r" else {"r"})
+            shape = self.printer.shape(axes) if axes else "[]"
+            self.writer.line(f"{s.target}_acc = tl.full({shape}, {reduction.identity}, {_type(reduction)})", s.nodes)
+
+    def take(self, statement: Statement) -> None:
+        """The line that adds the values of one block of rows."""
+        reduction, name = self.reductions[statement.number], f"{statement.target}_acc"
+        operand = self.printer.operand(statement.operands[0])
+        value = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
+        masks = self.printer.masks(frozenset("x"))
+        if masks:
+            value = f"tl.where({masks[0]}, {value}, {reduction.identity})"
+        if reduction.kind in ("sum", "prod"):
+            self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {value}", statement.nodes)
+        else:
+            self.writer.line(f"{name} = {reduction.join(name, value)}", statement.nodes)
+        self.printer.axes_of[statement.number] = frozenset("r" if statement.level == "r" else "")
+
+    # When they are done -----------------------------------------------------------------------------------------
+
+    @property
+    def workspace(self) -> tuple[dict[int, int], int]:
+        """Where the parts of each reduction lie in the workspace (in bytes), and its size."""
+        places: dict[int, int] = {}
+        size = 0
+        for s in self.plan.program.across:
+            places[s.number] = size
+            values = (self.plan.parts + self.plan.teams) * self._row if s.level == "r" else self.plan.parts
+            size += -(-values * self.reductions[s.number].dtype.itemsize // 16) * 16
+        return places, size
+
+    @property
+    def _row(self) -> int:
+        return known(self.r_axis.numel)
+
+    def store_parts(self) -> None:
+        places, _ = self.workspace
+        for s in self.plan.program.across:
+            reduction, name = self.reductions[s.number], f"{s.target}_acc"
+            if self.has_rows:
+                value = reduction.collapse(name, 0)
+                value = f"{value}[None, :]" if s.level == "r" else reduction.collapse(value, 0)
+                self.writer.line(f"{name} = {value}", s.nodes)
+            start = places[s.number]
+            base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
+            self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({_type(reduction)}))", s.nodes)
+            place = self._place(s, "part")
+            self.writer.line(f"tl.store({', '.join([place, name, *self._mask(s)])})", s.nodes)
+
+    def join(self, tail: Callable[[], None]) -> None:
+        """The parts of all programs as one; the last program goes on with `tail`."""
+        writer, plan = self.writer, self.plan
+        writer.line("tl.debug_barrier()")
+        if not plan.teams:
+            self._last_of("counters_ptr", str(plan.parts), "arrived", lambda: self._finish("0", plan.parts, tail))
+            return
+        writer.line(f"team = part // {plan.team_size}")
+        size = f"tl.minimum({plan.team_size}, {plan.parts} - team * {plan.team_size})"
+        self._last_of("counters_ptr + 1 + team", size, "arrived", lambda: self._join_team(tail))
+
+    def _last_of(self, counter: str, many: str, name: str, then: Callable[[], None]) -> None:
+        writer = self.writer
+        writer.line(f"{name} = tl.atomic_add({counter}, 1)")
+        writer.line(f"if {name} == {many} - 1:")
+        with writer.indented():
+            writer.line("# The counter is left as it was found: zero.")
+            writer.line(f"tl.store({counter}, 0)")
+            then()
+
+    def _join_team(self, tail: Callable[[], None]) -> None:
+        plan = self.plan
+        self.writer.line("# The last of a team joins the parts of the team.")
+        of_rows = [s for s in plan.program.across if s.level == "r"]
+        self._add_up(of_rows, f"team * {plan.team_size}", f"tl.minimum((team + 1) * {plan.team_size}, {plan.parts})")
+        for s in of_rows:
+            place = self._place(s, f"({plan.parts} + team)")
+            self.writer.line(f"tl.store({', '.join([place, f'{s.target}_acc', *self._mask(s)])})", s.nodes)
+        self.writer.line("tl.debug_barrier()")
+        then = lambda: self._finish(str(plan.parts), plan.teams, tail)  # noqa: E731
+        self._last_of("counters_ptr", str(plan.teams), "arrived_teams", then)
+
+    def _finish(self, first: str, count: int, tail: Callable[[], None]) -> None:
+        """Join `count` rows of parts from row `first` of the workspace on, and the single values of all programs."""
+        program = self.plan.program
+        self.writer.line("# The last program joins the results, always in the same order.")
+        of_rows = [s for s in program.across if s.level == "r"]
+        if of_rows:
+            self._add_up(of_rows, first, str(count + int(first)))
+        self._add_up_values([s for s in program.across if s.level == "x"])
+        for s in program.across:
+            is_truth = s.dtype == torch.bool
+            self.writer.line(f"{s.target} = {s.target}_acc{' != 0' if is_truth else ''}", s.nodes)
+        tail()
+
+    def _add_up(self, statements: list[Statement], first: str, last: str) -> None:
+        """Sums for each r, over rows of the workspace."""
+        for s in statements:
+            reduction = self.reductions[s.number]
+            shape = self.printer.shape("r")
+            self.writer.line(f"{s.target}_acc = tl.full({shape}, {reduction.identity}, {_type(reduction)})", s.nodes)
+        self.writer.line(f"for other in range({first}, {last}):")
+        with self.writer.indented():
+            for s in statements:
+                masks = self._mask(s)
+                arguments = [self._place(s, "other"), *masks, *(["other=0"] if masks else []), 'cache_modifier=".cg"']
+                load = f"tl.load({', '.join(arguments)})"
+                name = f"{s.target}_acc"
+                self.writer.line(f"{name} = {self.reductions[s.number].join(name, load)}", s.nodes)
+
+    def _add_up_values(self, statements: list[Statement]) -> None:
+        """Single values of all programs, loaded at once."""
+        if statements:
+            self.writer.line(f"parts = tl.arange(0, {next_power_of_two(self.plan.parts)})")
+        for s in statements:
+            reduction, name = self.reductions[s.number], f"{s.target}_acc"
+            load = (
+                f"tl.load({name}_ptr + parts, parts < {self.plan.parts}, other={reduction.identity}, "
+                'cache_modifier=".cg")'
+            )
+            self.writer.line(f"{name} = {reduction.collapse(load, 0)}", s.nodes)
+
+    def _place(self, statement: Statement, row: str) -> str:
+        pointer = f"{statement.target}_acc_ptr"
+        if statement.level == "x":
+            return f"{pointer} + {row}"
+        flat = self.r_axis.dims[0].name if len(self.r_axis.dims) == 1 else "r_index"
+        return f"{pointer} + ({row} * {self._row} + {flat})"
+
+    def _mask(self, statement: Statement) -> list[str]:
+        return self.printer.masks(frozenset("r")) if statement.level == "r" else []
+
+
+def _type(reduction: Reduction) -> str:
+    return DTYPES[reduction.dtype]

@@ -1,0 +1,80 @@
+"""Kernels that share a launch: each is a function of its own, and the first programs run the first one.
+
+    program = tl.program_id(0)
+    if program < 12:
+        part_1_exp(x_ptr, exp_ptr, program, X1BLOCK)
+    else:
+        part_2_sum(y_ptr, sum_ptr, program - 12, X2BLOCK, R2BLOCK)
+
+They run with the same number of warps, that of the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from compiler.codegen.program import RenderedKernel, identifier
+from compiler.codegen.triton.plan import Plan
+from compiler.codegen.triton.printer import KernelPrinter, module_head
+from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
+from compiler.ir.size import known
+
+
+def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
+    """One kernel of several plans, none of which needs scratch memory or depends on sizes of a call."""
+    printers = [KernelPrinter(_numbered(plan, place), "program") for place, plan in enumerate(plans, start=1)]
+    for printer in printers:
+        printer.print_body()
+    parameters = tuple(dict.fromkeys(buffer for printer in printers for buffer in printer.parameters))
+    reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
+    parameters = (*(p for p in parameters if p in reads), *(p for p in parameters if p not in reads))
+    text = module_head([printer.printer for printer in printers])
+    lines: list[tuple[int, tuple[str, ...]]] = []
+    for printer in printers:
+        text += printer.definition(["program"])
+        lines += printer.writer.numbered(text.count("\n"))
+        text += printer.writer.text() + "\n"
+    blocks = {
+        _block(block, place): size for place, p in enumerate(printers, start=1) for block, size in p.blocks.items()
+    }
+    arguments = [f"{identifier(buffer)}_ptr" for buffer in parameters] + [f"{block}: tl.constexpr" for block in blocks]
+    define = wrapped_call(f"def {identifier(name)}({', '.join(arguments)}):")
+    text += f"\n@triton.jit\n{define}\n"
+    text += wrapped_docstring(f"{len(plans)} kernels in one launch, each with its share of the programs.")
+    grids = [known(plan.grid) for plan in plans]
+    text += _shares(printers, grids)
+    config: dict[str, int | str | tuple[int, ...]] = {
+        **blocks,
+        "num_warps": max(plan.num_warps for plan in plans),
+        "num_stages": 1,
+        "grid": (sum(grids),),
+        "plan": "batch",
+    }
+    return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, grid=sum(grids))
+
+
+def _numbered(plan: Plan, place: int) -> Plan:
+    return replace(plan, program=replace(plan.program, name=f"part_{place}_{plan.program.name}"))
+
+
+def _block(name: str, place: int) -> str:
+    """XBLOCK -> X2BLOCK for the second part."""
+    return f"{name.removesuffix('BLOCK')}{place}BLOCK"
+
+
+def _shares(printers: Sequence[KernelPrinter], grids: Sequence[int]) -> str:
+    """Which programs run which function."""
+    writer = Writer(indent=1)
+    writer.line("program = tl.program_id(0)")
+    first = 0
+    for place, (printer, grid) in enumerate(zip(printers, grids, strict=True), start=1):
+        arguments = [f"{identifier(buffer)}_ptr" for buffer in printer.parameters]
+        arguments += ["program" if not first else f"program - {first}"]
+        arguments += [_block(block, place) for block in printer.blocks]
+        first += grid
+        is_last = place == len(printers)
+        writer.line("else:" if is_last else f"{'if' if place == 1 else 'elif'} program < {first}:")
+        with writer.indented():
+            writer.line(f"{identifier(printer.program.name)}({', '.join(arguments)})")
+    return writer.text()

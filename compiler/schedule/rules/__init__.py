@@ -1,0 +1,115 @@
+"""The kinds of fusion, one rule each.
+
+A rule looks at two units and answers with the group that they would become, or with a `Refuse`; it changes nothing.
+`can_fuse` asks the rules in turn and weighs the first group that is legal. A new kind of fusion is a new class in this
+folder.
+"""
+
+from __future__ import annotations
+
+from compiler.ir.nodes import ExternNode, Layout
+from compiler.schedule.choices import Choice, weighed
+from compiler.schedule.group import Group
+from compiler.schedule.legality import scatter_between
+from compiler.schedule.reasons import REASONS, Refuse
+from compiler.schedule.rules.across import ReduceAcross
+from compiler.schedule.rules.batch import batch
+from compiler.schedule.rules.loops import FuseLoops, InlineProducer
+from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score
+from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
+
+__all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
+
+RULES: tuple[Rule, ...] = (FuseLoops("vertical"), InlineProducer(), FuseLoops("horizontal"), ReduceAcross())
+
+
+def shared_buffers(one: Unit, two: Unit, layouts: dict[str, Layout]) -> tuple[list[str], bool]:
+    """Buffers that both touch, those that `one` makes for `two` first; and whether there are any of the latter."""
+    made, read_a, read_b = produced_by(one), read_by(one), read_by(two)
+    vertical = sorted(made & read_b)
+    size = {name: layouts[name].bytes for name in read_a & read_b}
+    return vertical + sorted(size, key=lambda name: (-size[name], name)), bool(vertical)
+
+
+def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
+    """Whether a third unit must run after the one and before the other."""
+    # An earlier fusion may have ordered two units that were free of each other, either way around.
+    between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
+    return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})
+
+
+def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
+    """May units `a` and `b` (a before b, where one depends on the other) become one kernel, and does it pay?"""
+    graph = context.graph
+    one, two = graph.units[a], graph.units[b]
+    shared, _ = shared_buffers(one, two, graph.layouts)
+    if isinstance(one, ExternNode) or isinstance(two, ExternNode):
+        return Refuse("kind.extern", {"extern": one.name if isinstance(one, ExternNode) else two.name})
+    intermediate = third_between(a, b, graph)
+    if intermediate is not None:
+        return intermediate
+    if len(one.members) + len(two.members) > context.limits.most_nodes:
+        nodes = len(one.members) + len(two.members)
+        return Refuse("policy.group_size", {"nodes": nodes, "limit": context.limits.most_nodes})
+    scatter = scatter_between(one, two)
+    if scatter is not None:
+        return scatter
+    if not shared:
+        return batch(a, b, context)
+    refusal: Refuse | None = None
+    for rule in RULES:
+        if not rule.applies(one, two, shared):
+            continue
+        kind = rule.id.removeprefix("fused.")
+        outcome = (
+            Refuse("policy.disabled", {"knob": kind})
+            if kind in context.disabled
+            else rule.fuse(one, two, shared, context)
+        )
+        if isinstance(outcome, Group):
+            return _weigh(rule.id, a, b, outcome, shared, context)
+        refusal = outcome if refusal is None else _more_telling(refusal, outcome)
+    assert refusal is not None
+    return refusal
+
+
+def _more_telling(first: Refuse, second: Refuse) -> Refuse:
+    """That loops do not match says little where a rule for such loops has another reason."""
+    loops, telling = ("shape", "index"), ("dependency", "profit")
+    is_vague = REASONS[first.reason].family in loops and REASONS[second.reason].family in telling
+    return second if is_vague else first
+
+
+def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context: Context) -> Fuse | Refuse:
+    graph = context.graph
+    one, two = graph.units[a], graph.units[b]
+    assert isinstance(one, Group) and isinstance(two, Group)
+    buffers = len(group.read_buffers) + len(group.stored)
+    if buffers > context.limits.most_buffers:
+        return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
+    apart = [context.cost(unit) for unit in (one, two)]
+    fused = context.cost(group)
+    score = Score(
+        category=reason.removeprefix("fused."),
+        bytes_saved=sum(cost.bytes for cost in apart) - fused.bytes,
+        distance=abs(_position(one, graph) - _position(two, graph)),
+        fused_us=fused.microseconds,
+        unfused_us=sum(cost.microseconds for cost in apart),
+    )
+    numbers = {
+        "bytes_apart": sum(cost.bytes for cost in apart),
+        "bytes_fused": fused.bytes,
+        "operations_apart": sum(cost.operations for cost in apart),
+        "operations_fused": fused.operations,
+        "fused_us": fused.microseconds,
+        "unfused_us": score.unfused_us,
+        "space": str(group.space),
+    }
+    weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us))
+    if score.benefit_us <= 0:
+        return Refuse("profit.slower", numbers)
+    return Fuse(reason, group, score, numbers)
+
+
+def _position(group: Group, graph: UnitGraph) -> int:
+    return graph.position[group.members[0].name]

@@ -1,0 +1,129 @@
+"""Reductions along different loops of one nest.
+
+    for x: for r: rows[x] += a[x, r]
+    for r: for x: columns[r] += b[x, r]        ->    for x: for r: rows[x] += a[x, r];  columns[r] += b[x, r]
+    for x: total += rows[x]                    ->    for x: (for r: rows[x] += a[x, r]);  total += rows[x]
+    for i: total += b[i]                       ->    for x: (for r: row += b[x, r]);  total += row
+
+The first group, the host, keeps its loops: each program of its kernel takes some rows x. What the second one, the
+guest, reduces over x is gathered beside them, for each r or for all, and joined when the last program is done; then the
+guest's pointwise rest is computed, once. So gradients of a norm's input and of its weights come from one pass, and the
+mean of a loss over rows needs no second kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from compiler.ir.size import known
+from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.legality import across_comes_last, align, in_order, move, reads_match_writes
+from compiler.schedule.names import fused_name
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules.verdicts import Context, join
+
+#: Values of a row that a kernel holds beside its sums, at the least: what it loads and what it computes from that.
+VALUES_OF_A_ROW = 4
+#: Reductions whose parts may be joined in any grouping and carry no position.
+JOINABLE = ("sum", "prod", "min", "max", "any", "all")
+
+
+class ReduceAcross:
+    """See the module's first lines."""
+
+    id = "fused.across"
+
+    def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
+        return bool(shared) and bool(a.space.r) and (bool(b.space.r) or not a.across.isdisjoint(shared))
+
+    def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
+        refusal: Refuse | None = None
+        for host, guest in _hosts(a, b, shared):
+            outcome = self._into(host, guest, shared, context)
+            if isinstance(outcome, Group):
+                return outcome
+            refusal = refusal or outcome
+        return refusal or Refuse("shape.reduction_axes")
+
+    def _into(self, host: Group, guest: Group, shared: list[str], context: Context) -> Group | Refuse:
+        refusal: Refuse | None = None
+        for turned in _turned(host):
+            values = align(turned, guest, shared)
+            if isinstance(values, Refuse):
+                refusal = refusal or values
+                continue
+            members = in_order((*host.members, *_across(move(guest, values), host)))
+            wrong = (
+                reads_match_writes(members)
+                or across_comes_last(members, host.space)
+                or _too_large(members, host, context)
+            )
+            if wrong is not None:
+                return wrong
+            inside = {context.graph.number_of(host), context.graph.number_of(guest)}
+            return join(fused_name(members), members, host, context, inside)
+        assert refusal is not None
+        return refusal
+
+
+def _hosts(a: Group, b: Group, shared: list[str]) -> Iterator[tuple[Group, Group]]:
+    """Which may keep its loops, first the one that reduces along contiguous memory. Sizes must be known: how many rows
+    a program takes is decided with them."""
+    for host, guest in sorted(((a, b), (b, a)), key=lambda pair: not _reduces_contiguous(pair[0], shared)):
+        sizes = [dim.size for group in (host, guest) for dim in (*group.space.x, *group.space.r)]
+        reductions = [member.body.reduction for member in guest.members if member.body.reduction is not None]
+        if (
+            host.space.r
+            and host.space.numel != 1
+            and all(isinstance(size, int) for size in sizes)
+            and all(reduction.value in JOINABLE for reduction in reductions)
+            and not (guest.across or guest.has_scan or guest.updated or host.updated)
+        ):
+            yield host, guest
+
+
+def _reduces_contiguous(group: Group, shared: list[str]) -> bool:
+    indices = [access.index for member in group.members for access in member.body.reads if access.buffer in shared]
+    return any(index.stride(dim) == 1 for index in indices for dim in group.space.r)
+
+
+def _turned(host: Group) -> Iterator[Group]:
+    """The host as the guest sees it: with x reduced, for each r or for nothing, or with everything reduced."""
+    yield replace(host, space=Space(host.space.r, host.space.x))
+    yield replace(host, space=Space((), host.space.x))
+    yield replace(host, space=Space((), (*host.space.x, *host.space.r)))
+
+
+def _across(members: tuple[Member, ...], host: Group) -> Iterator[Member]:
+    """The guest's members: what it computes before it reduces belongs to the loops, the rest comes after them."""
+    late = set(host.across)
+    read = {access.buffer for member in members for access in member.body.reads}
+    x_dims = frozenset(host.space.x)
+    for member in members:
+        accesses = (*member.body.reads, *member.body.writes)
+        is_late = (
+            member.body.reduction is not None
+            or any(access.buffer in late for access in accesses)
+            # Nothing of it depends on the row, so once is enough.
+            or (member.name not in read and all(access.index.dims.isdisjoint(x_dims) for access in accesses))
+        )
+        if is_late:
+            late.add(member.name)
+        yield replace(member, is_across=is_late)
+
+
+def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Refuse | None:
+    """Sums for each r stay in registers, with the row that they are added from."""
+    r_dims = frozenset(host.space.r)
+    sums = sum(
+        member.is_across
+        and member.body.reduction is not None
+        and any(not access.index.dims.isdisjoint(r_dims) for access in member.body.writes)
+        for member in members
+    )
+    row = 1 << (known(host.space.reduction_numel) - 1).bit_length()
+    registers = context.device.registers_per_multiprocessor * 3 // 4 or 49152
+    if sums and row * (sums + VALUES_OF_A_ROW) > registers:
+        return Refuse("profit.registers", {"row": host.space.reduction_numel, "sums": sums, "registers": registers})
+    return None

@@ -1,0 +1,108 @@
+"""Many small kernels in one launch.
+
+    launch 1   for i: a(i)
+    launch 2   for j: b(j)        ->        launch   program < n: a's loops;  otherwise: b's loops
+
+Unlike the other rules this one brings no loops together: each part keeps its own, and some of the programs. So the
+parts need share nothing, and must not depend on each other. It comes last, when nothing else fuses, and spares a launch
+where that is a good part of what a kernel costs: for pointwise kernels, and for reductions that take no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compiler.ir.nodes import ExternNode
+from compiler.schedule.group import Batch, Group, parts_of
+from compiler.schedule.names import fused_name
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules.verdicts import Context, Fuse, Score
+from compiler.schedule.units import Unit
+
+REASON = "fused.batch"
+#: Units, in the order in which they would run, that a later one may join: it runs that much earlier, and its result
+#: is kept that much longer.
+NEAREST = 8
+#: Bytes of results that may be made before others that stand in front of them: they are kept the longer for it.
+MOST_EARLY = 1 << 20
+#: Parts of one kernel, and buffers of all of them: each is a parameter.
+MOST_PARTS, MOST_BUFFERS = 16, 96
+#: A longer row may be shared among several programs, which a part of a kernel cannot.
+LONGEST_ROW = 8192
+
+
+def batch_launches(
+    context: Context, ordered: Sequence[Unit], answer: Callable[[int, int, Fuse | Refuse], None]
+) -> bool:
+    """Merge units of the context's graph into batches, going through them in the order in which they would run;
+    `answer` gets each pair that was weighed, before it is merged. Gives whether there are any."""
+    graph = context.graph
+    if "batch" in context.disabled:
+        return False
+    recent: list[int] = []
+    places: dict[int, int] = {}
+    made = False
+    for here, unit in enumerate(ordered):
+        if isinstance(unit, ExternNode) or not may_be_a_part(unit, context):
+            continue
+        number = graph.number_of(unit)
+        stored = sum(graph.layouts[buffer].bytes for buffer in unit.stored)
+        for place in range(len(recent) - 1, max(len(recent) - 1 - NEAREST, -1), -1):
+            other = recent[place]
+            if graph.must_precede(other, number) or graph.must_precede(number, other):
+                continue
+            if places[other] + 1 < here and stored > MOST_EARLY:
+                continue
+            verdict = batch(other, number, context)
+            answer(other, number, verdict)
+            if isinstance(verdict, Fuse):
+                recent[place] = graph.merge(other, number, verdict.group)
+                places[recent[place]] = here
+                made = True
+                break
+        else:
+            recent.append(number)
+            places[number] = here
+    return made
+
+
+def may_be_a_part(group: Group, context: Context) -> bool:
+    """Whether it may share a launch: see the module's first lines. What works in place, or with scratch memory of its
+    own, keeps its launch; so do loops whose sizes differ from call to call."""
+    sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
+    if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
+        return False
+    if any(member.body.is_scatter for member in group.members):
+        return False
+    if not group.space.r:
+        return True
+    device = context.device
+    spared = device.launch_us + device.latency_us
+    rest = context.cost(group).microseconds - spared
+    return rest <= spared and group.space.reduction_numel <= LONGEST_ROW
+
+
+def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
+    """The verdict on two units that do not depend on each other."""
+    graph = context.graph
+    one, two = graph.units[a], graph.units[b]
+    assert not isinstance(one, ExternNode) and not isinstance(two, ExternNode)
+    parts = (*parts_of(one), *parts_of(two))
+    members = tuple(member for part in parts for member in part.members)
+    whole = Batch(fused_name(members), parts[0].space, members, one.stored | two.stored, parts)
+    buffers = len(whole.read_buffers) + len(whole.stored)
+    if buffers > MOST_BUFFERS or len(parts) > MOST_PARTS:
+        return Refuse("policy.batch_size", {"parts": len(parts), "buffers": buffers})
+    apart = [context.cost(unit) for unit in (one, two)]
+    together = context.cost(whole)
+    unfused_us = sum(cost.microseconds for cost in apart)
+    distance = abs(graph.first_position(a) - graph.first_position(b))
+    score = Score("batch", 0, distance, together.microseconds, unfused_us)
+    numbers = {
+        "bytes_apart": sum(cost.bytes for cost in apart),
+        "bytes_fused": together.bytes,
+        "fused_us": together.microseconds,
+        "unfused_us": unfused_us,
+        "parts": len(parts),
+    }
+    return Fuse(REASON, whole, score, numbers)

@@ -1,0 +1,73 @@
+"""Two groups in one loop nest, one after the other at each point, or one computed wherever the other reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from compiler.ir.body import Body
+from compiler.schedule.group import Group
+from compiler.schedule.inline import compose, inline_into
+from compiler.schedule.legality import across_comes_last, align, hosts, in_order, move, reads_match_writes
+from compiler.schedule.names import fused_name
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules.verdicts import Context, join
+
+
+class FuseLoops:
+    """Run both in one loop nest: each point does what either did there.
+
+    for i: a(i);  for j: b(j)    ->    for i: a(i); b(f(i))        with j = f(i) one to one
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.id = f"fused.{kind}"
+        self.kind = kind
+
+    def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
+        return bool(shared) and (self.kind == "vertical") == any(name in a.produced for name in shared)
+
+    def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
+        refusal: Refuse | None = None
+        inside = {context.graph.number_of(a), context.graph.number_of(b)}
+        for host, guest in hosts(a, b):
+            values = align(host, guest, shared)
+            if isinstance(values, Refuse):
+                refusal = refusal or values
+                continue
+            moved = move(guest, values)
+            members = in_order((*moved, *host.members) if guest is a else (*host.members, *moved))
+            wrong = reads_match_writes(members) or across_comes_last(members, host.space)
+            if wrong is None:
+                return join(fused_name(members), members, host, context, inside)
+            refusal = wrong
+        assert refusal is not None
+        return refusal
+
+
+class InlineProducer:
+    """Compute a pointwise producer again inside its only reader, at whatever point that reads.
+
+    for i: y[i] = g(i);  for j: ... y[f(j)] ...    ->    for j: ... g(f(j)) ...
+    """
+
+    id = "fused.inline"
+
+    def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
+        return not a.space.r and any(name in a.produced for name in shared)
+
+    def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
+        graph = context.graph
+        inside = {graph.number_of(a), graph.number_of(b)}
+        if graph.escaping(a.produced, inside) or len(a.stored) != 1:
+            return Refuse("index.no_common_loops")
+        # Random numbers are dear to draw again at every point that reads them.
+        if any(member.body.is_random for member in a.members):
+            return Refuse("index.no_common_loops")
+        (buffer,) = a.stored
+        producer = compose(a, buffer)
+        members = None if producer is None else inline_into(b, producer, buffer, a.space.x)
+        if members is None:
+            return Refuse("index.no_common_loops")
+        absorbed = [replace(member, body=Body(())) for member in a.members]
+        return join(fused_name([*a.members, *b.members]), [*absorbed, *members], b, context, inside)

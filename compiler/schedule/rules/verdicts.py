@@ -1,0 +1,84 @@
+"""What a rule is asked with and answers: the context of a verdict, a fusion with its score, the group of two groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from compiler.devices import Device
+from compiler.schedule.cost import Cost, group_cost
+from compiler.schedule.group import Group, Member
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.units import Unit, UnitGraph
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What keeps a group from growing past what one kernel can hold."""
+
+    most_nodes: int = 64
+    most_buffers: int = 24
+
+
+@dataclass(frozen=True)
+class Context:
+    """All that a verdict may depend on besides the two units."""
+
+    graph: UnitGraph
+    device: Device
+    limits: Limits = Limits()
+    disabled: frozenset[str] = frozenset()
+    costs: dict[Group, Cost] = field(default_factory=dict)
+    #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
+    kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
+
+    def cost(self, group: Group) -> Cost:
+        """The expected cost of `group` as one kernel; each one is worked out once."""
+        found = self.costs.get(group)
+        if found is None:
+            found = self.costs[group] = group_cost(group, self.graph.layouts, self.device)
+        return found
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a fusion is expected to bring. Times are predictions in microseconds."""
+
+    category: str
+    bytes_saved: int
+    distance: int
+    fused_us: float
+    unfused_us: float
+
+    @property
+    def benefit_us(self) -> float:
+        return self.unfused_us - self.fused_us
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """Larger is fused first."""
+        return self.benefit_us, self.bytes_saved, -self.distance
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """A fusion that is legal and pays: what the two units become."""
+
+    reason: str
+    group: Group
+    score: Score
+    numbers: dict[str, Any]
+
+
+class Rule(Protocol):
+    id: str
+
+    def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool: ...
+
+    def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse: ...
+
+
+def join(name: str, members: Sequence[Member], host: Group, context: Context, inside: set[int]) -> Group:
+    produced = [member.name for member in members]
+    return Group(name, host.space, tuple(members), context.graph.escaping(produced, inside))

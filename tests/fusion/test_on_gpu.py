@@ -1,0 +1,62 @@
+"""Kernels whose programs meet: sums across rows and batches, on a GPU, where programs do run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.backend import fusionscope
+from compiler.runtime.verify import relative_error
+from tests.fusion.test_across import CASES, Case, as_list, in_double
+from tests.fusion.test_batch import CASES as BATCHES
+
+pytestmark = pytest.mark.gpu
+
+
+def large(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+#: Enough rows for many teams of programs.
+LARGE = [
+    Case("sums over two axes of many rows", lambda x: (x.sum(0), x.sum(1)), (large(40000, 1024),)),
+    Case("few long rows", lambda x: (x.amax(0), x.sum(1)), (large(300, 8192),)),
+    Case("many short rows", lambda x: (x.sum(0), x.exp().sum(1), x.sum()), (large(500000, 24),)),
+    Case("cross entropy of a vocabulary", lambda x, i: F.cross_entropy(x, i),
+         (large(2048, 32000), torch.randint(0, 32000, (2048,)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*CASES, *LARGE], ids=lambda case: case.name)
+def test_sums_across_rows_are_as_good_as_eager(case: Case) -> None:
+    inputs = [x.cuda() for x in case.inputs]
+    exact, eager = as_list(case.function(*in_double(tuple(inputs)))), as_list(case.function(*inputs))
+    first = results_of(case.function, inputs)
+    assert relative_error(first, exact) <= 3 * relative_error(eager, exact) + 8 * torch.finfo(torch.float32).eps
+
+
+@pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
+def test_every_launch_gives_the_same_bits(case: Case) -> None:
+    torch._dynamo.reset()
+    inputs = [x.cuda() for x in case.inputs]
+    compiled = torch.compile(case.function, backend=fusionscope)
+    first = as_list(compiled(*inputs))
+    for _ in range(20):
+        assert all(torch.equal(one, two) for one, two in zip(first, as_list(compiled(*inputs)), strict=True))
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches(name: str) -> None:
+    function, inputs = BATCHES[name]
+    on_gpu = [x.cuda() for x in inputs]
+    for result, want in zip(results_of(function, on_gpu), function(*on_gpu), strict=True):
+        torch.testing.assert_close(result, want, rtol=1e-5, atol=1e-5)
+
+
+def results_of(function: Callable[..., Any], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    torch._dynamo.reset()
+    return as_list(torch.compile(function, backend=fusionscope)(*inputs))
