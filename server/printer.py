@@ -104,6 +104,8 @@ def _print_graph(graph: Graph, environment: Environment, console: Console) -> No
             colour = "green" if decision.verdict == "fused" else "red"
             pair = escape(f"{decision.a} + {decision.b}")
             console.print(f"  [{colour}]{decision.verdict:7}[/] {pair}: {escape(decision.message)}")
+            if decision.would_fuse_if:
+                console.print(f"          it would fuse if {escape(decision.would_fuse_if)}")
     for kernel in graph.kernels:
         _print_kernel(kernel, environment, console)
 

@@ -104,7 +104,8 @@ def microseconds(value: float) -> str:
 
 
 def _decision(decision: Decision) -> str:
-    return f"- `{decision.a}` and `{decision.b}`: {decision.verdict}. {decision.message}"
+    change = f". It would fuse if {decision.would_fuse_if}." if decision.would_fuse_if else ""
+    return f"- `{decision.a}` and `{decision.b}`: {decision.verdict}. {decision.message}{change}"
 
 
 def _timing(report: Report) -> str:
