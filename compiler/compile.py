@@ -71,11 +71,11 @@ class GraphCompilation:
 
     def generate(self, wants_triton: bool) -> None:
         """Render every kernel; Triton's besides C++ only where it is wanted."""
-        assert self.schedule is not None
+        assert self.schedule is not None and self.memory is not None
         storage = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
         for group in self.groups:
             if self.runs_on.type != "cuda":
-                self.cpp[group.name] = render_cpp(group, storage)
+                self.cpp[group.name] = render_cpp(group, storage, self.memory.written_over(group))
             if wants_triton:
                 self.triton[group.name] = render_triton(group, storage, self.model)
 

@@ -14,6 +14,7 @@ from compiler.runtime.traffic import eager_traffic
 from compiler.schedule.cost import extern_bytes, group_cost
 from compiler.schedule.describe import describe_buffers, describe_loops, floor_bytes
 from compiler.schedule.describe_decisions import describe_decisions
+from compiler.schedule.describe_memory import describe_memory
 from compiler.schedule.group import Group
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
@@ -70,6 +71,7 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     context = context_of(UnitGraph(LoopGraph()), compilation.model, compilation.options)
     describe_decisions(compilation.schedule, report, context)
     report.buffers = describe_buffers(compilation.memory)
+    report.memory = describe_memory(compilation.schedule, compilation.memory)
     report.floor_bytes = floor_bytes(compilation.schedule)
 
 

@@ -310,6 +310,31 @@ class Buffer(ReportModel):
     note: str | None = None
 
 
+class Reuse(ReportModel):
+    """A buffer in the memory of another one that is no longer needed; `in_place` if one kernel reads the one while it
+    writes the other."""
+
+    buffer: str
+    takes_over: str
+    bytes: int
+    in_place: bool
+
+
+class Memory(ReportModel):
+    """What the buffers of a graph take, its inputs not counted, in bytes.
+
+    A peak is the most that is alive at one time. `unfused_*` is what a compiler that reuses memory but does not fuse
+    would need: one kernel for each node, in the order in which they were written."""
+
+    peak_bytes: int
+    unordered_peak_bytes: int = Field(description="Our kernels in the order in which they were written.")
+    without_reuse_bytes: int = Field(description="Every buffer of our kernels in memory of its own, none let go.")
+    reuses: list[Reuse] = []
+    unfused_peak_bytes: int
+    unfused_without_reuse_bytes: int
+    unfused_reuses: list[Reuse] = []
+
+
 class KernelLine(ReportModel):
     """Where one line of a kernel comes from: `line` counts from 1 in the kernel's source."""
 
@@ -393,6 +418,7 @@ class Graph(ReportModel):
     )
     rounds: list[Round] = []
     buffers: list[Buffer] = []
+    memory: Memory | None = None
     kernels: list[Kernel] = []
     wrapper: str = ""
     eager_kernels: int | None = None

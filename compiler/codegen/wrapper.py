@@ -49,7 +49,7 @@ class _Writer:
         self.graph = graph
         self.plan = plan
         self.lines = ["def call(inputs):"]
-        # Storage that a later buffer takes over is still needed when its own buffer dies.
+        # Storage that a later buffer takes over is still needed when its own buffer dies; it goes when it is taken.
         self.taken_over = {b.takes_over for b in plan.buffers.values() if b.fate == "reused"}
 
     def line(self, text: str) -> None:
@@ -97,10 +97,12 @@ class _Writer:
         buffer = self.plan.buffers[name]
         shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
         source = variable(buffer.takes_over or "")
-        if buffer.takes_over and buffer.fate != "reused":
+        if buffer.takes_over and buffer.fate != "reused" and self.graph.buffers[buffer.takes_over] == buffer.layout:
             self.line(f"{variable(name)} = {source}")
         elif buffer.takes_over:
             self.line(f"{variable(name)} = reuse({source}, {shape}, {stride}, {dtype})")
+            if buffer.fate == "reused":
+                self.line(f"del {source}")
         else:
             self.line(f"{variable(name)} = empty({shape}, {stride}, {dtype})")
 

@@ -1,19 +1,29 @@
 """Which buffers reach memory, how long they live, and whose storage they take over.
 
 A buffer that stays inside one kernel is a register. Another one is allocated when its kernel is launched and freed
-after its last reader; a later buffer of the same size takes over freed storage. A scatter works in place: its buffer is
-the storage of the one that it updates. Graph outputs always get storage of their own, since the caller keeps them.
+after its last reader, or its storage goes on to a later buffer:
+
+    in place   a pointwise kernel writes over an input that dies there, if it reads that only at the element that it
+               writes; a scatter always works in place, on the buffer that it updates
+    reused     of the storage freed before, the smallest that is large enough, unless keeping it until then would raise
+               the peak: memory that is let go can serve anybody
+
+Storage of library results is not ours to shape, and graph outputs always get storage of their own, since the caller
+keeps them. `peak_bytes` is what all of that comes to, inputs not counted.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler.ir.nodes import ExternNode, Layout
-from compiler.ir.size import Integer
-from compiler.schedule.group import Group
+from compiler.ir.size import Integer, hint
+from compiler.schedule.group import Batch, Group
+from compiler.schedule.lifetimes import last_uses, lifetimes, live_bytes, storage_bytes, stored_by, updates_of
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit, produced_by, read_by
 
@@ -21,12 +31,14 @@ Fate = Literal["input", "output", "register", "reused", "in_place", "allocated",
 
 #: Buffers whose storage is ours to let go.
 _FREED = ("allocated", "reused", "in_place")
+#: Storage that is this many times too large is left alone.
+MOST_SLACK = 8
 
 
 @dataclass(frozen=True)
 class PlannedBuffer:
     """`first` and `last` are positions of units (-1: before the first one); `takes_over` names the buffer whose
-    storage it gets, where its fate is "reused" or where a scatter works in place."""
+    storage it gets, where its fate is "reused" or "in_place" or where a scatter works in place."""
 
     name: str
     layout: Layout
@@ -41,50 +53,175 @@ class MemoryPlan:
     buffers: dict[str, PlannedBuffer]
     #: Buffers to let go after each unit, by its position.
     freed_after: dict[int, tuple[str, ...]]
+    #: The most bytes that are alive at one time, inputs not counted, at the sizes of the first call.
+    peak_bytes: int
+
+    def written_over(self, group: Group) -> frozenset[str]:
+        """The buffers of a kernel that are one piece of memory with another one of it."""
+        pairs = [
+            (name, self.buffers[name].takes_over)
+            for name in group.stored
+            if self.buffers[name].fate == "in_place" and self.buffers[name].takes_over not in group.updated
+        ]
+        return frozenset(name for pair in pairs for name in pair if name is not None)
 
 
 def plan_memory(schedule: Schedule) -> MemoryPlan:
     """Lifetimes and reuse for the buffers of a schedule."""
-    last_use = _last_uses(schedule)
-    updates = _updates(schedule)
-    updated = frozenset(updates.values())
-    planned: dict[str, PlannedBuffer] = {}
-    outputs = schedule.graph.output_buffers
-    kept = _kept(outputs, updates)
-    given = [name for name in schedule.graph.inputs if name is not None]
-    for name in (*given, *schedule.graph.constants):
-        planned[name] = PlannedBuffer(name, schedule.graph.buffers[name], "input", -1, last_use.get(name))
-    pool: defaultdict[Integer, list[str]] = defaultdict(list)
-    freed: dict[int, tuple[str, ...]] = {}
-    for position, unit in enumerate(schedule.units):
-        for name in sorted(produced_by(unit)):
-            if name in updates:
-                fate: Fate = "output" if name in outputs else "in_place"
-                last, layout = last_use.get(name, position), schedule.graph.buffers[name]
-                planned[name] = PlannedBuffer(name, layout, fate, position, last, updates[name])
-            else:
-                planned[name] = _plan_one(name, unit, position, schedule, last_use, kept, pool)
-        dying = [
-            n
-            for n in sorted(read_by(unit) | _stored(unit))
-            if last_use.get(n, position) == position and n in planned and planned[n].fate in _FREED
-        ]
-        for name in dying:
-            # Storage of library results is not ours to shape, so only what we allocated is handed on; what a scatter
-            # changed in place lives on under the scatter's name.
-            if not isinstance(schedule.units[planned[name].first or 0], ExternNode) and name not in updated:
-                pool[_storage_bytes(planned[name].layout)].append(name)
-        freed[position] = tuple(dying)
-    for name in schedule.dead:
-        if name in schedule.graph.buffers:
-            planned[name] = PlannedBuffer(name, schedule.graph.buffers[name], "dead", None, None)
-    return MemoryPlan(planned, freed)
+    return _Planner(schedule).plan()
 
 
-def _updates(schedule: Schedule) -> dict[str, str]:
-    """The buffers of scatters, each with the one that it updates in place."""
-    members = [member for unit in schedule.units if isinstance(unit, Group) for member in unit.members]
-    return {member.name: member.node.updates for member in members if member.node.updates is not None}
+@dataclass
+class _Pool:
+    """Freed storage by its size."""
+
+    names: defaultdict[Integer, list[str]] = field(default_factory=lambda: defaultdict(list))
+    sizes: list[int] = field(default_factory=list)
+
+    def add(self, size: Integer, name: str) -> None:
+        if isinstance(size, int) and not self.names[size]:
+            insort(self.sizes, size)
+        self.names[size].append(name)
+
+    def fitting(self, size: Integer) -> Iterator[tuple[Integer, str]]:
+        """What is large enough, the best fit first; of one size, what was freed last."""
+        if not isinstance(size, int):
+            yield from ((size, name) for name in reversed(self.names[size]))
+            return
+        for place in range(bisect_left(self.sizes, size), len(self.sizes)):
+            if self.sizes[place] > MOST_SLACK * size:
+                return
+            yield self.sizes[place], self.names[self.sizes[place]][-1]
+
+    def take(self, size: Integer, name: str) -> None:
+        self.names[size].remove(name)
+        if isinstance(size, int) and not self.names[size]:
+            self.sizes.remove(size)
+
+
+class _Planner:
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.units = schedule.units
+        self.layouts = schedule.graph.buffers
+        self.outputs = schedule.graph.output_buffers
+        self.last_use = last_uses(self.units, self.outputs)
+        self.updates = updates_of(self.units)
+        self.updated = frozenset(self.updates.values())
+        self.kept = _kept(self.outputs, self.updates)
+        self.planned: dict[str, PlannedBuffer] = {}
+        self.pool = _Pool()
+        #: Bytes of the storage of each buffer, which may be larger than the buffer itself.
+        self.storage: dict[str, Integer] = {}
+        self.lives = lifetimes(self.units, self.layouts, self.outputs)
+        self.live = live_bytes(self.lives.values(), len(self.units))
+        self.most = max(self.live)
+
+    def plan(self) -> MemoryPlan:
+        given = [name for name in self.schedule.graph.inputs if name is not None]
+        for name in (*given, *self.schedule.graph.constants):
+            self.planned[name] = PlannedBuffer(name, self.layouts[name], "input", -1, self.last_use.get(name))
+        freed: dict[int, tuple[str, ...]] = {}
+        for position, unit in enumerate(self.units):
+            dying = self._dying(position, unit)
+            for name in sorted(produced_by(unit)):
+                self.planned[name] = self._plan_one(name, unit, position, dying)
+            gone = [n for n in sorted(read_by(unit) | stored_by(unit)) if self._dies(n, position)]
+            for name in gone:
+                if self._may_hand_on(name) and name not in self._taken:
+                    self.pool.add(self.storage[name], name)
+            freed[position] = tuple(gone)
+        for name in self.schedule.dead:
+            if name in self.layouts:
+                self.planned[name] = PlannedBuffer(name, self.layouts[name], "dead", None, None)
+        return MemoryPlan(self.planned, freed, max(self.live))
+
+    def _dies(self, name: str, position: int) -> bool:
+        is_ours = name in self.planned and self.planned[name].fate in _FREED
+        return is_ours and self.last_use.get(name, position) == position
+
+    def _may_hand_on(self, name: str) -> bool:
+        """Only storage that we allocated; what a scatter changed in place lives on under the scatter's name."""
+        maker = self.units[self.planned[name].first or 0]
+        return not isinstance(maker, ExternNode) and name not in self.updated
+
+    def _dying(self, position: int, unit: Unit) -> list[str]:
+        """Buffers that the unit is the last to need, whose storage it may write its results over."""
+        self._taken: set[str] = set()
+        if not isinstance(unit, Group) or isinstance(unit, Batch) or unit.space.r:
+            return []
+        return [n for n in sorted(read_by(unit)) if self._dies(n, position) and self._may_hand_on(n)]
+
+    def _plan_one(self, name: str, unit: Unit, position: int, dying: list[str]) -> PlannedBuffer:
+        layout, last = self.layouts[name], self.last_use.get(name, position)
+        if name in self.updates:
+            fate: Fate = "output" if name in self.outputs else "in_place"
+            self.storage[name] = self.storage.get(self.updates[name], storage_bytes(layout))
+            return PlannedBuffer(name, layout, fate, position, last, self.updates[name])
+        if name not in stored_by(unit):
+            return PlannedBuffer(name, layout, "register", position, position)
+        self.storage[name] = storage_bytes(layout)
+        if name in self.kept:
+            return PlannedBuffer(name, layout, "output" if name in self.outputs else "allocated", position, last)
+        if isinstance(unit, Group) and layout.numel != 0:
+            below = next((old for old in dying if self._may_write_over(unit, name, old)), None)
+            if below is not None:
+                self._hand_on(below, name, position)
+                return PlannedBuffer(name, layout, "in_place", position, last, below)
+            source = self._from_pool(name, position)
+            if source is not None:
+                return PlannedBuffer(name, layout, "reused", position, last, source)
+        return PlannedBuffer(name, layout, "allocated", position, last)
+
+    def _may_write_over(self, group: Group, name: str, old: str) -> bool:
+        """Whether each element of `old` is read only at the point that writes the element of `name` in its place, and
+        no later than that."""
+        ours, theirs = self.layouts[name], self.layouts[old]
+        if old in self._taken or name in self.updated or ours.dtype != theirs.dtype:
+            return False
+        if not self._is_as_large(self.storage[old], self.storage[name]):
+            return False
+        if (
+            self.storage[old] != self.storage[name]
+            and self._would_peak_at(old, name, self.planned[old].last or 0) > self.most
+        ):
+            return False
+        places = {member.name: place for place, member in enumerate(group.members)}
+        written = group.members[places[name]].body.writes
+        reads = [(place, a) for place, m in enumerate(group.members) for a in m.body.reads if a.buffer == old]
+        return len(written) == 1 and all(
+            place <= places[name] and access.index == written[0].index for place, access in reads
+        )
+
+    def _is_as_large(self, storage: Integer, wanted: Integer) -> bool:
+        return storage >= wanted if isinstance(storage, int) and isinstance(wanted, int) else storage == wanted
+
+    def _from_pool(self, name: str, position: int) -> str | None:
+        for size, source in self.pool.fitting(self.storage[name]):
+            if self._would_peak_at(source, name, position) <= self.most:
+                self.pool.take(size, source)
+                self._hand_on(source, name, position)
+                return source
+        return None
+
+    def _would_peak_at(self, source: str, name: str, position: int) -> int:
+        """The most bytes alive while the storage waits for its next buffer and then serves it."""
+        died, ends, size = self.last_use.get(source, position), self.lives[name].last, hint(self.storage[source])
+        waiting = max(self.live[died + 1 : position], default=0) + size
+        return max(waiting, max(self.live[position : ends + 1]) + size - self.lives[name].bytes)
+
+    def _hand_on(self, source: str, name: str, position: int) -> None:
+        """Take note that `name` gets the storage of `source`, which therefore stays alive until then."""
+        died = self.last_use.get(source, position)
+        size, own, ends = hint(self.storage[source]), self.lives[name].bytes, self.lives[name].last
+        for place in range(died + 1, position):
+            self.live[place] += size
+        for place in range(position, ends + 1):
+            self.live[place] += size - own
+        if died == position:
+            self.live[position] -= size
+        self.storage[name] = self.storage[source]
+        self._taken.add(source)
 
 
 def _kept(outputs: frozenset[str], updates: dict[str, str]) -> frozenset[str]:
@@ -95,43 +232,3 @@ def _kept(outputs: frozenset[str], updates: dict[str, str]) -> frozenset[str]:
             name = updates[name]
             kept.add(name)
     return frozenset(kept)
-
-
-def _storage_bytes(layout: Layout) -> Integer:
-    return layout.storage_numel * layout.dtype.itemsize
-
-
-def _stored(unit: Unit) -> frozenset[str]:
-    return unit.stored if isinstance(unit, Group) else frozenset(unit.write_buffers)
-
-
-def _last_uses(schedule: Schedule) -> dict[str, int]:
-    last: dict[str, int] = {}
-    for position, unit in enumerate(schedule.units):
-        for name in read_by(unit) | _stored(unit):
-            last[name] = position
-    for name in schedule.graph.output_buffers:
-        last[name] = len(schedule.units)
-    return last
-
-
-def _plan_one(
-    name: str,
-    unit: Unit,
-    position: int,
-    schedule: Schedule,
-    last_use: dict[str, int],
-    kept: frozenset[str],
-    pool: defaultdict[Integer, list[str]],
-) -> PlannedBuffer:
-    layout = schedule.graph.buffers[name]
-    if name not in _stored(unit):
-        return PlannedBuffer(name, layout, "register", position, position)
-    if name in kept:
-        is_output = name in schedule.graph.output_buffers
-        last = len(schedule.units) if is_output else last_use.get(name, position)
-        return PlannedBuffer(name, layout, "output" if is_output else "allocated", position, last)
-    free = pool[_storage_bytes(layout)]
-    if free and isinstance(unit, Group) and layout.numel != 0:
-        return PlannedBuffer(name, layout, "reused", position, last_use.get(name, position), free.pop())
-    return PlannedBuffer(name, layout, "allocated", position, last_use.get(name, position))

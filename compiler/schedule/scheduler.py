@@ -7,9 +7,7 @@ only. It ends when no pair is left that may and should fuse. Every answer leaves
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
 
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph
@@ -17,11 +15,12 @@ from compiler.options import Options
 from compiler.schedule.decisions import Decision, decision_on
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
+from compiler.schedule.order import in_order
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, third_between
 from compiler.schedule.rules.batch import batch_launches
-from compiler.schedule.units import Unit, UnitGraph, read_by
+from compiler.schedule.units import Unit, UnitGraph
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ def schedule(graph: LoopGraph, device: Device, options: Options) -> Schedule:
             turn += 1
             fresh = _round(context, fresh, turn, decisions)
         fresh = _recompute(context, turn, decisions)
-    ordered = _in_order(units)
+    ordered = in_order(tuple(units.units.values()), live)
     if batch_launches(context, ordered, lambda a, b, v: decisions.append(decision_on(units, a, b, turn + 1, v))):
-        ordered = _in_order(units)
+        ordered = in_order(tuple(units.units.values()), live)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(replace(u, name=names[u.members[0].name]) if isinstance(u, Group) else u for u in ordered)
     return Schedule(live, named, tuple(decisions), dead)
@@ -139,27 +138,3 @@ def _pairs(graph: UnitGraph, fresh: set[int]) -> list[tuple[int, int]]:
         if not both_library:
             found[a, b] = None
     return list(found)
-
-
-def _in_order(graph: UnitGraph) -> list[Unit]:
-    """Units such that each follows all that it needs; among those that are ready, the one written first."""
-    makers = {
-        number: {graph.producer[b] for b in read_by(unit) if b in graph.producer} - {number}
-        for number, unit in graph.units.items()
-    }
-    readers: defaultdict[int, list[int]] = defaultdict(list)
-    for number, needed in makers.items():
-        for maker in needed:
-            readers[maker].append(number)
-    missing = {number: len(needed) for number, needed in makers.items()}
-    ready = [(graph.first_position(number), number) for number, count in missing.items() if not count]
-    heapify(ready)
-    done: list[Unit] = []
-    while ready:
-        _, number = heappop(ready)
-        done.append(graph.units[number])
-        for reader in readers[number]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heappush(ready, (graph.first_position(reader), reader))
-    return done

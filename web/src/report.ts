@@ -165,6 +165,7 @@ export interface Graph {
   more_decisions: [number, number, number, string][];
   rounds: Round[];
   buffers: Buffer[];
+  memory: Memory | null;
   kernels: Kernel[];
   wrapper: string;
   eager_kernels: number | null;
@@ -283,6 +284,19 @@ export interface LoopNode {
   fallback: boolean;
 }
 
+/** What the buffers of a graph take, its inputs not counted, in bytes. */
+export interface Memory {
+  peak_bytes: number;
+  /** Our kernels in the order in which they were written. */
+  unordered_peak_bytes: number;
+  /** Every buffer of our kernels in memory of its own, none let go. */
+  without_reuse_bytes: number;
+  reuses: Reuse[];
+  unfused_peak_bytes: number;
+  unfused_without_reuse_bytes: number;
+  unfused_reuses: Reuse[];
+}
+
 /** Something that the reader must know about how the snippet was run (an input that was chosen, a device that was replaced, a stage that does not apply). `line` is a line of the snippet. */
 export interface Note {
   message: string;
@@ -319,6 +333,14 @@ export interface Removed {
   node: string;
   because: string;
   lines: number[];
+}
+
+/** A buffer in the memory of another one that is no longer needed; `in_place` if one kernel reads the one while it writes the other. */
+export interface Reuse {
+  buffer: string;
+  takes_over: string;
+  bytes: number;
+  in_place: boolean;
 }
 
 /** Something written by hand that a fused operator of torch does better: replaced, or kept and why. */

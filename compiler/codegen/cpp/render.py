@@ -22,18 +22,22 @@ from compiler.ir.size import hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
 
 
-def render_cpp(group: Group, storage: dict[str, torch.dtype]) -> RenderedKernel:
+def render_cpp(
+    group: Group, storage: dict[str, torch.dtype], written_over: frozenset[str] = frozenset()
+) -> RenderedKernel:
     """The kernel of `group` as C++; `storage` gives the dtype of every buffer that it touches.
 
     `extern "C" void NAME(const T* a_ptr, ..., T* out_ptr, int64_t s0, ...)`: the parameters are the buffers that it
     reads, then those that it writes, as in `RenderedKernel.parameters`, then the sizes that differ from call to call.
     The parts of a batch are functions that it calls one after the other.
+    Those of `written_over` share their memory with another one, element by element; all others have their own.
     """
     plans = [make_plan(build_program(simplify_loops(part), storage)) for part in parts_of(group)]
     if len(plans) > 1:
         return _render_batch(group.name, plans)
     (plan,) = plans
     printer = _KernelPrinter(plan)
+    printer.written_over = written_over
     program = plan.program
     printer.head()
     printer.function(f'extern "C" void {identifier(program.name)}')
@@ -73,13 +77,17 @@ def _render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
 class _KernelPrinter(AcrossPrinter):
     """The function, and its loops over x."""
 
+    #: Buffers whose memory is that of another one too: C++ must not assume that their pointers are the only ones.
+    written_over: frozenset[str] = frozenset()
+
     @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
 
     def parameter(self, buffer: str) -> str:
         constant = "" if buffer in self.program.writes else "const "
-        return f"{constant}{storage_type(self.program.storage[buffer])}* __restrict__ {self.pointers[buffer]}"
+        alone = "" if buffer in self.written_over else "__restrict__ "
+        return f"{constant}{storage_type(self.program.storage[buffer])}* {alone}{self.pointers[buffer]}"
 
     def head(self, statements: Sequence[Statement] | None = None) -> None:
         """The include, and the named functions that the statements (this kernel's own unless given) call."""
