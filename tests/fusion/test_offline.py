@@ -1,0 +1,51 @@
+"""What the interpreter does not check: kernels whose programs meet, and batches, compile for GPUs, without spills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from bench.fusion.count import schedules_of
+from bench.fusion.table import PROGRAMS
+from compiler.compile import GraphCompilation
+from compiler.runtime.triton_offline import compile_offline
+from tests.compile_program import compile_program
+from tests.fusion.test_across import CASES
+from tests.fusion.test_batch import CASES as BATCHES
+
+SMALL: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    **{case.name: (case.function, case.inputs) for case in CASES},
+    **BATCHES,
+}
+LARGE = (
+    "largest over three axes",
+    "cross entropy",
+    "layer norm, backward",
+    "distillation",
+    "q, k and v split into heads",
+)
+
+
+def assert_compiles(compilation: GraphCompilation) -> None:
+    assert compilation.schedule is not None
+    storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
+    for kernel in compilation.triton.values():
+        result = compile_offline(kernel, storage, "sm_90")
+        assert result.error is None, result.error
+        assert result.spills == 0
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_ones(name: str) -> None:
+    function, inputs = SMALL[name]
+    assert_compiles(compile_program(function, *inputs))
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_those_of_real_sizes(name: str) -> None:
+    for compilation in schedules_of(PROGRAMS[name]):
+        compilation.generate(wants_triton=True)
+        assert_compiles(compilation)
