@@ -28,7 +28,7 @@ SMALL, LARGE = 4 * 64 * 64, 4 * 256 * 64
 
 def unfused(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
     """Every node a kernel of its own."""
-    return compile_program(function, *inputs, most_nodes=1, disable=["recompute"])
+    return compile_program(function, *inputs, most_nodes=1, disable=["recompute", "batch"])
 
 
 def fates(compilation: GraphCompilation) -> dict[str, tuple[str, str | None]]:
