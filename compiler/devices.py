@@ -4,27 +4,39 @@ A rule about hardware is a pure function of a loop and one of these records, so 
 
 Sources of the constants: NVIDIA's architecture white papers and data sheets (V for each below), the table "Technical
 Specifications per Compute Capability" of the CUDA C++ Programming Guide (registers, shared memory, threads), and,
-where a comment says so, our own measurements. "Bandwidth" is what a large device-to-device copy reaches, reads and
-writes counted; on the H200 that is 0.895 of the data sheet's figure, and where we have not measured it we assume the
-same share.
+where a comment says so, our own measurements. "Bandwidth" is what a large kernel reaches, reads and writes counted; on
+the H200 that is 0.91 of the data sheet's figure, and where we have not measured it we assume the same share.
+
+"Fitted" are constants that no single measurement gives: those with which the model of `schedule/cost.py` comes nearest
+to the times of some 1,100 kernels on an H200 (`fusionscope bench --suite predictions`; docs/performance/README.md says
+how near, and how near on kernels that were held out). Defaults of `Device` are fitted ones, and assumed of other GPUs.
+`fusionscope doctor --measure` measures what can be measured of the machine at hand.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+
+#: The environment variable that names a file which `fusionscope doctor --measure` wrote, and the fields in it.
+RECORD_VARIABLE = "FUSIONSCOPE_DEVICE_RECORD"
+MEASURED_FIELDS = ("bandwidth", "launch_us", "latency_us", "alone_us")
 
 KIB = 1024
 MIB = 1024 * KIB
 
-#: Share of the data sheet's memory bandwidth that a copy reaches: 4,297 of 4,800 GB/s, measured on an H200.
-COPY_SHARE = 0.895
+#: Share of the data sheet's memory bandwidth that a large kernel reaches: 4,370 of 4,800 GB/s, measured on an H200.
+COPY_SHARE = 0.91
+#: Share of the last-level cache's bandwidth, as microbenchmarks reach it, that later passes and single sectors get:
+#: fitted on the H200, of 7 TB/s.
+CACHE_SHARE = 0.53
 
 
 @dataclass(frozen=True)
@@ -38,9 +50,9 @@ class Device:
     name: str
     kind: Literal["cuda", "cpu"]
     target: str
-    #: Bytes read plus bytes written per second by a large copy.
+    #: Bytes read plus bytes written per second by a large kernel.
     bandwidth: float
-    #: Bytes per second from the last-level cache.
+    #: Bytes per second from the last-level cache, of later passes over the same elements and of single sectors.
     l2_bandwidth: float
     l2_bytes: int
     memory_bytes: int
@@ -51,6 +63,22 @@ class Device:
     launch_us: float
     #: What a kernel takes besides launch and bytes: its first addresses, a cold cache, its last block.
     latency_us: float
+    #: What timing a kernel by itself adds: the events around it, and a device that was idle. A sequence has it once.
+    alone_us: float = 1.1
+    #: Bytes per second of one multiprocessor by itself.
+    multiprocessor_bandwidth: float = 100e9
+    #: One block after another of a loop, in one program: until loads that are in the cache have come.
+    step_us: float = 0.18
+    #: Sectors of 32 bytes per second that lanes write one by one: by atomic operations, or with a stride.
+    sector_rate: float = 70e9
+    #: Updates per second that meet in one place.
+    crowd_rate: float = 56e6
+    #: What the second part of a split reduction takes.
+    split_us: float = 1.0
+    #: The cache is full of what others wrote: it writes back this share of what a kernel moves, until so many bytes are
+    #: written back. A kernel's own writes wait there likewise, and are paid by the next one.
+    dirty_share: float = 0.65
+    dirty_bytes: float = 28e6
     registers_per_multiprocessor: int = 0
     registers_per_thread: int = 0
     shared_per_multiprocessor: int = 0
@@ -70,14 +98,22 @@ H200 = Device(
     name="NVIDIA H200",
     kind="cuda",
     target="sm_90",
-    bandwidth=4.297e12,  # measured: copy of 1 GiB, median; another machine gave 4.206e12
-    l2_bandwidth=7.0e12,  # assumed: published microbenchmarks of the H100 give 5.5 to 7 TB/s
+    bandwidth=4.37e12,  # measured: an addition that moves 3.2 GB, median
+    l2_bandwidth=7.0e12 * CACHE_SHARE,  # microbenchmarks of the H100 that are published give 5.5 to 7 TB/s; fitted
     l2_bytes=60 * MIB,  # cudaDeviceProp.l2CacheSize, measured
     memory_bytes=141 * 10**9,  # V
     multiprocessors=132,  # V
     flops=66.9e12,  # V: 132 SMs x 128 lanes x 2 x 1.98 GHz
     launch_us=1.5,  # measured: 1,000 one-thread kernels in one stream, 1.49 us each
-    latency_us=2.6,  # measured: cold copies of 1 to 64 MiB take 4.1 us more than their bytes at full bandwidth
+    latency_us=0.9,  # measured: a kernel of 4 KiB alone takes 3.5 us, and two in a row 1.1 us less than twice that
+    alone_us=1.1,  # measured: the same, median of 199 pairs of small kernels
+    multiprocessor_bandwidth=100e9,  # fitted, as the next seven
+    step_us=0.18,
+    sector_rate=70e9,
+    crowd_rate=56e6,
+    split_us=1.0,
+    dirty_share=0.65,
+    dirty_bytes=28e6,
     registers_per_multiprocessor=65536,
     registers_per_thread=255,
     shared_per_multiprocessor=228 * KIB,
@@ -101,13 +137,14 @@ A100 = Device(
     kind="cuda",
     target="sm_80",
     bandwidth=2.039e12 * COPY_SHARE,  # V: 2,039 GB/s
-    l2_bandwidth=4.5e12,  # V: 5,120 bytes a clock at 1.41 GHz are 7.2e12; microbenchmarks reach about 4.5e12
+    # V: 5,120 bytes a clock at 1.41 GHz are 7.2e12; microbenchmarks reach about 4.5e12
+    l2_bandwidth=4.5e12 * CACHE_SHARE,
     l2_bytes=40 * MIB,  # V
     memory_bytes=80 * 10**9,  # V
     multiprocessors=108,  # V
     flops=19.5e12,  # V
     launch_us=2.5,  # assumed
-    latency_us=2.5,  # assumed
+    latency_us=1.0,  # assumed
     registers_per_multiprocessor=65536,
     registers_per_thread=255,
     shared_per_multiprocessor=164 * KIB,
@@ -121,13 +158,13 @@ RTX_4090 = Device(
     kind="cuda",
     target="sm_89",
     bandwidth=1.008e12 * COPY_SHARE,  # V: 1,008 GB/s
-    l2_bandwidth=4.0e12,  # assumed: published microbenchmarks
+    l2_bandwidth=4.0e12 * CACHE_SHARE,  # assumed: published microbenchmarks
     l2_bytes=72 * MIB,  # V
     memory_bytes=24 * 10**9,  # V
     multiprocessors=128,  # V
     flops=82.6e12,  # V
     launch_us=2.2,  # assumed
-    latency_us=2.0,  # assumed
+    latency_us=1.0,  # assumed
     registers_per_multiprocessor=65536,
     registers_per_thread=255,
     shared_per_multiprocessor=100 * KIB,
@@ -141,13 +178,13 @@ B200 = Device(
     kind="cuda",
     target="sm_100",
     bandwidth=8.0e12 * COPY_SHARE,  # V: 8 TB/s
-    l2_bandwidth=1.0e13,  # assumed
+    l2_bandwidth=1.0e13 * CACHE_SHARE,  # assumed
     l2_bytes=126 * MIB,  # cudaDeviceProp.l2CacheSize as others report it
     memory_bytes=180 * 10**9,  # V
     multiprocessors=148,  # V
     flops=75.0e12,  # V
     launch_us=2.2,  # assumed
-    latency_us=2.0,  # assumed
+    latency_us=1.0,  # assumed
     registers_per_multiprocessor=65536,
     registers_per_thread=255,
     shared_per_multiprocessor=228 * KIB,
@@ -161,13 +198,14 @@ T4 = Device(
     kind="cuda",
     target="sm_75",
     bandwidth=0.320e12 * COPY_SHARE,  # V: 320 GB/s
-    l2_bandwidth=1.2e12,  # assumed: Jia et al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking" (2019)
+    # assumed: Jia et al., "Dissecting the NVidia Turing T4 GPU via Microbenchmarking" (2019)
+    l2_bandwidth=1.2e12 * CACHE_SHARE,
     l2_bytes=4 * MIB,  # V
     memory_bytes=16 * 10**9,  # V
     multiprocessors=40,  # V
     flops=8.1e12,  # V
     launch_us=3.0,  # assumed
-    latency_us=3.0,  # assumed
+    latency_us=1.5,  # assumed
     registers_per_multiprocessor=65536,
     registers_per_thread=255,
     shared_per_multiprocessor=64 * KIB,
@@ -213,6 +251,9 @@ def cpu_device(cores: int | None = None) -> Device:
         flops=80e9 * cores,  # assumed: two fused multiply-adds of 8 lanes a clock at 2.5 GHz
         launch_us=2.0 if cores == 1 else 4.0,  # assumed: a foreign call, and the start and join of a team of threads
         latency_us=0.2,  # assumed
+        alone_us=0.0,
+        sector_rate=0.2e9 * cores,  # assumed: an atomic operation on a line that another core holds
+        dirty_bytes=0.0,
         warp_size=8,
         threads_per_block=1,
         threads_per_multiprocessor=1,
@@ -225,17 +266,27 @@ def device_for(where: str | torch.device) -> Device:
     A GPU at hand that none of the records names takes the nearest record and its own sizes. An unknown target raises
     ValueError with the known ones."""
     if isinstance(where, torch.device):
-        return cpu_device() if where.type == "cpu" else _gpu_at_hand(where)
+        return as_measured(cpu_device() if where.type == "cpu" else _gpu_at_hand(where))
     text = where.lower()
-    if text == "cpu":
-        return cpu_device()
-    if text.startswith("cuda"):
-        return _gpu_at_hand(torch.device(text))
+    if text == "cpu" or text.startswith("cuda"):
+        return device_for(torch.device(text))
     for gpu in GPUS:
         if text == gpu.target or _matches(text, gpu):
             return gpu
     known = ", ".join(dict.fromkeys([gpu.target for gpu in GPUS]))
     raise ValueError(f"no record of the device {where!r}; the targets are {known} and cpu")
+
+
+def as_measured(device: Device) -> Device:
+    """The record with what `FUSIONSCOPE_DEVICE_RECORD` says was measured of the device of this name."""
+    path = os.environ.get(RECORD_VARIABLE)
+    if not path:
+        return device
+    measured = json.loads(Path(path).read_text())
+    if measured["name"] != device.name:
+        return device
+    values: dict[str, Any] = {name: float(measured[name]) for name in MEASURED_FIELDS}
+    return replace(device, is_measured=True, **values)
 
 
 def _matches(text: str, gpu: Device) -> bool:

@@ -130,11 +130,16 @@ def bench(context: typer.Context) -> None:
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure bandwidth, launch and latency of the device at hand.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Where to keep what was measured, as JSON.")] = None,
+) -> None:
     """Check this machine: what is installed, what works, and what to do about the rest."""
-    from server.doctor import run_doctor  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from server.doctor import run_doctor, run_measurement  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    raise typer.Exit(run_doctor())
+    raise typer.Exit(run_measurement(out) if measure else run_doctor())
 
 
 @app.command()

@@ -66,6 +66,26 @@ def run_doctor() -> int:
     return int(bool(missing))
 
 
+def run_measurement(out: Path | None, large: int | None = None) -> int:
+    """Measure the device at hand and print its record beside the one that the compiler knows; 0."""
+    from torch import cuda, device
+
+    from compiler.devices import MEASURED_FIELDS, RECORD_VARIABLE, current_device
+    from compiler.runtime.calibration import measure_device, write_record
+
+    known = current_device()
+    measured = measure_device(device("cuda" if cuda.is_available() else "cpu"), known, large)
+    table = Table("", "known", "measured", title=known.name, title_justify="left", box=None)
+    for name in MEASURED_FIELDS:
+        table.add_row(name, *(f"{getattr(record, name):.4g}" for record in (known, measured)))
+    console = Console()
+    console.print(table)
+    if out is not None:
+        write_record(measured, out)
+        console.print(f"Written to {out}; the compiler uses it where {RECORD_VARIABLE} names it.", markup=False)
+    return 0
+
+
 def examine() -> Iterator[Finding]:
     """Look at Python, compiler, torch, triton, GPU, driver, page, Node and browser, in this order."""
     for look in (python, cpp_compiler, torch, triton, gpu, driver, page, node, browser):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
 from compiler.schedule.group import Group
-from compiler.schedule.work import Work, lane_dim, work_of
+from compiler.schedule.work import Traffic, traffic_of, walk_of
 
 #: In the order in which they are asked for: the first that fits names the kernel.
 CLASSES = (
@@ -29,8 +29,8 @@ SHARE = 0.1
 
 def class_of(group: Group, layouts: Mapping[str, Layout]) -> str:
     """One of `CLASSES`."""
-    work = work_of(group, layouts)
-    total = sum(work.bytes.values())
+    traffic = traffic_of(group, layouts)
+    total = sum(touch.bytes for touch in traffic.touches)
     if any(member.node.is_scatter for member in group.members):
         return "scatter"
     if group.has_scan:
@@ -38,15 +38,16 @@ def class_of(group: Group, layouts: Mapping[str, Layout]) -> str:
     if total < TINY_BYTES:
         return "tiny"
     if group.space.r:
-        return "inner reduction" if lane_dim(group, layouts) in group.space.r else "outer reduction"
-    return _class_of_pointwise(group, work, total, layouts)
+        return "inner reduction" if traffic.lane in group.space.r else "outer reduction"
+    return _class_of_pointwise(traffic, total)
 
 
-def _class_of_pointwise(group: Group, work: Work, total: int, layouts: Mapping[str, Layout]) -> str:
-    if work.bytes.get("gathered", 0) > SHARE * total:
-        return "gather"
-    if work.bytes.get("strided", 0) > SHARE * total:
-        return "strided"
-    written = sum(layouts[name].bytes for name in group.stored)
-    is_broadcast = work.bytes.get("broadcast", 0) > SHARE * total or 2 * (total - written) < SHARE * written
-    return "broadcast" if is_broadcast else "pointwise"
+def _class_of_pointwise(traffic: Traffic, total: int) -> str:
+    by_walk = dict.fromkeys(("gathered", "strided", "broadcast", "contiguous"), 0)
+    for touch in traffic.touches:
+        by_walk[walk_of(touch.access, traffic.lane)] += touch.bytes
+    for walk, name in (("gathered", "gather"), ("strided", "strided"), ("broadcast", "broadcast")):
+        if by_walk[walk] > SHARE * total:
+            return name
+    written = sum(touch.bytes for touch in traffic.stores)
+    return "broadcast" if 2 * (total - written) < SHARE * written else "pointwise"

@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from operator import is_
 from typing import Any
 
 import torch
 
-from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.index import Dim, Index, Indirect, Mod
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
-from compiler.ir.size import Integer
+from compiler.ir.size import Integer, hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,48 @@ class Access:
     is_masked: bool = False
     is_update: bool = False
 
+    # Costs ask every access of every group that is weighed.
+    @lazy
+    def _hash(self) -> int:
+        return hash((self.buffer, self.index, self.is_masked, self.is_update))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @lazy
+    def fast_dims(self) -> frozenset[Dim]:
+        """The loop variables along which neighbouring iterations touch neighbouring elements: r0 of `512*x0 + r0`, and
+        (but for each 512th) x0 of `x0 % 512`."""
+        return frozenset(dim for atom in self._unit_atoms for dim in _unit_dims(atom))
+
+    @lazy
+    def run(self) -> int:
+        """How many elements lie one after another where the rest of the index stays: of `512*v0 + x0 % 512`, 512."""
+        return prod(hint(atom.divisor if isinstance(atom, Mod) else atom.size) for atom in self._unit_atoms)
+
+    @lazy
+    def _unit_atoms(self) -> tuple[Dim | Mod, ...]:
+        return tuple(atom for atom, step in self.index.terms if step in (1, -1) and isinstance(atom, Dim | Mod))
+
+    @lazy
+    def elements(self) -> int:
+        """Points of the loops that the index depends on."""
+        return prod(hint(dim.size) for dim in self.index.dims)
+
+    @lazy
+    def least_stride(self) -> int:
+        """The smallest step between elements, along any loop; 1 where there is none."""
+        if self.fast_dims:
+            return 1
+        strides = [stride for dim in self.index.dims if (stride := self.index.stride(dim))]
+        return min((abs(hint(stride)) for stride in strides), default=1)
+
+
+def _unit_dims(atom: Dim | Mod) -> tuple[Dim, ...]:
+    if isinstance(atom, Dim):
+        return (atom,)
+    return tuple(inner for inner, step in atom.numerator.terms if step in (1, -1) and isinstance(inner, Dim))
+
 
 @dataclass(frozen=True)
 class Body:
@@ -96,6 +139,11 @@ class Body:
             for i in self.instructions
             if i.op == "store"
         )
+
+    @lazy
+    def dims(self) -> frozenset[Dim]:
+        """The loop variables that its accesses depend on."""
+        return frozenset(dim for access in (*self.reads, *self.writes) for dim in access.index.dims)
 
     @lazy
     def is_scatter(self) -> bool:

@@ -16,17 +16,14 @@ from compiler.schedule.group import Group
 class Choice:
     """The kernels `apart` do what the kernels `together` do. Times are predictions in microseconds.
 
-    `kind` is a kind of fusion, such as "vertical" or "recompute"; the scheduler takes what it predicts to be faster."""
+    `kind` is a kind of fusion, such as "vertical" or "recompute"; `is_taken` says whether it runs them together."""
 
     kind: str
     apart: tuple[Group, ...]
     together: tuple[Group, ...]
     apart_us: float
     together_us: float
-
-    @property
-    def is_taken(self) -> bool:
-        return self.together_us < self.apart_us
+    is_taken: bool
 
 
 #: A list for the whole process: a graph may be scheduled in the thread that runs its backward pass.

@@ -1,34 +1,40 @@
 """What the device model expects of a kernel: bytes, operations, microseconds. All figures here are predictions.
 
-    time = launch + latency + max(bytes / reachable bandwidth, operations / rate)
+    time = alone + launch + latency + work + ends                     alone: once for several kernels in a row
+    work = (memory^p + cache^p + arithmetic^p + few^p)^(1/p)          each in microseconds; p = 4
 
-Bytes count each distinct element of a buffer once, weighted by how its accesses coalesce: a warp that reads with a
-stride moves whole 32-byte sectors for single elements, unless the tile is two-dimensional and the sectors are used up.
-Sizes that differ from call to call count as what they were in the first.
+    memory      bytes that memory moves, over its bandwidth: each element once, in whole sectors; what later passes find
+                no more in the cache; and what the cache must write back of others to make room for them
+    cache       bytes that the cache gives: the later passes' and those at loaded places, over its bandwidth; and single
+                sectors that lanes write for themselves, over their rate
+    arithmetic  issue slots over the rate at which the multiprocessors that have a program issue them
+    few         what one program does, where there are too few to keep memory busy: its blocks one after another
+    ends        the second part of a split reduction; updates of one place, that wait for each other
+
+The norm lies between the largest of its terms (they overlap) and their sum (they do not); its power, and every rate, is
+fitted to kernels measured on an H200; `docs/performance/README.md` shows how well. What a kernel will be like (how many
+programs, how many passes) is foreseen by `shape.py`, and what it asks for counted by `work.py`. Sizes that differ from
+call to call count as what they were in the first.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from compiler.devices import Device
-from compiler.ir.body import Access
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout
-from compiler.ir.size import hint
 from compiler.schedule.group import Batch, Group, parts_of
-from compiler.schedule.work import memory_accesses, runs_inside, touched_bytes, work_of
+from compiler.schedule.shape import Shape, shape_of
+from compiler.schedule.work import Work, iterations, memory_accesses, touched_bytes, traffic_of, work_of
 
-#: How many times the useful bytes an access moves that does not follow the lanes: a 32-byte sector for 8 float32,
-#: of which the neighbouring rows of the tile, still in the cache, use about a half.
-UNCOALESCED = 4
-
-
-#: How much of the memory's bandwidth one multiprocessor can take, in shares of an even distribution.
-SHARE_OF_ONE_MULTIPROCESSOR = 2.5
-#: Neighbouring points of x that one program of a reduction takes where x is contiguous in memory.
-COLUMNS_OF_A_PROGRAM = 32
+#: The power of the norm that joins what overlaps in part.
+POWER = 4
+#: Threads of a multiprocessor from which on it issues at its full rate.
+ENOUGH_THREADS = 512
 
 
 @dataclass(frozen=True)
@@ -51,115 +57,125 @@ def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
             for buffer, count in buffer_bytes(part, layouts).items():
                 found[buffer] = found.get(buffer, 0) + count
         return found
-    touched: dict[str, dict[Index, int]] = {}
-    for access, space in memory_accesses(group):
-        size = touched_bytes(access, space, layouts[access.buffer])
-        if access.buffer in group.stored:
+    read: dict[str, dict[Index, int]] = {}
+    for access, count, is_store in memory_accesses(group):
+        size = touched_bytes(access, count, layouts[access.buffer])
+        if is_store:
             found[access.buffer] = 2 * size if access.is_update else size
         else:
-            by_index = touched.setdefault(access.buffer, {})
+            by_index = read.setdefault(access.buffer, {})
             by_index[access.index] = max(size, by_index.get(access.index, 0))
-    for buffer, sizes in touched.items():
+    for buffer, sizes in read.items():
         found[buffer] = min(sum(sizes.values()), layouts[buffer].bytes)
     return found
 
 
-def fast_dims(access: Access) -> frozenset[Dim]:
-    """The loop variables along which neighbouring iterations touch neighbouring elements."""
-    return access.index.contiguous_dims
-
-
-def _weighted_bytes(group: Group, layouts: dict[str, Layout]) -> float:
-    """Bytes with those of accesses that do not coalesce counted several times."""
-    return sum(buffer_bytes(group, layouts).values()) + (UNCOALESCED - 1) * _slow_bytes(group, layouts)
-
-
-def _slow_bytes(group: Group, layouts: dict[str, Layout]) -> int:
-    """Bytes of the accesses that do not coalesce: the tile follows the larger share, and the smaller one pays."""
-    return min(_bytes_along(group, layouts)) if group.space.r else 0
-
-
-def _bytes_along(group: Group, layouts: dict[str, Layout]) -> tuple[int, int]:
-    """Bytes of the accesses inside the reduction that are contiguous along r, and of those that are so along x."""
-    r_dims = frozenset(group.space.r)
-    along: dict[bool, dict[str, int]] = {True: {}, False: {}}
-    for member in group.members:
-        for access in (*member.body.reads, *member.body.writes):
-            is_register = access.buffer in group.produced and access.buffer not in group.stored
-            if is_register or access.index.indirections or access.index.dims.isdisjoint(r_dims):
-                continue
-            fast = fast_dims(access)
-            # A loop that is divided jumps about (the transpose of what runs along with it).
-            if not fast and all(access.index.stride(dim) is not None for dim in access.index.dims):
-                continue
-            size = touched_bytes(access, group.space, layouts[access.buffer])
-            along[not fast.isdisjoint(r_dims)][access.buffer] = size
-    return sum(along[True].values()), sum(along[False].values())
-
-
-def reachable_bandwidth(group: Group, layouts: dict[str, Layout], device: Device) -> float:
-    """Bytes per second that a group can move: all of the memory's, unless it is a reduction with so few rows that they
-    do not occupy the device, and that no two programs can share a row of."""
-    if not group.space.r or _may_share_rows(group):
-        return device.bandwidth
-    programs = hint(group.space.numel)
-    along_r, along_x = _bytes_along(group, layouts)
-    if along_x > along_r:
-        programs = -(-programs // COLUMNS_OF_A_PROGRAM)
-    return device.bandwidth * min(1.0, SHARE_OF_ONE_MULTIPROCESSOR * programs / max(device.multiprocessors, 1))
-
-
-def _may_share_rows(group: Group) -> bool:
-    """Whether several programs may each reduce a part of a row: not where a row is gone through more than once."""
-    reduced: set[str] = set()
-    for member in group.members:
-        depends = any(access.buffer in reduced for access in member.body.reads)
-        if member.is_across or member.body.scan is not None or (depends and runs_inside(member, group.space)):
-            return False
-        if member.body.reduction is not None or depends:
-            reduced.add(member.name)
-    return True
-
-
 def operations(group: Group) -> int:
-    points = hint(group.space.numel)
-    if not group.space.r:
-        return points * sum(member.body.operations for member in group.members)
-    everything = points * hint(group.space.reduction_numel)
-    r_dims = frozenset(group.space.r)
-    total = 0
-    for member in group.members:
-        accesses = (*member.body.reads, *member.body.writes)
-        runs_inside = member.body.is_collective or any(not a.index.dims.isdisjoint(r_dims) for a in accesses)
-        total += member.body.operations * (everything if runs_inside else points)
-    return total
+    """Weighted arithmetic operations of the whole kernel; see `OpInfo.cost`."""
+    return sum(member.body.operations * iterations(member, group.space) for member in group.members)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a prediction, in microseconds."""
+
+    memory: float
+    cache: float
+    arithmetic: float
+    few: float
+    ends: float
+
+    def total(self, device: Device) -> float:
+        terms = (self.memory, self.cache, self.arithmetic, self.few)
+        overlapped = sum(term**POWER for term in terms) ** (1 / POWER)
+        return device.alone_us + device.launch_us + device.latency_us + overlapped + self.ends
+
+
+def sequence_us(costs: Sequence[Cost], device: Device) -> float:
+    """What kernels take one after another."""
+    return sum(cost.microseconds for cost in costs) - device.alone_us * max(len(costs) - 1, 0)
+
+
+def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
+    """The terms for a kernel of this work and shape; rates are bytes or operations per second."""
+    resident = resident_programs(shape, device)
+    busy = max(min(shape.programs, device.multiprocessors), 1)
+    at_once = work.read * resident / max(shape.programs * shape.blocks, 1)
+    lost = work.again * (1 - _cache_share(at_once, device))
+    moved = work.read + work.written + lost
+    displaced = min(device.dirty_share * moved, device.dirty_bytes) - min(work.written, device.dirty_bytes)
+    memory = (moved + max(displaced, 0.0)) / device.bandwidth
+    # A multiprocessor sends single sectors at up to twice its share of what the cache takes.
+    sector_rate = device.sector_rate * min(1.0, 2 * busy / device.multiprocessors)
+    cache = (work.again - lost + work.gathered) / device.l2_bandwidth + work.updates / sector_rate
+    if device.kind == "cpu":
+        return Terms(1e6 * memory, 1e6 * cache, 2e6 * sum(work.slots.values()) / device.flops, 0.0, 0.0)
+    threads = shape.threads * -(-resident // busy)
+    issued = device.flops / 2 * busy / device.multiprocessors * min(1.0, threads / ENOUGH_THREADS)
+    arithmetic = 1e6 * sum(work.slots.values()) / issued
+    bytes_us = 1e6 * (work.read + work.written + work.again) / (device.multiprocessor_bandwidth * busy)
+    steps_us = shape.steps * shape.step_weight * device.step_us
+    return Terms(
+        memory=1e6 * memory,
+        cache=1e6 * cache,
+        arithmetic=arithmetic,
+        # A program that is alone on its multiprocessor waits for what it loads and computes in turn.
+        few=arithmetic * busy / resident + max(bytes_us, steps_us),
+        ends=(device.split_us if shape.is_split else 0.0) + 1e6 * work.crowd / device.crowd_rate,
+    )
+
+
+def resident_programs(shape: Shape, device: Device) -> int:
+    """How many programs the device holds at one time."""
+    of_one = min(max(device.threads_per_multiprocessor // max(shape.threads, 1), 1), 32)
+    return max(min(shape.programs, of_one * device.multiprocessors), 1)
+
+
+def _cache_share(footprint: float, device: Device) -> float:
+    """The share of what was read before that is still in the cache, where so many bytes were read since."""
+    return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
+
+
+def _foreseen(group: Group, layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
+    traffic = traffic_of(group, layouts)
+    shape = shape_of(group, traffic, layouts, device)
+    return work_of(group, traffic, layouts, shape.passes, shape.across), shape
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
     """The expected cost of running `group` as one kernel on `device`; the parts of a batch one after the other."""
-    moved = worked = 0
-    seconds = 0.0
-    for part in parts_of(group):
-        bytes_of_part, work_of_part = sum(buffer_bytes(part, layouts).values()), operations(part)
-        weighted = bytes_of_part + (UNCOALESCED - 1) * _slow_bytes(part, layouts)
-        seconds += max(weighted / reachable_bandwidth(part, layouts, device), work_of_part / device.flops)
-        moved, worked = moved + bytes_of_part, worked + work_of_part
-    return Cost(moved, worked, device.launch_us + device.latency_us + 1e6 * seconds)
+    costs = [_cost_of_one(part, layouts, device) for part in parts_of(group)]
+    again = (device.alone_us + device.launch_us + device.latency_us) * (len(costs) - 1)
+    time = sum(cost.microseconds for cost in costs) - again
+    return Cost(sum(cost.bytes for cost in costs), sum(cost.operations for cost in costs), time)
+
+
+def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
+    terms = terms_of(*_foreseen(group, layouts, device), device)
+    return Cost(sum(buffer_bytes(group, layouts).values()), operations(group), terms.total(device))
 
 
 def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
     """What the prediction of `group_cost` is made of, as plain JSON: microseconds, bytes by how they are walked, and
     operations by the unit that does them."""
-    work = work_of(group, layouts)
+    found = [_foreseen(part, layouts, device) for part in parts_of(group)]
+    terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
+    moved: Counter[str] = Counter()
+    slots: Counter[str] = Counter()
+    for work, _ in found:
+        moved.update(work.bytes)
+        slots.update(work.slots)
     return {
+        "alone_us": device.alone_us,
         "launch_us": device.launch_us,
         "latency_us": device.latency_us,
-        "memory_us": 1e6
-        * sum(_weighted_bytes(part, layouts) / reachable_bandwidth(part, layouts, device) for part in parts_of(group)),
-        "arithmetic_us": 1e6 * sum(operations(part) for part in parts_of(group)) / device.flops,
-        "bytes": dict(work.bytes),
-        "operations": dict(work.operations),
-        "updates": work.updates,
+        **{f"{name}_us": sum(of_one[name] for of_one in terms) for name in terms[0]},
+        "bytes": dict(moved),
+        "slots": dict(slots),
+        "read_again": sum(work.again for work, _ in found),
+        "updates": sum(work.updates for work, _ in found),
+        "programs": sum(shape.programs for _, shape in found),
+        "passes": max(len(shape.passes) for _, shape in found),
     }
 
 

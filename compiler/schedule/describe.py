@@ -8,9 +8,8 @@ from typing import Any
 from compiler import report
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
-from compiler.ir.size import Integer
+from compiler.ir.size import Integer, hint
 from compiler.lowering.registry import operator_name
-from compiler.schedule.group import Space
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.work import touched_bytes
@@ -37,11 +36,11 @@ def describe_loops(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[report.
 
 
 def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.LoopNode:
-    space = Space(node.x_dims, node.r_dims)
+    count = hint(node.numel) * hint(node.reduction_numel)
 
     def access(a: Access) -> report.Access:
         return report.Access(
-            buffer=a.buffer, index=str(a.index), bytes=touched_bytes(a, space, graph.buffers[a.buffer])
+            buffer=a.buffer, index=str(a.index), bytes=touched_bytes(a, count, graph.buffers[a.buffer])
         )
 
     return report.LoopNode(

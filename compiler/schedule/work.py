@@ -1,152 +1,282 @@
-"""What a kernel asks of a device, before any rate is known: bytes by how they are walked, operations by unit.
+"""What a kernel asks of a device, before any rate is known: bytes by how they are walked, issue slots by unit.
 
 Nothing here is a time; `cost.py` makes times of it.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import torch
 
-from compiler.ir.body import Access, Instruction
+from compiler.ir.body import Access, Body, Instruction, operands_of
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
 from compiler.ir.size import hint
-from compiler.schedule.group import Batch, Group, Member, Space
+from compiler.schedule.group import Group, Member, Space
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
 #: gaps; at places that are loaded; or all at one element, which is then used many times.
 Walk = Literal["contiguous", "strided", "gathered", "broadcast"]
 
-#: What computes: the float32 lanes, the special function unit with what prepares for it, a division or remainder of
-#: integers, the float64 lanes, random numbers.
-Unit = Literal["simple", "special", "division", "double", "random"]
+#: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
+#: numbers.
+Unit = Literal["simple", "function", "division", "double", "random"]
 
-_DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
+#: The least that moves between memory and cache, and what memory gives at a random place.
+SECTOR, GRANULE = 32, 128
+
+#: A table of so few bytes stays in the first cache of each multiprocessor.
+NEAR_CACHE = 1 << 17
+
 _NOT_COUNTED = frozenset(("load", "store", "constant", "index_value", "indirect"))
-#: Operations of one random number (Philox of ten rounds).
-_RANDOM = 12
+_DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
+
+#: Issue slots of one element: instructions of the assembler's output for sm_90, except where a comment says otherwise.
+#: Ops that are not named take `OpInfo.cost`, 1 for simple arithmetic.
+SLOTS: Mapping[str, int] = {
+    "sin": 38,  # measured: chains of 4 and 16 sines; the way for large arguments is not counted
+    "cos": 38,  # as sin
+    "exp": 10,  # measured: a chain of 16
+    "exp2": 6,
+    "tanh": 20,
+    "erf": 28,
+    "pow": 90,
+    "truediv": 9,
+    "sqrt": 8,
+    "rsqrt": 4,
+    "reciprocal": 8,
+    "rand": 95,  # measured: dropout of 16 Mi elements
+    "randn": 130,
+}
+#: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
+_LONG_DIVISION, _SHORT_DIVISION = 150, 30
+#: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
+_ADDRESS_DIVISION = 1
+#: A float64 instruction issues at half the rate, and a function has half as many again.
+_DOUBLE = 3
 
 
 @dataclass(frozen=True)
 class Work:
-    """`bytes` are distinct ones, each read once and each written once; what is updated counts as both. `operations` are
-    weighted as `OpInfo.cost` says. `updates` are single atomic operations on memory."""
+    """What one kernel asks for. Bytes are those of whole sectors where an access has gaps.
+
+    `again` are bytes that later passes over a reduction read once more, `gathered` those that the cache gives at places
+    that are loaded, `updates` the sectors that single lanes write: scattered, or stored across the lanes. Where many of
+    them meet in one place, `crowd` of them wait for each other."""
 
     bytes: Mapping[Walk, int]
-    operations: Mapping[Unit, int]
+    read: float
+    written: float
+    again: int
+    gathered: int
     updates: int
+    crowd: float
+    slots: Mapping[Unit, int]
 
 
-def touched_bytes(access: Access, space: Space, layout: Layout) -> int:
-    """Distinct bytes that one access touches in a whole run of the space."""
-    if access.index.indirections:
-        elements = hint(space.numel) * hint(space.reduction_numel)
-    else:
-        elements = access.index.points
+def touched_bytes(access: Access, count: int, layout: Layout) -> int:
+    """Distinct bytes that an access touches which happens `count` times in a whole run of the space."""
+    elements = count if access.index.indirections else access.elements
     return min(elements * layout.dtype.itemsize, layout.bytes)
 
 
-def memory_accesses(group: Group) -> Iterator[tuple[Access, Space]]:
-    """The loads and stores of the group that reach memory, each with the loops that it happens in."""
+def memory_accesses(group: Group) -> Iterator[tuple[Access, int, bool]]:
+    """The loads and stores of the group that reach memory: how often each happens, and whether it stores."""
     for member in group.members:
-        space = group.space if not group.space.r or runs_inside(member, group.space) else Space(group.space.x)
-        yield from ((access, space) for access in member.body.reads if access.buffer not in group.produced)
-        yield from ((access, space) for access in member.body.writes if access.buffer in group.stored)
+        count = iterations(member, group.space)
+        yield from ((access, count, False) for access in member.body.reads if access.buffer not in group.produced)
+        yield from ((access, count, True) for access in member.body.writes if access.buffer in group.stored)
 
 
-def lane_dim(group: Group, layouts: Mapping[str, Layout]) -> Dim | None:
-    """The loop that neighbouring lanes follow: the one along which most bytes are contiguous, the last of equals."""
+@dataclass(frozen=True)
+class Touch:
+    """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens."""
+
+    access: Access
+    bytes: int
+    count: int
+    is_store: bool
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The distinct accesses of a group that reach memory, and the loop that neighbouring lanes follow: the one along
+    which most bytes are contiguous, the last of equals."""
+
+    touches: tuple[Touch, ...]
+    lane: Dim | None
+
+    @property
+    def stores(self) -> list[Touch]:
+        return [touch for touch in self.touches if touch.is_store]
+
+
+def traffic_of(group: Group, layouts: Mapping[str, Layout]) -> Traffic:
+    """How `group` touches memory."""
+    touches: dict[Access, Touch] = {}
     contiguous: defaultdict[Dim, int] = defaultdict(int)
-    for access, space in memory_accesses(group):
-        size = touched_bytes(access, space, layouts[access.buffer])
-        for dim in access.index.dims:
-            if access.index.stride(dim) in (1, -1):
+    for access, count, is_store in memory_accesses(group):
+        if access not in touches:
+            size = touched_bytes(access, count, layouts[access.buffer])
+            touches[access] = Touch(access, size, count, is_store)
+            for dim in access.fast_dims:
                 contiguous[dim] += size
     dims = (*group.space.x, *group.space.r)
-    return max(reversed(dims), key=lambda dim: contiguous[dim], default=None)
+    lane = max(reversed(dims), key=lambda dim: contiguous.get(dim, 0), default=None)
+    return Traffic(tuple(touches.values()), lane)
 
 
-def walk_of(index: Index, lane: Dim | None) -> Walk:
-    """How lanes along `lane` walk an index."""
-    if index.indirections:
+def walk_of(access: Access, lane: Dim | None) -> Walk:
+    """How lanes along `lane` walk a buffer."""
+    if access.index.indirections:
         return "gathered"
-    if lane is None or index.stride(lane) == 0:
+    if lane is None or lane not in access.index.dims:
         return "broadcast"
-    return "contiguous" if index.stride(lane) in (1, -1) else "strided"
-
-
-def work_of(group: Group, layouts: Mapping[str, Layout]) -> Work:
-    """What the kernel of `group` asks for; of a batch, what all its parts do."""
-    if isinstance(group, Batch):
-        return _sum_of([work_of(part, layouts) for part in group.parts])
-    lane = lane_dim(group, layouts)
-    by_buffer: dict[str, tuple[Walk, int]] = {}
-    updates = 0
-    for access, space in memory_accesses(group):
-        size = touched_bytes(access, space, layouts[access.buffer]) * (2 if access.is_update else 1)
-        updates += hint(group.space.numel) * hint(group.space.reduction_numel) if access.is_update else 0
-        if size > by_buffer.get(access.buffer, ("contiguous", 0))[1]:
-            by_buffer[access.buffer] = walk_of(access.index, lane), size
-    moved: defaultdict[Walk, int] = defaultdict(int)
-    for walk, size in by_buffer.values():
-        moved[walk] += size
-    done: defaultdict[Unit, int] = defaultdict(int)
-    for member in group.members:
-        points = iterations(member, group.space)
-        for unit, count in unit_operations(member).items():
-            done[unit] += count * points
-    return Work(dict(moved), dict(done), updates)
-
-
-def _sum_of(works: list[Work]) -> Work:
-    moved: Counter[Walk] = Counter()
-    done: Counter[Unit] = Counter()
-    for work in works:
-        moved.update(work.bytes)
-        done.update(work.operations)
-    return Work(dict(moved), dict(done), sum(work.updates for work in works))
+    return "contiguous" if lane in access.fast_dims else "strided"
 
 
 def iterations(member: Member, space: Space) -> int:
     """How often the body of a member runs: at every point of all loops, or of the independent ones alone."""
-    points = hint(space.numel)
-    return points * hint(space.reduction_numel) if runs_inside(member, space) else points
+    runs_inside = (member.body.is_collective and not member.is_across) or not member.body.dims.isdisjoint(space.r)
+    return hint(space.numel) * (hint(space.reduction_numel) if runs_inside else 1)
 
 
-def runs_inside(member: Member, space: Space) -> bool:
-    """Whether the body of a member runs at every point of the reduction loops."""
-    r_dims = frozenset(space.r)
-    accesses = (*member.body.reads, *member.body.writes)
-    return member.body.is_collective or any(not access.index.dims.isdisjoint(r_dims) for access in accesses)
+class _Tally:
+    """Adds up the accesses of one group."""
+
+    def __init__(self, layouts: Mapping[str, Layout], lane: Dim | None) -> None:
+        self.layouts, self.lane = layouts, lane
+        self.walked: dict[str, tuple[Walk, int]] = {}
+        self.read: defaultdict[str, float] = defaultdict(float)
+        self.written: defaultdict[str, float] = defaultdict(float)
+        self.gathered = self.updates = 0
+        self.crowd = 0.0
+
+    def add(self, touch: Touch) -> None:
+        access, layout = touch.access, self.layouts[touch.access.buffer]
+        if touch.bytes >= self.walked.get(access.buffer, ("contiguous", 0))[1]:
+            size = touch.bytes * (2 if access.is_update else 1)
+            self.walked[access.buffer] = walk_of(access, self.lane), size
+        if access.index.indirections:
+            self._add_at_loaded_places(touch, layout)
+            return
+        itemsize = layout.dtype.itemsize
+        whole = hint(layout.storage_numel) * itemsize
+        # Neighbours with gaps between them leave their sectors half used.
+        moved = min(touch.bytes * max(1, min(access.least_stride, SECTOR // itemsize)), whole)
+        side = self.written if touch.is_store else self.read
+        side[access.buffer] = min(side[access.buffer] + moved, max(whole, moved))
+        if access.is_update:
+            self.read[access.buffer] = moved
+            self.updates += touch.count
+
+    def _add_at_loaded_places(self, touch: Touch, layout: Layout) -> None:
+        """Rows or elements at random places: each moves whole sectors of the cache, and whole granules of memory."""
+        access, itemsize = touch.access, layout.dtype.itemsize
+        run = access.run * itemsize
+        runs = max(touch.count * itemsize // max(run, 1), 1)
+        sectors = runs * -(-run // SECTOR)
+        whole = max(hint(layout.storage_numel) * itemsize, 1)
+        granule = max(run, GRANULE)
+        places = max(whole / granule, 1.0)
+        # The expected number of distinct places that so many random draws hit.
+        moved = places * -math.expm1(-runs / places) * granule
+        self.read[access.buffer] += moved
+        if touch.is_store:
+            self.written[access.buffer] += moved
+            self.updates += sectors
+            self.crowd = max(self.crowd, touch.count * itemsize / whole)
+        elif whole > NEAR_CACHE:
+            self.gathered += sectors * SECTOR
 
 
-def unit_operations(member: Member) -> dict[Unit, int]:
-    """Weighted operations of one iteration of the body, by unit; those of addresses among the divisions."""
-    found: defaultdict[Unit, int] = defaultdict(int)
-    for instruction in member.body.instructions:
+def work_of(
+    group: Group,
+    traffic: Traffic,
+    layouts: Mapping[str, Layout],
+    passes: tuple[frozenset[Access], ...],
+    across: frozenset[Dim],
+) -> Work:
+    """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
+    loops `across` its lanes do not lie."""
+    slots: defaultdict[Unit, int] = defaultdict(int)
+    for member in group.members:
+        points = iterations(member, group.space)
+        for unit, is_after, count in unit_slots(member.body):
+            slots[unit] += count * (hint(group.space.numel) if is_after else points)
+    tally = _Tally(layouts, traffic.lane)
+    for touch in traffic.touches:
+        tally.add(touch)
+    walked: defaultdict[Walk, int] = defaultdict(int)
+    for walk, size in tally.walked.values():
+        walked[walk] += size
+    crossing = [touch for touch in traffic.touches if _is_across(touch.access, across, group.space)]
+    elements = {is_store: 0 for is_store in (True, False)}
+    for touch in crossing:
+        elements[touch.is_store] += touch.bytes // layouts[touch.access.buffer].dtype.itemsize
+    return Work(
+        bytes=dict(walked),
+        read=sum(tally.read.values()),
+        written=sum(tally.written.values()),
+        again=_read_again(traffic, passes) if len(passes) > 1 else 0,
+        gathered=tally.gathered + SECTOR * elements[False],
+        updates=tally.updates + elements[True],
+        crowd=tally.crowd,
+        slots=dict(slots),
+    )
+
+
+def _is_across(access: Access, across: frozenset[Dim], space: Space) -> bool:
+    """Whether the lanes of a reduction touch it with a stride, each element in a sector of its own."""
+    if not across or not access.fast_dims or not access.fast_dims <= across:
+        return False
+    return not access.index.dims.isdisjoint(space.r) and not access.index.dims <= across
+
+
+def _read_again(traffic: Traffic, passes: tuple[frozenset[Access], ...]) -> int:
+    size_of = {touch.access: touch.bytes for touch in traffic.touches}
+    total, seen = 0, set[Access]()
+    for loads in passes:
+        total += sum(size_of.get(access, 0) for access in loads & seen)
+        seen |= loads
+    return total
+
+
+@lru_cache(maxsize=16384)
+def unit_slots(body: Body) -> tuple[tuple[Unit, bool, int], ...]:
+    """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
+    independent point, and how many. The divisions of addresses are among them."""
+    found: defaultdict[tuple[Unit, bool], int] = defaultdict(int)
+    after: set[int] = set()
+    for number, instruction in enumerate(body.instructions):
+        if instruction.op == "reduce" or not after.isdisjoint(operands_of(instruction)):
+            after.add(number)
+        is_after = number in after and instruction.op != "reduce"
         if instruction.op not in _NOT_COUNTED:
-            unit, weight = _unit_of(instruction)
-            found[unit] += weight
+            unit, count = _slots_of(instruction)
+            found[unit, is_after] += count
         if instruction.index is not None:
-            found["division"] += 8 * _divisions(instruction.index)
-    return {unit: count for unit, count in found.items() if count}
+            found["division", is_after] += _ADDRESS_DIVISION * _divisions(instruction.index)
+    return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
 
 
-def _unit_of(instruction: Instruction) -> tuple[Unit, int]:
-    if instruction.op in ("rand", "randn"):
-        return "random", _RANDOM
-    weight = (POINTWISE.get(instruction.op) or NAMED.get(instruction.op) or OpInfo(instruction.op, 1)).cost
-    if instruction.dtype == torch.float64:
-        return "double", weight
-    if instruction.op in _DIVISIONS:
-        return "division", weight
-    return ("special" if weight > 1 else "simple"), weight
+def _slots_of(instruction: Instruction) -> tuple[Unit, int]:
+    op, dtype = instruction.op, instruction.dtype
+    if op in ("rand", "randn"):
+        return "random", SLOTS[op]
+    if op in _DIVISIONS and not dtype.is_floating_point:
+        return "division", _LONG_DIVISION if dtype.itemsize == 8 else _SHORT_DIVISION
+    count = SLOTS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
+    if dtype == torch.float64:
+        return "double", _DOUBLE * count
+    return ("function" if count > 1 else "simple"), count * max(dtype.itemsize // 4, 1)
 
 
 def _divisions(index: Index) -> int:

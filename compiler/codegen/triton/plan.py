@@ -33,6 +33,8 @@ Kind = Literal["pointwise", "persistent", "looped", "split"]
 _LONGEST_PERSISTENT = 32768
 #: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
 _COALESCED_POINTS = 32
+#: Bytes that memory moves at once.
+_SECTOR = 32
 #: Bytes of one tensor that a thread moves: two 16-byte accesses in flight hide the latency of one.
 _BYTES_PER_THREAD = 32
 #: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
@@ -263,8 +265,10 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
         return _plan_across(persistent, looped, walk, _fits_registers(persistent, walk, passes, device), device)
     if _fits_registers(persistent, walk, passes, device):
         return _plan_persistent(persistent, walk, device)
-    plan = _plan_looped(looped, walk, device)
-    return _split(plan, device) if passes == 1 and not group.has_scan else plan
+    # Not in several passes: the last program alone knows the result of the first.
+    is_shared = passes == 1 and not group.has_scan
+    plan = _plan_looped(looped, walk, is_shared, device)
+    return _split(plan, device) if is_shared else plan
 
 
 def _live_registers(program: Program) -> int:
@@ -325,11 +329,14 @@ def _plan_persistent(program: Program, walk: _Walk, device: Device) -> Plan:
     return Plan("persistent", program, axes, warps)
 
 
-def _plan_looped(program: Program, walk: _Walk, device: Device) -> Plan:
+def _plan_looped(program: Program, walk: _Walk, is_shared: bool, device: Device) -> Plan:
+    """`is_shared` says that several programs may share a row where rows alone do not fill the device."""
     rows, size = hint(program.space.numel), _expected_length(program.space.reduction_numel)
     accumulators = sum(len(section.reductions) for section in program.sections)
     if walk.is_outer:
         x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
+        while not is_shared and x_block > _SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
+            x_block //= 2
         r_block = min(2048 // x_block, next_power_of_two(size))
         if walk.is_mixed:
             x_block, r_block = min(32, x_block), min(64, next_power_of_two(size))
@@ -349,7 +356,8 @@ _ROWS_OF_A_PART = 16
 def _plan_across(persistent: Program, looped: Program, walk: _Walk, fits: bool, device: Device) -> Plan:
     """A plan whose programs take several blocks of rows. Sums for each r stay in registers, so there r must too."""
     sums_of_rows = any(s.level == "r" for s in persistent.across)
-    plan = _plan_persistent(persistent, walk, device) if fits or sums_of_rows else _plan_looped(looped, walk, device)
+    is_held = fits or sums_of_rows
+    plan = _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, True, device)
     x_axis = plan.axes[0]
     rows, blocks = known(x_axis.numel), known(x_axis.blocks)
     resident = device.multiprocessors * max(1, device.threads_per_multiprocessor // (32 * plan.num_warps))

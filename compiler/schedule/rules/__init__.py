@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.choices import Choice, weighed
+from compiler.schedule.cost import sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.legality import scatter_between
 from compiler.schedule.reasons import REASONS, Refuse
@@ -94,7 +95,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         bytes_saved=sum(cost.bytes for cost in apart) - fused.bytes,
         distance=abs(_position(one, graph) - _position(two, graph)),
         fused_us=fused.microseconds,
-        unfused_us=sum(cost.microseconds for cost in apart),
+        unfused_us=sequence_us(apart, context.device),
     )
     numbers = {
         "bytes_apart": sum(cost.bytes for cost in apart),
@@ -105,7 +106,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         "unfused_us": score.unfused_us,
         "space": str(group.space),
     }
-    weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us))
+    weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us, score.benefit_us > 0))
     if score.benefit_us <= 0:
         return Refuse("profit.slower", numbers)
     return Fuse(reason, group, score, numbers)

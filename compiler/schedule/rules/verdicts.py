@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,6 +12,9 @@ from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.units import Unit, UnitGraph
+
+#: Steps in which the order of fusions tells benefits apart: 7 % each.
+RANKS_PER_OCTAVE = 10
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,10 @@ class Score:
         return self.unfused_us - self.fused_us
 
     @property
-    def rank(self) -> tuple[float, int, int]:
-        """Larger is fused first."""
-        return self.benefit_us, self.bytes_saved, -self.distance
+    def rank(self) -> tuple[int, int, int]:
+        """Larger is fused first. Benefits that differ by no more than the model errs count as even."""
+        octave = math.log2(max(self.benefit_us, 1e-3))
+        return round(RANKS_PER_OCTAVE * octave), self.bytes_saved, -self.distance
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ def all_cases() -> list[Case]:
         groups.reduction("sum", 1, 1, -1),
         groups.reduced_constant(40, 2),
         groups.reduced_constant(3, 9000),
+        groups.stored_and_summed(5, 300),
+        groups.stored_and_summed(2, 40000),
         groups.concatenated(100, 57),
         groups.embedding(50, 24, 19),
         groups.embedding(50, 24, 19, torch.uint8),

@@ -225,6 +225,18 @@ def reduced_constant(rows: int, columns: int) -> Case:
     return case(f"constant_{rows}x{columns}", b, lambda a: ((a * 0.5).sum(1) + 3 + columns,), "out")
 
 
+def stored_and_summed(rows: int, columns: int) -> Case:
+    """What is summed reaches memory as well."""
+    x, (i,) = dims("x", rows)
+    r, (j,) = dims("r", columns)
+    b = Builder(x, r)
+    b.buffer("a", (rows, columns), torch.float32)
+    at = i * columns + j
+    b.node("b", (rows, columns), torch.float32, lambda: ops.store("b", at, ops.square(b.load("a", at))))
+    b.node("total", (rows,), torch.float32, lambda: ops.store("total", i, ops.reduce("sum", b.load("b", at))))
+    return case(f"stored_and_summed_{rows}x{columns}", b, lambda a: (a.square(), a.square().sum(1)), "b", "total")
+
+
 def concatenated(left: int, right: int) -> Case:
     x, (i,) = dims("x", left + right)
     b = Builder(x)

@@ -1,0 +1,193 @@
+"""How a group will run, as far as its cost depends on it: programs, threads, passes over the reduction loops.
+
+This foresees what the tile plans of `codegen/triton/plan.py` decide, from the group alone and without building the
+kernel: a scheduler asks for the cost of every fusion that it weighs.
+
+    softmax of 512 rows of 131,072   ->   512 programs of 512 threads; 3 passes, each of which reads x
+    the same of 16,384 rows of 4,096 ->   16,384 programs; x stays in registers, so it is read once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from compiler.devices import Device
+from compiler.ir.body import Access
+from compiler.ir.index import Dim
+from compiler.ir.nodes import Layout
+from compiler.ir.size import hint
+from compiler.schedule.group import Group, Member
+from compiler.schedule.work import SECTOR, Traffic
+
+WARP = 32
+
+#: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
+#: high, and for a scan, which goes through shared memory several times. Measured on the H200.
+ACROSS_STEP, SCAN_STEP = 2, 10
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`programs` run independently, `threads` in each; each goes through `steps` blocks of the tile one after another.
+    `passes` are the loads of each pass over the reduction loops that finds nothing in registers any more; one where all
+    stays in registers, none in a kernel without reductions."""
+
+    programs: int
+    threads: int
+    steps: int
+    passes: tuple[frozenset[Access], ...]
+    #: How many times as long as the simplest one a step waits for what it has loaded.
+    step_weight: int = 1
+    is_split: bool = False
+    #: Blocks of independent points that a program takes one after another.
+    blocks: int = 1
+    #: The loops along which neighbouring lanes do not lie, though the kernel reduces: memory that is contiguous along
+    #: these alone is walked in single sectors. Empty where the tile spans both directions.
+    across: frozenset[Dim] = frozenset()
+
+
+def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
+    """The shape that `group`, which touches memory by `traffic`, is expected to have on `device`."""
+    if device.kind == "cpu":
+        rows = max(hint(group.space.numel), device.multiprocessors)
+        return Shape(rows, WARP, 1, passes_over_r(group) if group.space.r else ())
+    if not group.space.r:
+        return _pointwise(group, traffic, layouts, device)
+    shape = _reduction(group, traffic, layouts, device)
+    return _taking_several_blocks(shape, device) if group.across else shape
+
+
+def _taking_several_blocks(shape: Shape, device: Device) -> Shape:
+    """Programs that reduce across x as well: as many as the device holds, and the last one joins what they gathered."""
+    resident = device.multiprocessors * max(1, device.threads_per_multiprocessor // shape.threads)
+    blocks = -(-shape.programs // max(min(shape.programs, resident), 1))
+    programs = -(-shape.programs // blocks)
+    return replace(shape, programs=programs, blocks=blocks, steps=shape.steps * blocks, is_split=True)
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << max(value - 1, 0).bit_length()
+
+
+def _pointwise(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
+    points = hint(group.space.numel)
+    sizes = [layouts[touch.access.buffer].dtype.itemsize for touch in traffic.touches]
+    itemsize = min(sizes, default=4)
+    per_thread = min(max(32 // itemsize, 4), 16, max(16 // itemsize, 64 // max(len(sizes), 1), 2))
+    per_thread = 1 << (per_thread.bit_length() - 1)
+    threads = 128
+    while threads > WARP and points < per_thread * threads * device.multiprocessors:
+        threads //= 2
+    block = per_thread * threads
+    while block > 64 and points < block * device.multiprocessors:
+        block //= 2
+    block = min(block, _power_of_two(max(points, 1)))
+    return Shape(-(-points // block), max(WARP, min(threads, block)), 1, ())
+
+
+def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
+    rows, size = hint(group.space.numel), hint(group.space.reduction_numel)
+    passes = passes_over_r(group)
+    reads = frozenset().union(*passes)
+    itemsize = min((layouts[a.buffer].dtype.itemsize for a in reads), default=4)
+    along_r, along_x = _walked_bytes(group, traffic)
+    is_outer, is_mixed = along_x > along_r, min(along_x, along_r) * 8 > max(along_x, along_r)
+    across = frozenset() if is_mixed and is_outer else frozenset(group.space.r if is_outer else group.space.x)
+    if _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
+        padded = _power_of_two(size)
+        x_block = max(1, (2048 if itemsize <= 2 else 1024) // padded)
+        if is_outer or is_mixed:
+            x_block = max(x_block, WARP)
+        while x_block > 1 and rows < x_block * device.multiprocessors and not is_outer:
+            x_block //= 2
+        x_block = min(x_block, _power_of_two(max(rows, 1)))
+        threads = WARP * _warps(x_block * padded, 16 if padded >= 8192 else 8, 32)
+        across = frozenset() if is_mixed else across
+        return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
+    is_shared = len(passes) == 1 and not group.has_scan
+    if is_outer:
+        x_block = min(64 if itemsize >= 4 else 128, _power_of_two(rows))
+        while not is_shared and x_block > SECTOR // itemsize and rows < x_block * device.multiprocessors:
+            x_block //= 2
+        r_block = min(2048 // x_block, _power_of_two(size))
+        if is_mixed:
+            x_block, r_block = min(32, x_block), min(64, _power_of_two(size))
+    else:
+        x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, _power_of_two(rows))
+        r_block = min(4096 if itemsize <= 4 else 2048, _power_of_two(size))
+    threads = WARP * _warps(x_block * r_block, 8, 16)
+    programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
+    splits = _splits(programs, threads, steps, device) if is_shared else 1
+    weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
+    return Shape(programs * splits, threads, -(-steps // splits), passes, weight, splits > 1, across=across)
+
+
+def _splits(programs: int, threads: int, steps: int, device: Device) -> int:
+    """How many programs share a row, so that the device is full."""
+    most = device.multiprocessors * max(device.threads_per_multiprocessor, 1)
+    if programs * threads * 3 > most or steps < 4:
+        return 1
+    return max(1, min(-(-most // (threads * programs)), steps // 2, 1024))
+
+
+def _warps(elements: int, per_thread: int, most: int) -> int:
+    return max(1, min(most, _power_of_two(elements // (WARP * per_thread))))
+
+
+def _stays_in_registers(size: int, passes: int, reads: int, is_outer: bool, is_mixed: bool, rows: int) -> bool:
+    if is_outer and not is_mixed:
+        return size <= 32 or (size <= 128 and passes > 1)
+    if passes == 1 and size > 4096:
+        return False
+    padded = _power_of_two(size)
+    points = min(WARP, _power_of_two(max(rows, 1))) if is_mixed else 1
+    return padded <= 32768 and padded * (2 + (reads if passes > 1 else 0)) * points <= 49152
+
+
+def _walked_bytes(group: Group, traffic: Traffic) -> tuple[int, int]:
+    """Bytes of the accesses that depend on the reduction loops, contiguous along these, and along the others."""
+    along = {True: 0, False: 0}
+    for touch in traffic.touches:
+        fast = touch.access.fast_dims
+        if fast and not touch.access.index.dims.isdisjoint(group.space.r):
+            is_along_r = traffic.lane in group.space.r if traffic.lane in fast else not fast.isdisjoint(group.space.r)
+            along[is_along_r] += touch.bytes
+    return along[True], along[False]
+
+
+def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:
+    """What each pass of a looped kernel loads: all that its results need and that varies along the reduction loops."""
+    r_dims = frozenset(group.space.r)
+    by_name = {member.name: member for member in group.members}
+    ready: dict[str, int] = {}
+    roots: dict[int, list[Member]] = {}
+    for member in group.members:
+        before = max((ready[a.buffer] for a in member.body.reads if a.buffer in ready), default=0)
+        is_reduction = member.body.reduction is not None
+        ready[member.name] = before + (is_reduction and not member.is_across)
+        writes_r = any(not a.index.dims.isdisjoint(r_dims) for a in member.body.writes if a.buffer in group.stored)
+        # What is reduced across x of a result of each row is gathered after the passes.
+        is_gathered = member.is_across and member.body.dims.isdisjoint(r_dims)
+        if (is_reduction and not is_gathered) or writes_r or member.node.is_scatter:
+            roots.setdefault(before, []).append(member)
+    loads = (frozenset(_loads(found, by_name, r_dims)) for _, found in sorted(roots.items()))
+    return tuple(loads) or (frozenset(),)
+
+
+def _loads(roots: Iterable[Member], by_name: Mapping[str, Member], r_dims: frozenset[object]) -> set[Access]:
+    """The loads of a pass, through the values that are computed again in it."""
+    found: set[Access] = set()
+    open_, seen = list(roots), set[str]()
+    while open_:
+        member = open_.pop()
+        if member.name in seen:
+            continue
+        seen.add(member.name)
+        for access in member.body.reads:
+            if access.buffer not in by_name:
+                if access.index.indirections or not access.index.dims.isdisjoint(r_dims):
+                    found.add(access)
+            elif by_name[access.buffer].body.reduction is None:
+                open_.append(by_name[access.buffer])
+    return found

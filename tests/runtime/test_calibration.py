@@ -1,0 +1,42 @@
+"""`fusionscope doctor --measure` on the CPU at hand: its record is positive, is kept, and is what the compiler uses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from compiler.devices import MEASURED_FIELDS, RECORD_VARIABLE, cpu_device, device_for
+from server.doctor import run_measurement
+
+CPU = torch.device("cpu")
+
+
+def test_what_was_measured_is_kept_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    out = tmp_path / "device.json"
+    assert run_measurement(out, large=1 << 16) == 0
+    kept = json.loads(out.read_text())
+    assert set(kept) == {"name", *MEASURED_FIELDS}
+    assert kept["bandwidth"] > 1e6
+    assert kept["launch_us"] > 0
+    assert kept["latency_us"] >= 0 and kept["alone_us"] >= 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in MEASURED_FIELDS)
+    assert device_for(CPU) == cpu_device()
+    monkeypatch.setenv(RECORD_VARIABLE, str(out))
+    used = device_for(CPU)
+    assert used.is_measured
+    assert {name: getattr(used, name) for name in MEASURED_FIELDS} == {name: kept[name] for name in MEASURED_FIELDS}
+    assert device_for("sm_90").bandwidth == device_for("H200").bandwidth
+
+
+def test_a_record_of_another_device_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"name": "NVIDIA H200", **dict.fromkeys(MEASURED_FIELDS, 1.0)}))
+    monkeypatch.setenv(RECORD_VARIABLE, str(other))
+    assert device_for(CPU) == cpu_device()

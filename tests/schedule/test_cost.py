@@ -1,0 +1,144 @@
+"""The model of the device foresees a kernel as the tile plans make it, and knows when a GPU would be idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.codegen.triton.plan import plan_tile
+from compiler.compile import GraphCompilation
+from compiler.devices import GPUS, H200, cpu_device
+from compiler.ir.nodes import Layout
+from compiler.ir.size import hint
+from compiler.schedule.cost import cost_parts, group_cost, sequence_us
+from compiler.schedule.group import Group
+from compiler.schedule.shape import Shape, shape_of
+from compiler.schedule.work import Work, traffic_of, work_of
+from tests.compile_program import compile_program, kernel_count
+
+
+def layouts_of(compilation: GraphCompilation) -> dict[str, Layout]:
+    assert compilation.schedule is not None
+    return compilation.schedule.graph.buffers
+
+
+def foreseen(group: Group, layouts: dict[str, Layout]) -> tuple[Work, Shape]:
+    traffic = traffic_of(group, layouts)
+    shape = shape_of(group, traffic, layouts, H200)
+    return work_of(group, traffic, layouts, shape.passes, shape.across), shape
+
+
+def only_group(function: Callable[..., Any], *inputs: Tensor) -> tuple[Group, dict[str, Layout]]:
+    compilation = compile_program(function, *inputs)
+    (group,) = compilation.groups
+    return group, layouts_of(compilation)
+
+
+def softmax(x: Tensor) -> Tensor:
+    return torch.softmax(x, -1)
+
+
+def normalised(x: Tensor) -> Tensor:
+    return x / x.abs().sum()
+
+
+SHAPES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "pointwise": (lambda x, y: x + y, (torch.empty(1 << 22), torch.empty(1 << 22))),
+    "pointwise, small": (lambda x: x * 2, (torch.empty(3000),)),
+    "pointwise, bfloat16": (lambda x: x * 2, (torch.empty(1 << 20, dtype=torch.bfloat16),)),
+    "rows in registers": (softmax, (torch.empty(2048, 1024),)),
+    "rows too long for registers": (softmax, (torch.empty(64, 50000),)),
+    "short rows": (lambda x: x.sum(-1), (torch.empty(1 << 16, 16),)),
+    "one long row, split": (lambda x: x.sum(), (torch.empty(1 << 22),)),
+    "columns, split": (lambda x: x.sum(0), (torch.empty(8192, 512),)),
+    "columns, several passes": (lambda x: torch.softmax(x, 0), (torch.empty(1024, 512),)),
+    "layer norm": (lambda x: torch.nn.functional.layer_norm(x, (4096,)), (torch.empty(512, 4096),)),
+    "running sums": (lambda x: x.cumsum(-1), (torch.empty(64, 1024),)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_programs_and_threads_are_foreseen_as_the_tile_plan_makes_them(name: str) -> None:
+    function, inputs = SHAPES[name]
+    group, layouts = only_group(function, *inputs)
+    plan = plan_tile(group, {name: layout.dtype for name, layout in layouts.items()}, H200)
+    _, shape = foreseen(group, layouts)
+    assert shape.programs == hint(plan.grid)
+    assert shape.threads == 32 * plan.num_warps
+    assert shape.is_split == (plan.kind == "split")
+
+
+def test_passes_that_find_nothing_in_registers_read_again() -> None:
+    group, layouts = only_group(softmax, torch.empty(64, 50000))
+    work, shape = foreseen(group, layouts)
+    assert len(shape.passes) == 3
+    assert work.again == 2 * 64 * 50000 * 4
+    group, layouts = only_group(softmax, torch.empty(64, 1000))
+    work, shape = foreseen(group, layouts)
+    assert len(shape.passes) == 1
+    assert work.again == 0
+
+
+def test_gaps_between_neighbours_move_whole_sectors() -> None:
+    group, layouts = only_group(lambda x: x[:, ::8] + 1, torch.empty(512, 4096))
+    work, _ = foreseen(group, layouts)
+    assert work.read == pytest.approx(512 * 4096 * 4, rel=0.01)
+    assert work.written == 512 * 512 * 4
+
+
+def test_random_places_move_whole_granules_but_no_more_than_the_table() -> None:
+    few = torch.randint(0, 1 << 22, (1024,))
+    group, layouts = only_group(lambda table, places: table[places] + 1, torch.empty(1 << 22), few)
+    work, _ = foreseen(group, layouts)
+    assert 1024 * 100 < work.read < 1024 * (128 + 8) + 1
+    many = torch.randint(0, 1 << 10, (1 << 18,))
+    group, layouts = only_group(lambda table, places: table[places] + 1, torch.empty(1 << 10), many)
+    work, _ = foreseen(group, layouts)
+    assert work.read == pytest.approx((1 << 18) * 8 + (1 << 10) * 4, rel=0.01)
+
+
+def test_a_sum_over_everything_and_its_use_are_one_kernel_only_where_one_program_is_enough() -> None:
+    assert kernel_count(compile_program(normalised, torch.empty(1 << 10))) == (1, 0)
+    assert kernel_count(compile_program(normalised, torch.empty(1 << 22))) == (2, 0)
+
+
+def test_a_reduction_does_not_store_across_its_lanes_what_a_kernel_of_its_own_stores_in_tiles() -> None:
+    def sum_and_transposed(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.sum(-1), (x + 1).t().contiguous()
+
+    assert kernel_count(compile_program(sum_and_transposed, torch.empty(4096, 4096))) == (2, 0)
+
+
+@pytest.mark.parametrize("device", [*GPUS, cpu_device(2)], ids=lambda device: device.name)
+def test_more_bytes_and_more_arithmetic_never_take_less(device: Any) -> None:
+    def microseconds(function: Callable[..., Any], elements: int) -> float:
+        group, layouts = only_group(function, torch.empty(elements))
+        return group_cost(group, layouts, device).microseconds
+
+    sizes = [microseconds(lambda x: x + 1, 1 << exponent) for exponent in (8, 18, 22, 26)]
+    assert sizes == sorted(sizes) and sizes[0] > 0
+    assert microseconds(lambda x: x.sin().sin().sin().sin(), 1 << 24) > microseconds(lambda x: x + 1, 1 << 24)
+
+
+def test_kernels_in_a_row_pay_once_for_being_timed_alone() -> None:
+    group, layouts = only_group(lambda x: x + 1, torch.empty(64))
+    cost = group_cost(group, layouts, H200)
+    assert sequence_us([cost], H200) == cost.microseconds
+    assert sequence_us([cost, cost], H200) == pytest.approx(2 * cost.microseconds - H200.alone_us)
+
+
+def test_the_parts_are_those_of_the_prediction() -> None:
+    group, layouts = only_group(lambda x: x + 1, torch.empty(1 << 24))
+    parts = cost_parts(group, layouts, H200)
+    least = parts["alone_us"] + parts["launch_us"] + parts["latency_us"]
+    terms = [parts[f"{name}_us"] for name in ("memory", "cache", "arithmetic", "few")]
+    predicted = group_cost(group, layouts, H200).microseconds
+    assert least + max(terms) <= predicted <= least + sum(terms) + parts["ends_us"]
+    assert parts["bytes"] == {"contiguous": 2 * 4 << 24}
+    faster = replace(H200, bandwidth=2 * H200.bandwidth)
+    assert group_cost(group, layouts, faster).microseconds < 0.6 * predicted
