@@ -106,39 +106,51 @@ def iota(build: Builder, length: int, *, start: int, step: int, dtype: torch.dty
 def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> TensorValue:
     """`steps` numbers from one end to the other, both in the dtype of the result."""
     dtype = _result_dtype(build)
-    compute = compute_dtype(dtype) if dtype.is_floating_point else torch.float64
-    return build.pointwise((steps,), dtype, lambda position: _along(build, position[0], start, end, steps, compute))
-
-
-@lowers(aten.logspace)
-def logspace(build: Builder, start: Any, end: Any, steps: Integer, base: float = 10.0, **_: Any) -> TensorValue:
-    """`base` to the power of what `linspace` gives; a base in the dtype of the result too."""
-    dtype = _result_dtype(build)
-    compute = compute_dtype(dtype) if dtype.is_floating_point else torch.float64
 
     def element(position: Position) -> Any:
-        exponent = _along(build, position[0], start, end, steps, compute)
-        return ops.pow(ops.constant(torch.tensor(base, dtype=dtype).item(), compute), exponent)
+        if steps == 1:
+            return _end_of_line(start, dtype, _dtype_of_line(build))
+        return _along(build, position[0], start, end, steps)
 
     return build.pointwise((steps,), dtype, element)
 
 
-def _along(build: Builder, place: Index, start: Any, end: Any, steps: Integer, compute: torch.dtype) -> Any:
-    """The number at `place` of a line, from both ends to the middle, as ATen does it: between integers the steps are of
-    float64, but on a GPU of float32. (PyTorch's decomposition keeps the fractions of ends whose result is of
-    integers, and rounds a power to float32.)"""
+@lowers(aten.logspace)
+def logspace(build: Builder, start: Any, end: Any, steps: Integer, base: float = 10.0, **_: Any) -> TensorValue:
+    """`base` to the power of what `linspace` gives; a single number is not rounded before its power is taken."""
     dtype = _result_dtype(build)
+
+    def element(position: Position) -> Any:
+        if steps == 1:
+            return ops.pow(ops.constant(base, torch.float64), _end_of_line(start, torch.float64, torch.float64))
+        compute = _dtype_of_line(build)
+        rounded = torch.tensor(base, dtype=dtype if dtype.is_floating_point else compute).item()
+        return ops.pow(ops.constant(rounded, compute), _along(build, position[0], start, end, steps))
+
+    return build.pointwise((steps,), dtype, element)
+
+
+def _dtype_of_line(build: Builder) -> torch.dtype:
+    """What ATen computes a progression in: between integers in float64, but on a GPU in float32."""
+    dtype = _result_dtype(build)
+    if dtype.is_floating_point:
+        return compute_dtype(dtype)
+    return torch.float64 if build.device.type == "cpu" else torch.float32
+
+
+def _along(build: Builder, place: Index, start: Any, end: Any, steps: Integer) -> Any:
+    """The number at `place` of a line, from both ends to the middle, as ATen does it. (PyTorch's decompositions keep
+    the fractions of ends whose result is of integers, which then are others than eager's.)"""
+    dtype, compute = _result_dtype(build), _dtype_of_line(build)
     first, last = (_end_of_line(bound, dtype, compute) for bound in (start, end))
-    if steps == 1:
-        return first
-    step = compute if dtype.is_floating_point or build.device.type == "cpu" else torch.float32
-    first, last = ops.to_dtype(first, step), ops.to_dtype(last, step)
     gaps = Index.number(0) + steps - 1
-    stride = ops.truediv(ops.sub(last, first), ops.index_value(gaps, step))
+    # In float64, where Triton's division is rounded once.
+    length = ops.to_dtype(ops.sub(last, first), torch.float64)
+    stride = ops.to_dtype(ops.truediv(length, ops.index_value(gaps, torch.float64)), compute)
     is_first_half = ops.lt(ops.index_value(place * 2 + 1), ops.index_value(gaps + 1))
-    rising = ops.add(first, ops.mul(stride, ops.index_value(place, step)))
-    falling = ops.sub(last, ops.mul(stride, ops.index_value(gaps - place, step)))
-    return ops.to_dtype(ops.where(is_first_half, rising, falling), compute)
+    rising = ops.add(first, ops.mul(stride, ops.index_value(place, compute)))
+    falling = ops.sub(last, ops.mul(stride, ops.index_value(gaps - place, compute)))
+    return ops.where(is_first_half, rising, falling)
 
 
 def _end_of_line(bound: Any, dtype: torch.dtype, compute: torch.dtype) -> Any:

@@ -103,11 +103,13 @@ def reader(source: Any, x: TensorValue) -> Callable[[Position], Any]:
 
 
 def with_rank_of(x: TensorValue, value: TensorValue) -> TensorValue:
-    """A tensor without dimensions beside one that has some is taken as one of size one, and the other way around."""
-    if value.rank == x.rank:
+    """A tensor without dimensions beside one that has some is taken as one of size one, and the other way around; one
+    without elements may be of any rank."""
+    is_empty = 0 in value.shape
+    if value.rank == x.rank or (is_empty and not x.rank):
         return value
     zero = Index.number(0)
-    return value.view((1,) * x.rank, lambda position: (zero,) * value.rank)
+    return value.view((0 if is_empty else 1,) * x.rank, lambda position: (zero,) * value.rank)
 
 
 @lowers(aten.scatter.value, aten.scatter.src)

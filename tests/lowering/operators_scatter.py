@@ -30,6 +30,7 @@ def rows(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
         (make(3, 4, 5), places(2, 4, 3, below=3), make(2, 4, 5, seed=1)),
         (make(70), places(300, below=70), make(300, seed=1)),
         (make(5, 4), places(0, 4, below=5), make(6, 4, seed=1)),
+        (make(5), places(2, 0, below=5), make(2, 0, seed=1)),
         (make(1, 5).expand(3, 5), places(4, 5, below=3), make(1, 1, seed=1).expand(4, 5)),
         (make(), torch.tensor(0), make(seed=1)),
     ]
