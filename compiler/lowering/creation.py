@@ -105,12 +105,12 @@ def iota(build: Builder, length: int, *, start: int, step: int, dtype: torch.dty
 @lowers(aten.linspace)
 def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> TensorValue:
     """`steps` numbers from one end to the other, both in the dtype of the result."""
-    dtype = _result_dtype(build)
+    dtype, compute = _result_dtype(build), _dtype_of_line(build)
 
     def element(position: Position) -> Any:
         if steps == 1:
-            return _end_of_line(start, dtype, _dtype_of_line(build))
-        return _along(build, position[0], start, end, steps)
+            return _end_of_line(start, dtype, compute)
+        return _along(position[0], start, end, steps, dtype, compute)
 
     return build.pointwise((steps,), dtype, element)
 
@@ -118,14 +118,13 @@ def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> 
 @lowers(aten.logspace)
 def logspace(build: Builder, start: Any, end: Any, steps: Integer, base: float = 10.0, **_: Any) -> TensorValue:
     """`base` to the power of what `linspace` gives; a single number is not rounded before its power is taken."""
-    dtype = _result_dtype(build)
+    dtype, compute = _result_dtype(build), _dtype_of_line(build)
+    rounded = torch.tensor(base, dtype=dtype if dtype.is_floating_point else compute).item()
 
     def element(position: Position) -> Any:
         if steps == 1:
             return ops.pow(ops.constant(base, torch.float64), _end_of_line(start, torch.float64, torch.float64))
-        compute = _dtype_of_line(build)
-        rounded = torch.tensor(base, dtype=dtype if dtype.is_floating_point else compute).item()
-        return ops.pow(ops.constant(rounded, compute), _along(build, position[0], start, end, steps))
+        return ops.pow(ops.constant(rounded, compute), _along(position[0], start, end, steps, dtype, compute))
 
     return build.pointwise((steps,), dtype, element)
 
@@ -138,10 +137,9 @@ def _dtype_of_line(build: Builder) -> torch.dtype:
     return torch.float64 if build.device.type == "cpu" else torch.float32
 
 
-def _along(build: Builder, place: Index, start: Any, end: Any, steps: Integer) -> Any:
+def _along(place: Index, start: Any, end: Any, steps: Integer, dtype: torch.dtype, compute: torch.dtype) -> Any:
     """The number at `place` of a line, from both ends to the middle, as ATen does it. (PyTorch's decompositions keep
     the fractions of ends whose result is of integers, which then are others than eager's.)"""
-    dtype, compute = _result_dtype(build), _dtype_of_line(build)
     first, last = (_end_of_line(bound, dtype, compute) for bound in (start, end))
     gaps = Index.number(0) + steps - 1
     # In float64, where Triton's division is rounded once.

@@ -7,7 +7,7 @@ it, both at the same point of the space, the value stays in a register.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from compiler.ir.body import Body
@@ -119,6 +119,12 @@ class Group:
     def has_scan(self) -> bool:
         """Whether the reduction loops must run in the order in which they stand."""
         return any(member.body.scan is not None for member in self.members)
+
+    def reduces_along_memory(self, buffers: Iterable[str]) -> bool:
+        """Whether a reduction loop goes along memory in one of `buffers`."""
+        wanted = frozenset(buffers)
+        indices = [access.index for member in self.members for access in member.body.reads if access.buffer in wanted]
+        return any(index.stride(dim) == 1 for index in indices for dim in self.space.r)
 
     @property
     def is_reduction(self) -> bool:

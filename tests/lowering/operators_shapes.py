@@ -124,6 +124,7 @@ CREATION = [
         cube,
         NUMBERS,
     ),
+    Operator("linspace.read_later", lambda x: x[:2].sum((1, 2)) + torch.linspace(1, 0, 5)[:2], cube, (torch.float32,)),
     Operator("linspace.tensor", lambda x: torch.linspace(x[0, 0, 0], 7, 6, dtype=torch.float32), cube, NUMBERS),
     Operator("arange.float", lambda x: (x + torch.arange(1.0, 3.0, 0.5), torch.arange(5, 0, -2)), cube, NUMBERS),
     Operator("linspace.read", lambda x: x * torch.linspace(0, 1, 4), cube, FLOATS),

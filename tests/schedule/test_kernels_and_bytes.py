@@ -183,7 +183,7 @@ PROGRAMS = [
         "what scans along rows and what scans along columns",
         lambda x: (x.cumsum(0), x.cumsum(1)),
         (rnd(ROWS, COLUMNS),),
-        1,
+        2,
         0,
         4 * MATRIX,
     ),

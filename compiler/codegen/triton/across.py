@@ -133,11 +133,13 @@ class Gathering:
         tail()
 
     def _add_up(self, statements: list[Statement], first: str, last: str) -> None:
-        """Sums for each r, over rows of the workspace."""
+        """Sums for each r, over rows of the workspace; those of float32 in double precision, since hundreds of rows are
+        added one after the other."""
+        widened = [s for s in statements if self._is_summed_in_double(s)]
         for s in statements:
             reduction = self.reductions[s.number]
-            shape = self.printer.shape("r")
-            self.writer.line(f"{s.target}_acc = tl.full({shape}, {reduction.identity}, {_type(reduction)})", s.nodes)
+            shape, held = self.printer.shape("r"), "tl.float64" if s in widened else _type(reduction)
+            self.writer.line(f"{s.target}_acc = tl.full({shape}, {reduction.identity}, {held})", s.nodes)
         self.writer.line(f"for other in range({first}, {last}):")
         with self.writer.indented():
             for s in statements:
@@ -146,6 +148,12 @@ class Gathering:
                 load = f"tl.load({', '.join(arguments)})"
                 name = f"{s.target}_acc"
                 self.writer.line(f"{name} = {self.reductions[s.number].join(name, load)}", s.nodes)
+        for s in widened:
+            self.writer.line(f"{s.target}_acc = {s.target}_acc.to(tl.float32)", s.nodes)
+
+    def _is_summed_in_double(self, statement: Statement) -> bool:
+        reduction = self.reductions[statement.number]
+        return reduction.kind == "sum" and reduction.dtype == torch.float32
 
     def _add_up_values(self, statements: list[Statement]) -> None:
         """Single values of all programs, loaded at once."""

@@ -96,6 +96,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         distance=abs(_position(one, graph) - _position(two, graph)),
         fused_us=fused.microseconds,
         unfused_us=sequence_us(apart, context.device),
+        goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
     )
     numbers = {
         "bytes_apart": sum(cost.bytes for cost in apart),

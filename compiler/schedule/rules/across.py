@@ -25,6 +25,8 @@ from compiler.schedule.rules.verdicts import Context, join
 
 #: Values of a row that a kernel holds beside its sums, at the least: what it loads and what it computes from that.
 VALUES_OF_A_ROW = 4
+#: Points that a program takes at once where rows do not lie along memory, so that its reads coalesce.
+COALESCED_POINTS = 32
 #: Reductions whose parts may be joined in any grouping and carry no position.
 JOINABLE = ("sum", "prod", "min", "max", "any", "all")
 
@@ -70,7 +72,7 @@ class ReduceAcross:
 def _hosts(a: Group, b: Group, shared: list[str]) -> Iterator[tuple[Group, Group]]:
     """Which may keep its loops, first the one that reduces along contiguous memory. Sizes must be known: how many rows
     a program takes is decided with them."""
-    for host, guest in sorted(((a, b), (b, a)), key=lambda pair: not _reduces_contiguous(pair[0], shared)):
+    for host, guest in sorted(((a, b), (b, a)), key=lambda pair: not pair[0].reduces_along_memory(shared)):
         sizes = [dim.size for group in (host, guest) for dim in (*group.space.x, *group.space.r)]
         reductions = [member.body.reduction for member in guest.members if member.body.reduction is not None]
         if (
@@ -78,14 +80,15 @@ def _hosts(a: Group, b: Group, shared: list[str]) -> Iterator[tuple[Group, Group
             and host.space.numel != 1
             and all(isinstance(size, int) for size in sizes)
             and all(reduction.value in JOINABLE for reduction in reductions)
-            and not (guest.across or guest.has_scan or guest.updated or host.updated)
+            and all(_is_total(member) for member in guest.members if member.is_across)
+            and not (guest.has_scan or guest.updated or host.updated)
         ):
             yield host, guest
 
 
-def _reduces_contiguous(group: Group, shared: list[str]) -> bool:
-    indices = [access.index for member in group.members for access in member.body.reads if access.buffer in shared]
-    return any(index.stride(dim) == 1 for index in indices for dim in group.space.r)
+def _is_total(member: Member) -> bool:
+    """Whether it is one number made of everything, which is gathered in the same way whichever loops are the rows."""
+    return member.body.reduction is not None and all(not access.index.dims for access in member.body.writes)
 
 
 def _turned(host: Group) -> Iterator[Group]:
@@ -114,7 +117,7 @@ def _across(members: tuple[Member, ...], host: Group) -> Iterator[Member]:
 
 
 def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Refuse | None:
-    """Sums for each r stay in registers, with the row that they are added from."""
+    """Sums for each r stay in registers, with the rows that they are added from at once."""
     r_dims = frozenset(host.space.r)
     sums = sum(
         member.is_across
@@ -123,6 +126,8 @@ def _too_large(members: tuple[Member, ...], host: Group, context: Context) -> Re
         for member in members
     )
     row = 1 << (known(host.space.reduction_numel) - 1).bit_length()
+    if not host.reduces_along_memory(host.read_buffers):
+        row *= COALESCED_POINTS
     registers = context.device.registers_per_multiprocessor * 3 // 4 or 49152
     if sums and row * (sums + VALUES_OF_A_ROW) > registers:
         return Refuse("profit.registers", {"row": host.space.reduction_numel, "sums": sums, "registers": registers})
