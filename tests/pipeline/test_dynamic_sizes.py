@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.torch_version import TorchVersion
 
 from compiler.compile import GraphCompilation
 from compiler.ir import interpret
@@ -37,6 +38,12 @@ class Program:
     name: str
     function: Callable[..., Any]
     inputs: Callable[[int], tuple[Any, ...]]
+    #: How often it is compiled for all of `SIZES`.
+    compilations: int = 1
+
+
+#: Before release 2.13 torch itself asks, of strides of 2, whether a size is even, and compiles for either answer.
+EVEN_AND_ODD = 1 if TorchVersion(torch.__version__) >= (2, 13) else 2
 
 
 def causal(q: Tensor) -> Tensor:
@@ -95,8 +102,10 @@ PROGRAMS = [
             lambda n: (rnd(n, 3), torch.arange(n) % 3)),
     Program("bags of rows", lambda i, x: F.embedding_bag(i, x, every_second(i), mode="max"),
             lambda n: (torch.arange(3 * n) % n, rnd(n, 3))),
-    Program("largest of windows", lambda x: F.max_pool2d(x, 3, 2, 1), lambda n: (rnd(2, 3, n, n + 3),)),
-    Program("average of windows", lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), lambda n: (rnd(2, 3, n, n + 3),)),
+    Program("largest of windows", lambda x: F.max_pool2d(x, 3, 2, 1), lambda n: (rnd(2, 3, n, n + 3),),
+            EVEN_AND_ODD),
+    Program("average of windows", lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), lambda n: (rnd(2, 3, n, n + 3),),
+            EVEN_AND_ODD),
     Program("windows as columns", lambda x: F.unfold(x, 3, 1, 1, 2), lambda n: (rnd(2, 3, n, n + 3),)),
     Program("padding with the edge", lambda x: F.pad(x, (1, 2, 0, 1), mode="replicate"), lambda n: (rnd(2, 3, n, n),)),
     Program("padding around", lambda x: F.pad(x, (1, 2, 0, 1), mode="circular"), lambda n: (rnd(2, 3, n, n + 1),)),
@@ -125,7 +134,7 @@ def test_one_compilation_serves_every_size(program: Program, monkeypatch: pytest
     for n in SIZES:
         inputs = program.inputs(n)
         torch.testing.assert_close(compiled(*inputs), program.function(*inputs), atol=1e-4, rtol=1e-4)
-    assert len(built) == 1
+    assert len(built) == program.compilations
     loops = built[0].loops
     assert loops is not None
     assert [node.reason for node in loops.nodes if isinstance(node, ExternNode) and node.is_fallback] == []
