@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    app = create_app(Settings(data=tmp_path_factory.mktemp("data"), log_format="json"))
+    # The kernel counts processes by user, and a fork bomb of another test may run as the same one at this moment.
+    app = create_app(Settings(data=tmp_path_factory.mktemp("data"), log_format="json", processes=2048))
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=90) as client:
