@@ -62,6 +62,7 @@ CASES = [
     Case("the mean of what rows give", lambda x: torch.logsumexp(x, -1).mean(), (rnd(300, 130),)),
     Case("cross entropy", lambda x, i: F.cross_entropy(x, i), (rnd(300, 130), words(300, 130))),
     Case("cross entropy of long rows", lambda x, i: F.cross_entropy(x, i), (rnd(40, 9000), words(40, 9000))),
+    Case("a sum of all with an upper end", lambda x: (x.amax(1), x.sum().clamp(-2, 2), x.amax(0)), (rnd(300, 130),)),
     Case("rows, columns and all", lambda x: (x.amax(1), x.amax(0), x.amax()), (rnd(300, 130),)),
     Case("the sum of all that rows make", lambda x: (torch.softmax(x, -1), (torch.softmax(x, -1) * x).sum()),
          (rnd(300, 130),)),

@@ -54,8 +54,11 @@ class AcrossPrinter(PassPrinter):
 
     def _gathered(self, statement: Statement) -> Accumulator:
         dtype = self.statements[statement.operands[0]].dtype
-        is_sum = statement.value in ("sum", "prod") and dtype == torch.float32
-        return Accumulator(statement, torch.float64 if is_sum else dtype, is_row=False)
+        return Accumulator(statement, torch.float64 if self._is_in_double(statement) else dtype, is_row=False)
+
+    def _is_in_double(self, statement: Statement) -> bool:
+        dtype = self.statements[statement.operands[0]].dtype
+        return statement.value in ("sum", "prod") and dtype == torch.float32
 
     def _values(self, statement: Statement) -> int:
         return known(self.program.space.reduction_numel) if statement.level == "r" else 1
@@ -79,7 +82,8 @@ class AcrossPrinter(PassPrinter):
         """Once for each r, what is stored there; and once, what depends on no loop."""
         r_dims = frozenset(self.plan.r_loops)
         for s in self.program.across:
-            self.names[s.number] = f"{s.target}_parts[{self._place(s)}]"
+            value = f"{s.target}_parts[{self._place(s)}]"
+            self.names[s.number] = f"float({value})" if self._is_in_double(s) else value
         stores = [s for s in self.program.tail if s.op == "store"]
         of_rows = [s for s in stores if s.index is not None and not s.index.dims.isdisjoint(r_dims)]
         for chosen, dims in ((of_rows, self.plan.r_loops), ([s for s in stores if s not in of_rows], ())):
