@@ -22,7 +22,7 @@ cannot be told for every value of them is left as it stands, or raises `compiler
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -39,7 +39,6 @@ from compiler.ir.size import (
     is_multiple,
     is_negative_stride,
     known_quotient,
-    product,
     text_of,
 )
 
@@ -478,70 +477,3 @@ def _split_below(index: Index, divisor: Integer) -> tuple[Integer, Index, Index]
             terms = tuple((atom, divide(c, step)[0]) for atom, c in index.terms if is_multiple(c, step))
             return step, Index(large_offset, terms), small
     return None
-
-
-def flatten(indices: Sequence[Index], sizes: Sequence[Integer]) -> Index:
-    """Row-major position of a point:  flatten((i, j), (4, 512))  ->  512 * i + j."""
-    position = ZERO
-    for index, size in zip(indices, sizes, strict=True):
-        position = position * size + index
-    return position
-
-
-def unflatten(position: Index, sizes: Sequence[Integer]) -> tuple[Index, ...]:
-    """The point at a row-major position, the inverse of `flatten`."""
-    result: list[Index] = []
-    inner = product(sizes)
-    for place, size in enumerate(sizes):
-        inner = inner // size if size != 0 else 0
-        digit = position // inner if inner not in (0, 1) else position
-        result.append(ZERO if size in (0, 1) else digit % size if place else digit)
-    return tuple(result)
-
-
-def invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool = False) -> dict[Dim, Index] | None:
-    """Solve  index(dims) = value  for those of `dims` that `index` depends on, or None where it cannot be told.
-
-    Solvable is an affine index with positive coefficients each of which exceeds all that the smaller ones can add up
-    to, so that different points have different offsets, as every dense or sliced layout has:
-
-        invert(512*d0 + d1, (d0, d1), v)  ->  {d0: v // 512, d1: v % 512}
-
-    The answer is checked by putting it back: where `value` can leave the range of `index`, there is none, unless
-    `is_masked` says that the caller guards against that (then the answer counts only where the guard holds).
-    """
-    answer = _inverted(index, tuple(dims), value, is_masked)
-    return None if answer is None else dict(answer)
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _inverted(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) -> Mapping[Dim, Index] | None:
-    try:
-        return _invert(index, dims, value, is_masked)
-    except Undecided:
-        return None
-
-
-def _invert(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) -> dict[Dim, Index] | None:
-    if not index.is_affine:
-        return None
-    ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -hint(index.coefficient(dim)))
-    if any(is_negative_stride(index.coefficient(dim)) for dim in ordered):
-        return None
-    answer: dict[Dim, Index] = {}
-    remaining = value - index.offset
-    for place, dim in enumerate(ordered):
-        step = index.coefficient(dim)
-        if is_masked and place == len(ordered) - 1 and step == 1:
-            answer[dim] = remaining
-            continue
-        if step <= sum(index.coefficient(d) * (d.size - 1) for d in ordered[place + 1 :]):
-            return None
-        answer[dim] = remaining // step
-        remaining = remaining % step
-    if is_masked:
-        return answer
-    stays_inside = all(
-        is_below(-1, low) and is_below(high, dim.size) for dim, i in answer.items() for low, high in [i.bounds]
-    )
-    return answer if stays_inside and index.substitute(answer) == value else None

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import flatten, unflatten
 from compiler.ir.ops import ops
+from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, inside_of

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index, flatten, unflatten
+from compiler.ir.index import Index
 from compiler.ir.ops import ops
+from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, place_in
 from compiler.lowering.builder import Builder, Update

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import flatten
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, is_below
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, below, inside_of

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index, flatten, unflatten
+from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import product
 from compiler.lowering.builder import Builder, Update
 from compiler.lowering.indexing import all_of, below

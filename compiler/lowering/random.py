@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index, flatten
+from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.positions import flatten
 from compiler.ir.size import Integer
 from compiler.lowering.builder import SEEDS, Builder
 from compiler.lowering.promotion import element_of

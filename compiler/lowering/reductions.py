@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index, flatten
+from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, product
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers

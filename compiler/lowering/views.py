@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index, flatten, unflatten
+from compiler.ir.index import Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
+from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.builder import Builder, is_dense
 from compiler.lowering.eager import EagerTensor

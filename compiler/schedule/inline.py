@@ -15,7 +15,8 @@ from dataclasses import replace
 import torch
 
 from compiler.ir.body import Body, Instruction, drop_dead
-from compiler.ir.index import Dim, Index, invert
+from compiler.ir.index import Dim, Index
+from compiler.ir.positions import invert
 from compiler.ir.size import Undecided
 from compiler.schedule.group import Group, Member
 

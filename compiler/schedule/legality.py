@@ -19,7 +19,8 @@ from itertools import islice
 from typing import Any
 
 from compiler.ir.body import Access
-from compiler.ir.index import MOST_KEPT, Dim, Index, flatten, invert, unflatten
+from compiler.ir.index import MOST_KEPT, Dim, Index
+from compiler.ir.positions import flatten, invert, unflatten
 from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.reasons import Refuse

@@ -14,8 +14,9 @@ from itertools import islice
 
 from compiler.devices import Device
 from compiler.ir.body import Body, Instruction
-from compiler.ir.index import Dim, Index, flatten
+from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import Layout, LoopGraph
+from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, Undecided
 from compiler.schedule.classify import forwards, reordered
 from compiler.schedule.decisions import Decision

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.ir.index import Dim, Index, flatten, invert, unflatten
+from compiler.ir.index import Dim, Index
+from compiler.ir.positions import flatten, invert, unflatten
 
 DIMS = (Dim("a", 4), Dim("b", 6), Dim("c", 5))
 X, R, FLAT = Dim("x0", 1024), Dim("r0", 512), Dim("d0", 1024 * 512)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.ir.index import Dim, Index, invert
+from compiler.ir.index import Dim, Index
+from compiler.ir.positions import invert
 from compiler.ir.size import Size, Symbol, Undecided, divide, evaluate, hint, is_multiple, least_value, size
 
 A, B = size(Symbol("a", 32)), size(Symbol("b", 6, lower=4))

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from compiler.ir.body import trace
-from compiler.ir.index import Dim, Index, flatten
+from compiler.ir.index import Dim, Index
 from compiler.ir.interpret import normal, uniform
 from compiler.ir.nodes import Layout, LoopNode
 from compiler.ir.ops import ops
+from compiler.ir.positions import flatten
 from compiler.schedule.group import Group, Member, Space
 
 
