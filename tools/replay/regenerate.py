@@ -1,0 +1,97 @@
+"""One tree's programs through that tree's compiler: `python -P tools/replay/regenerate.py goldens FILE [NAME ...]`.
+
+It runs in a process of its own with that tree on PYTHONPATH, and writes to FILE, for each program, what `replayed`
+gives. It may be lent to a tree that is older than itself, so it imports nothing of `tools`, and of the rest as little
+as it can.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def main(kind: str, file: str, names: Sequence[str]) -> None:
+    tree = Path(os.environ["PYTHONPATH"].split(os.pathsep)[0]).resolve()
+    import compiler
+
+    # An installed compiler in the place of the tree's would make every comparison come out equal.
+    loaded = Path(compiler.__file__).resolve().parent.parent
+    if loaded != tree:
+        raise SystemExit(f"the compiler was loaded from {loaded}, not from {tree}")
+    programs = {"goldens": goldens, "fusion": fusion}[kind]()
+    found = {name: attempt(*program) for name, program in programs if not names or name in names}
+    Path(file).write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def attempt(source: str, compile_it: Callable[[], list[Any]]) -> dict[str, Any]:
+    """What became of one program; of one that cannot be compiled, the error."""
+    try:
+        return {"source": source, **replayed(compile_it())}
+    except Exception as error:
+        return {"source": source, "error": f"{type(error).__name__}: {error}"}
+
+
+def goldens() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    """The programs of `tests/goldens`: name, source, how to compile it."""
+    from tests.compile_program import compile_program
+    from tests.goldens.test_goldens import CASES
+
+    for name, (function, inputs) in CASES.items():
+        shapes = [f"{one.dtype}{list(one.shape)}" for one in inputs]
+        yield name, (_source(function, shapes), lambda f=function, x=inputs: [compile_program(f, *x)])
+
+
+def fusion() -> Iterator[tuple[str, tuple[str, Callable[[], list[Any]]]]]:
+    """The programs of `bench/fusion`, at their large sizes; forward and backward where there are gradients."""
+    from bench.fusion.count import schedules_of
+    from bench.fusion.table import PROGRAMS
+
+    def compile_it(program: Any) -> list[Any]:
+        compilations = schedules_of(program)
+        for compilation in compilations:
+            compilation.generate(wants_triton=True)
+        return compilations
+
+    for name, program in PROGRAMS.items():
+        shapes = [f"{one.dtype}[{one.shape}]" for one in program.inputs]
+        yield name, (_source(program.function, shapes), lambda p=program: compile_it(p))
+
+
+def _source(function: Callable[..., Any], shapes: Sequence[str]) -> str:
+    """The program's own text: when that has changed, other kernels are no news of the compiler."""
+    return f"{inspect.getsource(function)}\n# on {', '.join(shapes)}\n"
+
+
+def replayed(compilations: Sequence[Any]) -> dict[str, Any]:
+    """Counts, bytes, the texts by their names, and the last answer for each pair of nodes."""
+    from compiler.codegen.wrapper import render_wrapper
+    from compiler.schedule.describe_decisions import describe_all
+    from tests.compile_program import bytes_moved, kernel_count
+
+    figures = {"kernels": 0, "library_calls": 0, "bytes": 0}
+    texts: dict[str, str] = {}
+    decisions: dict[str, str] = {}
+    for number, compilation in enumerate(compilations):
+        prefix = f"graph {number}: " if len(compilations) > 1 else ""
+        kernels, library_calls = kernel_count(compilation)
+        figures["kernels"] += kernels
+        figures["library_calls"] += library_calls
+        figures["bytes"] += bytes_moved(compilation)
+        texts[f"{prefix}wrapper"] = render_wrapper(compilation.schedule, compilation.memory, compilation.primary)
+        for group in compilation.groups:
+            for kernel in (compilation.triton[group.name], compilation.cpp[group.name]):
+                texts[f"{prefix}{group.name}, {kernel.language}"] = kernel.source
+        for decision in describe_all(compilation.schedule):
+            # A pair may be asked about in several rounds: what was answered last is what holds.
+            decisions[f"{prefix}{decision.a} + {decision.b}"] = f"{decision.verdict}: {decision.reason}"
+    return {"figures": figures, "texts": texts, "decisions": decisions}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
