@@ -20,7 +20,7 @@ from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.program import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import render_wrapper
-from compiler.devices import Device
+from compiler.devices import Device, device_for
 from compiler.ir.nodes import LoopGraph
 from compiler.lowering.lower import lower
 from compiler.options import Options
@@ -29,6 +29,7 @@ from compiler.runtime.executable import Executable, build_executable
 from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan, plan_memory
 from compiler.schedule.scheduler import Schedule, schedule
+from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 
 
 @dataclass
@@ -36,12 +37,15 @@ class GraphCompilation:
     """The steps of one graph, each filled in by the function of the same name below.
 
     `runs_on` is where the tensors are, `model` the device that decisions and Triton kernels are made for: the same one
-    on a GPU; without a GPU, the CPU and the target that was asked for.
+    on a GPU; without a GPU, the CPU and the target that was asked for. `other_names` are names that the options may
+    use besides those of loops and ATen nodes; see `compiler.schedule.wishes`.
     """
 
     runs_on: torch.device
     model: Device
     options: Options
+    other_names: OtherNames = field(default_factory=dict)
+    wishes: Wishes = NO_WISHES
     loops: LoopGraph | None = None
     schedule: Schedule | None = None
     memory: MemoryPlan | None = None
@@ -50,6 +54,11 @@ class GraphCompilation:
     executable: Executable | None = None
     #: What each step took, by the name of its function.
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def decides_for(self) -> Device:
+        """The device whose model decides and predicts: `model`, unless an option names another one."""
+        return self.model if self.options.device_model is None else device_for(self.options.device_model)
 
     @property
     def groups(self) -> list[Group]:
@@ -66,7 +75,8 @@ class GraphCompilation:
 
     def plan(self) -> None:
         assert self.loops is not None
-        self.schedule = schedule(self.loops, self.model, self.options)
+        self.wishes = wishes_of(self.loops, self.options, self.other_names)
+        self.schedule = schedule(self.loops, self.decides_for, self.options, self.wishes)
         self.memory = plan_memory(self.schedule)
 
     def generate(self, wants_triton: bool) -> None:
@@ -97,8 +107,6 @@ def _launchers(kernels: dict[str, RenderedKernel], device: torch.device) -> dict
 
 def compile_graph(graph: GraphModule, options: Options, device: torch.device) -> Callable[[list[Any]], list[Any]]:
     """Compile one functional ATen graph for `device`; the result takes and gives flat lists."""
-    from compiler.devices import device_for
-
     compilation = GraphCompilation(device, device_for(device), options)
     steps: dict[str, Callable[[], object]] = {
         "lower": lambda: compilation.lower(graph),

@@ -37,6 +37,7 @@ def describe_environment(device: torch.device, model: Device, options: Options) 
         device=str(device),
         device_name=torch.cuda.get_device_name(device) if has_gpu else processor_name(),
         target=model.target,
+        decides_for=options.device_model or model.name,
         driver=_driver() if has_gpu else None,
         seed=options.seed,
         compiler=compiler_version(),

@@ -6,9 +6,9 @@ together with the snippet and the versions, is what an exploration's id is a has
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
 StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
@@ -36,8 +36,18 @@ class Timing(BaseModel):
     max_seconds: float = Field(default=2.0, gt=0, le=60, description="Stop sampling after this many seconds.")
 
 
-#: Kinds of fusion that the knob `disable` may name.
+#: The rules of fusion, which `rules_off` and the knob `disable` may name.
 FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "batch", "recompute")
+
+#: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
+#: module loads torch and this one does not.
+DEVICE_MODELS = ("H200", "H100", "A100", "RTX 4090", "B200", "T4", "cpu")
+
+NodeName = Annotated[str, Field(min_length=1, max_length=200)]
+#: Two nodes, each named as a loop, as a node of either FX graph, or as a kernel.
+NodePair = tuple[NodeName, NodeName]
+#: More pairs than this are no question about single fusions any more.
+MOST_ASKED_PAIRS = 64
 
 
 class Options(BaseModel):
@@ -58,6 +68,20 @@ class Options(BaseModel):
     dynamic: bool | None = None
     mode: Mode = "default"
     knobs: dict[str, Any] = Field(default_factory=dict, description="Scheduler knobs; see docs/knobs.md.")
+    force: tuple[NodePair, ...] = Field(
+        default=(),
+        max_length=MOST_ASKED_PAIRS,
+        description="Pairs of nodes to fuse where legal, paying or not.",
+    )
+    forbid: tuple[NodePair, ...] = Field(
+        default=(), max_length=MOST_ASKED_PAIRS, description="Pairs of nodes to keep in different kernels."
+    )
+    rules_off: tuple[str, ...] = Field(default=(), description="Rules of fusion that are not used, by their ids.")
+    largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel; 64 by default.")
+    device_model: str | None = Field(
+        default=None,
+        description="Device whose model predicts and decides, such as A100; by default the one that kernels are for.",
+    )
     produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
     timing: Timing = Timing()
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
@@ -76,3 +100,45 @@ class Options(BaseModel):
         if not isinstance(kinds, list | tuple) or any(kind not in FUSION_KINDS for kind in kinds):
             raise ValueError(f"disable must be a list of {', '.join(FUSION_KINDS)}, not {kinds!r}")
         return knobs
+
+    @field_validator("rules_off")
+    @classmethod
+    def _known_rules(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
+        kinds = tuple(dict.fromkeys(rule.removeprefix("fused.") for rule in rules))
+        unknown = [kind for kind in kinds if kind not in FUSION_KINDS]
+        if unknown:
+            raise ValueError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(FUSION_KINDS)}")
+        return kinds
+
+    @field_validator("device_model")
+    @classmethod
+    def _known_model(cls, name: str | None) -> str | None:
+        if name is None:
+            return None
+        found = next((known for known in DEVICE_MODELS if known.lower() == name.strip().lower()), None)
+        if found is None:
+            raise ValueError(f"there is no model of a device {name!r}; there are {', '.join(DEVICE_MODELS)}")
+        return found
+
+    @model_validator(mode="after")
+    def _wishes_agree(self) -> Options:
+        for name, pairs in (("force", self.force), ("forbid", self.forbid)):
+            same = next((a for a, b in pairs if a == b), None)
+            if same is not None:
+                raise ValueError(f"{name} names {same!r} twice: a pair is two nodes")
+        forced = {frozenset(pair) for pair in self.force}
+        both = next((pair for pair in self.forbid if frozenset(pair) in forced), None)
+        if both is not None:
+            raise ValueError(f"{both[0]} and {both[1]} are to be fused by `force` and kept apart by `forbid`")
+        return self
+
+    @property
+    def disabled_rules(self) -> frozenset[str]:
+        """What `rules_off` and the knob `disable` turn off."""
+        return frozenset((*self.rules_off, *self.knobs.get("disable", ())))
+
+    @property
+    def most_nodes(self) -> int | None:
+        """The largest group that `largest_group` or the knob `most_nodes` allows, the smaller where both do."""
+        limits = [limit for limit in (self.largest_group, self.knobs.get("most_nodes")) if limit is not None]
+        return min(limits, default=None)

@@ -32,12 +32,20 @@ from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.lowering.lower import UnsupportedGraph
 from compiler.options import Options
-from compiler.present import present_captured, present_eager, present_kernels, present_lowered, present_schedule
+from compiler.present import (
+    predicted_us,
+    present_captured,
+    present_eager,
+    present_kernels,
+    present_lowered,
+    present_schedule,
+)
 from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
 from compiler.schedule.describe import sums_in_any_order
 from compiler.summary import summarise
+from compiler.what_if import other_names, outcomes
 
 __all__ = ["compile_graph", "explore"]
 
@@ -169,6 +177,7 @@ class Exploration:
     def schedule(self) -> None:
         for work in self.alive:
             with self._each(work, "schedule"), garbage_kept():
+                work.compilation.other_names = other_names(work.compilation, work.report)
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
 
@@ -177,6 +186,7 @@ class Exploration:
             with self._each(work, "codegen"):
                 work.compilation.generate(wants_triton=True)
                 work.report.kernels = present_kernels(work.compilation)
+                work.report.predicted_us = predicted_us(work.compilation)
                 if self.device.type != "cuda":
                     attach_triton(work.compilation, work.report, self.options.target)
 
@@ -235,6 +245,8 @@ class Exploration:
         errors = [work.errors for work in self.work]
         errors += [(check.eager_error, check.compiled_error) for check in self.report.gradients]
         self.report.summary = summarise(self.report, errors, self.captured)
+        names = [work.compilation.other_names for work in self.work]
+        self.report.what_if = outcomes(self.report, self.options, names)
         error = self.report.error
         is_ours = error is not None and error.type == "InternalError"
         self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"

@@ -11,7 +11,7 @@ from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import eager_traffic
-from compiler.schedule.cost import extern_bytes, group_cost
+from compiler.schedule.cost import extern_bytes, group_cost, sequence_us
 from compiler.schedule.describe import describe_buffers, describe_loops, floor_bytes
 from compiler.schedule.describe_decisions import describe_decisions
 from compiler.schedule.describe_memory import describe_memory
@@ -68,7 +68,7 @@ def _present_removed(removed: Removed) -> rep.Removed:
 def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     report.loops = describe_loops(compilation.loops, compilation.schedule.dead)
-    context = context_of(UnitGraph(LoopGraph()), compilation.model, compilation.options)
+    context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.wishes)
     describe_decisions(compilation.schedule, report, context)
     report.buffers = describe_buffers(compilation.memory)
     report.memory = describe_memory(compilation.schedule, compilation.memory)
@@ -84,11 +84,19 @@ def present_kernels(compilation: GraphCompilation) -> list[rep.Kernel]:
     ]
 
 
+def predicted_us(compilation: GraphCompilation) -> float | None:
+    """What the generated kernels of a graph are expected to take one after another; None where there is none."""
+    assert compilation.schedule is not None
+    device, layouts = compilation.decides_for, compilation.schedule.graph.buffers
+    costs = [group_cost(group, layouts, device) for group in compilation.groups]
+    return round(sequence_us(costs, device), 3) if costs else None
+
+
 def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
-    cost = group_cost(group, layouts, compilation.model)
+    cost = group_cost(group, layouts, compilation.decides_for)
     return rep.Kernel(
         name=group.name,
         kind=rendered.language,

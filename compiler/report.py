@@ -51,6 +51,7 @@ class Environment(ReportModel):
     device: str = ""
     device_name: str = ""
     target: str = ""
+    decides_for: str = Field(default="", description="The device whose model decided and predicted.")
     driver: str | None = None
     clocks: dict[str, Any] | None = None
     seed: int = 0
@@ -420,6 +421,9 @@ class Graph(ReportModel):
     buffers: list[Buffer] = []
     memory: Memory | None = None
     kernels: list[Kernel] = []
+    predicted_us: float | None = Field(
+        default=None, description="The generated kernels one after another; what library calls take is not foreseen."
+    )
     wrapper: str = ""
     eager_kernels: int | None = None
     eager_bytes: int | None = None
@@ -452,6 +456,20 @@ class Peer(ReportModel):
     message: str | None = None
 
 
+class WhatIf(ReportModel):
+    """One thing that an option asked to be otherwise, and what came of it.
+
+    A fusion that was forced is "done", or "refused" with the reason of the scheduler or of what comes before it; one
+    that was forbidden is "done", or had "no effect" as the two would not have been fused anyway, for that reason."""
+
+    option: Literal["force", "forbid", "rules_off", "largest_group", "device_model"]
+    asked: list[str] = Field(description="The two nodes, the rule, the number or the device, as they were asked for.")
+    outcome: Literal["done", "refused", "no effect", "unknown name"]
+    graph: str | None = Field(default=None, description="The graph that has the two nodes.")
+    reason: str | None = Field(default=None, description="Id of the reason, as in GET /api/v1/reasons.")
+    message: str
+
+
 class Summary(ReportModel):
     """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms."""
 
@@ -480,6 +498,8 @@ class Report(ReportModel):
     status: Literal["running", "ok", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"] = "running"
     source: str
     options: dict[str, Any] = {}
+    based_on: str | None = Field(default=None, description="Id of the exploration that this one is compared with.")
+    what_if: list[WhatIf] = Field(default=[], description="What came of each option that asks for other decisions.")
     summary: Summary = Summary()
     environment: Environment = Environment()
     stages: list[Stage] = []

@@ -163,6 +163,14 @@ REASONS: dict[str, Reason] = _list(
         "{extern} has a tensor on another device",
     ),
     Reason(
+        "kind.own_launch",
+        "kind",
+        "Two nodes that share nothing can only run side by side in one launch, and one of these cannot: it works in "
+        "place or at computed places, its sizes differ from call to call, its rows are shared among programs, or it "
+        "waits for what runs in the launch of the other.",
+        "{a} and {b} share nothing, and {alone} needs a launch of its own",
+    ),
+    Reason(
         "profit.slower",
         "profit",
         "The device model expects the fused kernel to take longer than the two separate ones.",
@@ -190,8 +198,15 @@ REASONS: dict[str, Reason] = _list(
     Reason(
         "policy.disabled",
         "policy",
-        "This kind of fusion was turned off by a knob of the exploration.",
-        "the knob {knob} forbids it",
+        "This rule of fusion was turned off by an option of the exploration.",
+        "the rule {knob} is turned off",
+    ),
+    Reason(
+        "policy.forbidden",
+        "policy",
+        "The reader asked for these two nodes to stay in different kernels: the fusion is legal, and the device model "
+        "expects it to pay.",
+        "{forbidden_a} and {forbidden_b} are to stay apart",
     ),
     Reason(
         "policy.batch_size",

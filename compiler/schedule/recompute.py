@@ -67,6 +67,10 @@ def recompute_in_readers(
     weighed(Choice("recompute", (maker, *groups), (smaller, *changed), before, after, pays))
     if not pays:
         return Refuse(REFUSAL, numbers)
+    # Computed again, it would be in the kernel of its reader after all.
+    forbidden = next((pair for group in groups if (pair := context.wishes.forbidden_between(maker, group))), None)
+    if forbidden is not None:
+        return Refuse("policy.forbidden", numbers | {"forbidden_a": forbidden[0], "forbidden_b": forbidden[1]})
     score = Score("recompute", saved, 0, after, before)
     return smaller, {
         number: (group, Fuse(REASON, group, score, numbers)) for number, group in zip(readers, changed, strict=True)

@@ -13,6 +13,7 @@ from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.options import Options
 from compiler.schedule.decisions import Decision, decision_on
+from compiler.schedule.forced import fuse_forced_first, fuse_forced_last
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
 from compiler.schedule.order import in_order
@@ -21,6 +22,7 @@ from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse, third_between
 from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.wishes import NO_WISHES, Wishes
 
 
 @dataclass(frozen=True)
@@ -33,31 +35,38 @@ class Schedule:
     dead: tuple[str, ...]
 
 
-def schedule(graph: LoopGraph, device: Device, options: Options) -> Schedule:
-    """Fuse and order the nodes of `graph` for `device`."""
+def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES) -> Schedule:
+    """Fuse and order the nodes of `graph` for `device`, with what the reader wishes of pairs of them."""
     live, dead = without_dead_nodes(graph)
     units = UnitGraph(live)
-    context = context_of(units, device, options)
+    context = context_of(units, device, options, wishes)
     decisions: list[Decision] = []
-    fresh = set(units.units)
+
+    def answer(a: int, b: int, verdict: Fuse | Refuse) -> None:
+        decisions.append(decision_on(units, a, b, turn + 1, verdict))
+
     turn = 0
+    fuse_forced_first(context, answer)
+    fresh = set(units.units)
+    turn = 1 if decisions else 0
     while fresh:
         while fresh:
             turn += 1
             fresh = _round(context, fresh, turn, decisions)
         fresh = _recompute(context, turn, decisions)
+    fuse_forced_last(context, answer)
     ordered = in_order(tuple(units.units.values()), live)
-    if batch_launches(context, ordered, lambda a, b, v: decisions.append(decision_on(units, a, b, turn + 1, v))):
+    if batch_launches(context, ordered, answer):
         ordered = in_order(tuple(units.units.values()), live)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(replace(u, name=names[u.members[0].name]) if isinstance(u, Group) else u for u in ordered)
     return Schedule(live, named, tuple(decisions), dead)
 
 
-def context_of(units: UnitGraph, device: Device, options: Options) -> Context:
+def context_of(units: UnitGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES) -> Context:
     """What verdicts depend on besides the two units."""
-    limits = Limits(most_nodes=int(options.knobs.get("most_nodes", Limits.most_nodes)))
-    return Context(units, device, limits, frozenset(options.knobs.get("disable", ())))
+    limits = Limits(most_nodes=options.most_nodes or Limits.most_nodes)
+    return Context(units, device, limits, options.disabled_rules, wishes)
 
 
 def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:

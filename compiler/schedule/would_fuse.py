@@ -24,6 +24,7 @@ from compiler.schedule.group import Group, Space
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
 from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.wishes import Wishes
 
 #: Changes that are tried for one pair.
 MOST_TRIALS = 16
@@ -66,6 +67,7 @@ class Pair:
     device: Device
     limits: Limits
     disabled: frozenset[str]
+    wishes: Wishes
 
     @staticmethod
     def of(decision: Decision, graph: LoopGraph, context: Context) -> Pair:
@@ -79,10 +81,11 @@ class Pair:
             device=context.device,
             limits=context.limits,
             disabled=context.disabled,
+            wishes=context.wishes,
         )
 
     def ask(self) -> Fuse | Refuse:
-        return can_fuse(0, 1, Context(PairGraph(self), self.device, self.limits, self.disabled))
+        return can_fuse(0, 1, Context(PairGraph(self), self.device, self.limits, self.disabled, self.wishes))
 
 
 def would_fuse_if(decision: Decision, pair: Pair) -> str:
@@ -109,7 +112,7 @@ def _without_third(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 def _larger_group(decision: Decision, pair: Pair) -> Iterator[Change]:
     nodes = decision.verdict.numbers["nodes"]
-    sentence = f"the knob `most_nodes` allowed a group of {nodes} nodes"
+    sentence = f"the largest group had {nodes} nodes"
     yield sentence, replace(pair, limits=replace(pair.limits, most_nodes=nodes))
 
 
@@ -121,7 +124,12 @@ def _more_buffers(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 def _rule_allowed(decision: Decision, pair: Pair) -> Iterator[Change]:
     knob = decision.verdict.numbers["knob"]
-    yield f"the knob `disable` did not name {knob}", replace(pair, disabled=pair.disabled - {knob})
+    yield f"the rule {knob} were not turned off", replace(pair, disabled=pair.disabled - {knob})
+
+
+def _not_forbidden(decision: Decision, pair: Pair) -> Iterator[Change]:
+    one, two = (decision.verdict.numbers[f"forbidden_{side}"] for side in "ab")
+    yield f"`forbid` did not name {one} and {two}", replace(pair, wishes=replace(pair.wishes, forbidden=()))
 
 
 def _smaller_tensors(decision: Decision, pair: Pair) -> Iterator[Change]:
@@ -271,6 +279,7 @@ _CHANGES: dict[str, Callable[[Decision, Pair], Iterator[Change]]] = {
     "dependency.intermediate": _without_third,
     "policy.group_size": _larger_group,
     "policy.disabled": _rule_allowed,
+    "policy.forbidden": _not_forbidden,
     "profit.too_many_buffers": _more_buffers,
     "profit.slower": _smaller_tensors,
     "index.different_positions": _other_reads,

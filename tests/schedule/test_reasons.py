@@ -2,7 +2,7 @@
 
 A new reason needs `docs/reasons/<id>.md`: its sentence, what it means, an example, and what to do. The example is the
 page's one block of Python. It may be followed by "Ask with `fusionscope explore FILE --why a,b`", if only a question
-finds the reason, and by "Explore it with the knobs `{...}`".
+finds the reason, and by "Explore it with the knobs `{...}`" or "with the options `{...}`".
 """
 
 from __future__ import annotations
@@ -52,10 +52,12 @@ def test_the_example_of_a_page_leaves_its_reason(reason: str) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     asked = re.search(r"--why (\w+),(\w+)`", page)
     knobs = re.search(r"knobs `(\{.*?\})`", page)
+    chosen = re.search(r"options `(\{.*?\})`", page)
     if "This one needs a GPU" in page:
         report = pretended_on_a_gpu(code)
     else:
         options: dict[str, Any] = {"knobs": json.loads(knobs.group(1))} if knobs else {}
+        options |= json.loads(chosen.group(1)) if chosen else {}
         stages = ("capture", "lower", "schedule")
         report = explore(code, Options(device="cpu", target="sm_90", produce=stages, **options))
     assert report.error is None, report.error

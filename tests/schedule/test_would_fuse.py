@@ -113,8 +113,8 @@ def test_the_change_makes_one_kernel_fewer(case: Case) -> None:
 @pytest.mark.parametrize(
     ("knobs", "reason", "would_fuse_if"),
     [
-        ({"disable": ["vertical"]}, "policy.disabled", "the knob `disable` did not name vertical"),
-        ({"most_nodes": 2}, "policy.group_size", "the knob `most_nodes` allowed a group of 3 nodes"),
+        ({"disable": ["vertical"]}, "policy.disabled", "the rule vertical were not turned off"),
+        ({"most_nodes": 2}, "policy.group_size", "the largest group had 3 nodes"),
     ],
 )
 def test_a_knob_in_the_way_is_named(knobs: dict[str, Any], reason: str, would_fuse_if: str) -> None:

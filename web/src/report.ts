@@ -87,6 +87,8 @@ export interface Environment {
   device: string;
   device_name: string;
   target: string;
+  /** The device whose model decided and predicted. */
+  decides_for: string;
   driver: string | null;
   clocks: Record<string, unknown> | null;
   seed: number;
@@ -167,6 +169,8 @@ export interface Graph {
   buffers: Buffer[];
   memory: Memory | null;
   kernels: Kernel[];
+  /** The generated kernels one after another; what library calls take is not foreseen. */
+  predicted_us: number | null;
   wrapper: string;
   eager_kernels: number | null;
   eager_bytes: number | null;
@@ -450,6 +454,19 @@ export interface TimingResult {
   contestants: Contestant[];
 }
 
+/** One thing that an option asked to be otherwise, and what came of it. */
+export interface WhatIf {
+  option: "force" | "forbid" | "rules_off" | "largest_group" | "device_model";
+  /** The two nodes, the rule, the number or the device, as they were asked for. */
+  asked: string[];
+  outcome: "done" | "refused" | "no effect" | "unknown name";
+  /** The graph that has the two nodes. */
+  graph: string | null;
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string | null;
+  message: string;
+}
+
 /** Everything that came of one exploration. `status` is "running" until the last stage has ended. */
 export interface Report {
   version: number;
@@ -457,6 +474,10 @@ export interface Report {
   status: "running" | "ok" | "user_error" | "timeout" | "out_of_memory" | "crashed" | "cancelled";
   source: string;
   options: Record<string, unknown>;
+  /** Id of the exploration that this one is compared with. */
+  based_on: string | null;
+  /** What came of each option that asks for other decisions. */
+  what_if: WhatIf[];
   summary: Summary;
   environment: Environment;
   stages: Stage[];

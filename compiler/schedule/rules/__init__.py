@@ -16,7 +16,7 @@ from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.batch import batch
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer
-from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score
+from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score, unless_forbidden
 from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
 
 __all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
@@ -41,6 +41,11 @@ def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
 
 def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     """May units `a` and `b` (a before b, where one depends on the other) become one kernel, and does it pay?"""
+    graph = context.graph
+    return unless_forbidden(_by_rules(a, b, context), graph.units[a], graph.units[b], context)
+
+
+def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     shared, _ = shared_buffers(one, two, graph.layouts)
@@ -85,8 +90,9 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
+    is_forced = context.wishes.forces(one, two)
     buffers = len(group.read_buffers) + len(group.stored)
-    if buffers > context.limits.most_buffers:
+    if buffers > context.limits.most_buffers and not is_forced:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
     apart = [context.cost(unit) for unit in (one, two)]
     fused = context.cost(group)
@@ -97,6 +103,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         fused_us=fused.microseconds,
         unfused_us=sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
+        is_forced=is_forced,
     )
     numbers = {
         "bytes_apart": sum(cost.bytes for cost in apart),
@@ -107,8 +114,11 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         "unfused_us": score.unfused_us,
         "space": str(group.space),
     }
-    weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us, score.benefit_us > 0))
-    if score.benefit_us <= 0:
+    if is_forced:
+        numbers["is_forced"] = True
+    is_taken = score.benefit_us > 0 or is_forced
+    weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us, is_taken))
+    if not is_taken:
         return Refuse("profit.slower", numbers)
     return Fuse(reason, group, score, numbers)
 

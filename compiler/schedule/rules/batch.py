@@ -16,7 +16,7 @@ from compiler.ir.nodes import ExternNode
 from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.names import fused_name
 from compiler.schedule.reasons import Refuse
-from compiler.schedule.rules.verdicts import Context, Fuse, Score
+from compiler.schedule.rules.verdicts import Context, Fuse, Score, unless_forbidden
 from compiler.schedule.units import Unit
 
 REASON = "fused.batch"
@@ -67,19 +67,23 @@ def batch_launches(
 
 
 def may_be_a_part(group: Group, context: Context) -> bool:
-    """Whether it may share a launch: see the module's first lines. What works in place, or with scratch memory of its
-    own, keeps its launch; so do loops whose sizes differ from call to call."""
+    """Whether it can share a launch, and is short enough for that to matter: see the module's first lines."""
+    if not can_be_a_part(group):
+        return False
+    device = context.device
+    spared = device.launch_us + device.latency_us
+    return not group.space.r or context.cost(group).microseconds - spared <= spared
+
+
+def can_be_a_part(group: Group) -> bool:
+    """Whether it can share a launch. What works in place, or with scratch memory of its own, keeps its launch; so do
+    loops whose sizes differ from call to call."""
     sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
     if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
         return False
     if any(member.body.is_scatter for member in group.members):
         return False
-    if not group.space.r:
-        return True
-    device = context.device
-    spared = device.launch_us + device.latency_us
-    rest = context.cost(group).microseconds - spared
-    return rest <= spared and group.space.reduction_numel <= LONGEST_ROW
+    return not group.space.r or group.space.reduction_numel <= LONGEST_ROW
 
 
 def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
@@ -105,4 +109,4 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
         "unfused_us": unfused_us,
         "parts": len(parts),
     }
-    return Fuse(REASON, whole, score, numbers)
+    return unless_forbidden(Fuse(REASON, whole, score, numbers), one, two, context)

@@ -12,6 +12,7 @@ from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.wishes import NO_WISHES, Wishes
 
 #: Steps in which the order of fusions tells benefits apart: 15 % each, which is what nine in ten predictions keep to.
 RANKS_PER_OCTAVE = 5
@@ -33,6 +34,7 @@ class Context:
     device: Device
     limits: Limits = Limits()
     disabled: frozenset[str] = frozenset()
+    wishes: Wishes = NO_WISHES
     costs: dict[Group, Cost] = field(default_factory=dict)
     #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
@@ -56,16 +58,19 @@ class Score:
     unfused_us: float
     #: Whether a kernel that reduces goes through memory in the order in which it lies: other reductions join it better.
     goes_along_memory: bool = True
+    #: Whether the reader asked for it: then it comes before all others, whatever it brings.
+    is_forced: bool = False
 
     @property
     def benefit_us(self) -> float:
         return self.unfused_us - self.fused_us
 
     @property
-    def rank(self) -> tuple[int, int, bool, int]:
+    def rank(self) -> tuple[bool, int, int, bool, int]:
         """Larger is fused first. Benefits that differ by no more than the model errs count as even."""
         octave = math.log2(max(self.benefit_us, 1e-3))
-        return round(RANKS_PER_OCTAVE * octave), self.bytes_saved, self.goes_along_memory, -self.distance
+        rank = round(RANKS_PER_OCTAVE * octave)
+        return self.is_forced, rank, self.bytes_saved, self.goes_along_memory, -self.distance
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,16 @@ class Fuse:
     group: Group
     score: Score
     numbers: dict[str, Any]
+
+
+def unless_forbidden(verdict: Fuse | Refuse, one: Unit, two: Unit, context: Context) -> Fuse | Refuse:
+    """The verdict, or the refusal of a fusion that would put two nodes together that are to stay apart.
+
+    It comes after the rules: a pair that they refuse anyway keeps their reason."""
+    pair = context.wishes.forbidden_between(one, two) if isinstance(verdict, Fuse) else None
+    if pair is None or not isinstance(verdict, Fuse):
+        return verdict
+    return Refuse("policy.forbidden", verdict.numbers | {"forbidden_a": pair[0], "forbidden_b": pair[1]})
 
 
 class Rule(Protocol):

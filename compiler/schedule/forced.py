@@ -1,0 +1,84 @@
+"""Fusions that the reader asked for, before and after those that the scheduler comes to by itself.
+
+While it works, a forced pair passes the test of profit and comes first. But it does not ask about all pairs: readers of
+one tensor that stand far apart are asked about here, before. What is still apart when nothing else fuses is asked about
+after: nodes that share nothing may run side by side in one launch, and a pair that no rule allows leaves its refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compiler.ir.nodes import ExternNode
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
+from compiler.schedule.rules.batch import batch, can_be_a_part
+from compiler.schedule.units import Unit
+
+Answer = Callable[[int, int, Fuse | Refuse], None]
+
+
+def fuse_forced_first(context: Context, answer: Answer) -> None:
+    """Merge the forced pairs that share a buffer, where that is legal as they are; `answer` gets each fusion."""
+    for a, b in context.wishes.forced:
+        units = _units_of(a, b, context)
+        if units is not None and _share(*units, context):
+            verdict = can_fuse(*units, context)
+            if isinstance(verdict, Fuse):
+                answer(*units, verdict)
+                context.graph.merge(*units, verdict.group)
+
+
+def fuse_forced_last(context: Context, answer: Answer) -> None:
+    """Merge the forced pairs that are still apart, where that is legal; `answer` gets the verdict on each of them."""
+    for share in (True, False):
+        # A launch of parts is fused with nothing more, so pairs that need one come last.
+        for a, b in context.wishes.forced:
+            units = _units_of(a, b, context)
+            if units is None or _share(*units, context) != share:
+                continue
+            one, two = units
+            verdict = can_fuse(one, two, context) if share else _side_by_side(one, two, context)
+            answer(one, two, verdict)
+            if isinstance(verdict, Fuse):
+                context.graph.merge(one, two, verdict.group)
+
+
+def _units_of(a: str, b: str, context: Context) -> tuple[int, int] | None:
+    """The units that two nodes are in, the one that must run first in front; None where they are one or one is dead."""
+    one, two = _unit_of(a, context), _unit_of(b, context)
+    if one is None or two is None or one == two:
+        return None
+    return (two, one) if context.graph.must_precede(two, one) else (one, two)
+
+
+def _unit_of(node: str, context: Context) -> int | None:
+    """The unit that a node is in; None for one that was dead."""
+    return next((number for number, unit in context.graph.units.items() if node in _names(unit)), None)
+
+
+def _names(unit: Unit) -> frozenset[str]:
+    return frozenset((unit.name,)) if isinstance(unit, ExternNode) else unit.produced
+
+
+def _share(one: int, two: int, context: Context) -> bool:
+    graph = context.graph
+    return bool(shared_buffers(graph.units[one], graph.units[two], graph.layouts)[0])
+
+
+def _side_by_side(one: int, two: int, context: Context) -> Fuse | Refuse:
+    graph = context.graph
+    if "batch" in context.disabled:
+        return Refuse("policy.disabled", {"knob": "batch"})
+    for number in (one, two):
+        unit = graph.units[number]
+        if isinstance(unit, ExternNode):
+            return Refuse("kind.extern", {"extern": unit.name})
+        if not can_be_a_part(unit):
+            return Refuse("kind.own_launch", {"alone": unit.members[-1].name})
+    if graph.must_precede(one, two):
+        between = graph.between(one, two)
+        if between is not None:
+            return Refuse("dependency.intermediate", {"between": graph.units[between].name})
+        return Refuse("kind.own_launch", {"alone": graph.units[two].name})
+    return batch(one, two, context)

@@ -1,0 +1,201 @@
+"""What if: options that ask for other decisions, and what came of each.
+
+    force, forbid     two nodes in one kernel, or in two
+    rules_off         rules of fusion that are not used
+    largest_group     the most nodes of one kernel
+    device_model      the device whose model decides
+
+Before scheduling, names are turned into nodes here, with the graph as Dynamo captured it and the kernels that there
+would be without the options. Afterwards the report tells what became of each wish: `why` knows it for any two nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import product
+from typing import Literal
+
+from compiler import report as rep
+from compiler.compile import GraphCompilation
+from compiler.ir.nodes import ExternNode
+from compiler.options import NodePair, Options
+from compiler.schedule.reasons import message_of
+from compiler.schedule.scheduler import schedule
+from compiler.schedule.wishes import OtherNames, nodes_by_name
+from compiler.why import MOST_PAIRS, Answer, History, UnknownNode
+
+Option = Literal["force", "forbid"]
+Outcome = Literal["done", "refused", "no effect", "unknown name"]
+
+#: Names that are listed of those that there are, where one is unknown and none looks like it.
+NAMES_LISTED = 12
+
+
+def other_names(compilation: GraphCompilation, graph: rep.Graph) -> dict[str, tuple[str, ...]]:
+    """The names that `force` and `forbid` use besides those of loops and ATen nodes, with the nodes they stand for: of
+    Dynamo's graph, and of the kernels that there would be without the options."""
+    assert compilation.loops is not None
+    options = compilation.options
+    asked = {name for pair in (*options.force, *options.forbid) for name in pair}
+    asked -= nodes_by_name(compilation.loops, {}).keys()
+    if not asked:
+        return {}
+    history = History(graph)
+    found = {name: tuple(history.loops_behind(name)) for name in asked & history.names}
+    if asked <= found.keys():
+        return found
+    # A name of a kernel, such as another exploration's: it takes the decisions to know which nodes it has.
+    return {name: nodes for name, nodes in _kernels_without(compilation).items() if name in asked} | found
+
+
+def _kernels_without(compilation: GraphCompilation) -> dict[str, tuple[str, ...]]:
+    """The nodes of each kernel that there would be without the options."""
+    assert compilation.loops is not None
+    plain = without(compilation.options)
+    units = schedule(compilation.loops, compilation.model, plain).units
+    return {unit.name: tuple(m.name for m in unit.members) for unit in units if not isinstance(unit, ExternNode)}
+
+
+def without(options: Options) -> Options:
+    """The options of the exploration that a "what if" is compared with."""
+    names = ("force", "forbid", "rules_off", "largest_group", "device_model")
+    return options.model_copy(update={name: Options.model_fields[name].default for name in names})
+
+
+def asks(options: Options) -> bool:
+    """Whether any option asks for other decisions."""
+    return without(options) != options
+
+
+# --- what came of it
+
+
+def outcomes(report: rep.Report, options: Options, other_names: Sequence[OtherNames]) -> list[rep.WhatIf]:
+    """What came of every such option, once decisions are made; nothing where no graph came that far. `other_names` are
+    those of each graph, as above."""
+    asked = [_Asked(History(graph), names) for graph, names in zip(report.graphs, other_names, strict=True)]
+    asked = [one for one in asked if one.is_scheduled]
+    if not asked:
+        return []
+    told = [outcome for pair in options.force for outcome in _of_pair(asked, pair, _Asked.forced, "force")]
+    told += [outcome for pair in options.forbid for outcome in _of_pair(asked, pair, _Asked.forbidden, "forbid")]
+    told += [_of_rule(rule, report.graphs) for rule in options.rules_off]
+    if options.largest_group is not None:
+        told.append(_of_limit(options.largest_group, report.graphs))
+    if options.device_model is not None:
+        message = f"Decisions and predictions are made with the model of {report.environment.decides_for}."
+        told.append(rep.WhatIf(option="device_model", asked=[options.device_model], outcome="done", message=message))
+    return told
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A graph whose decisions were made, and what its options call its nodes."""
+
+    history: History
+    other_names: OtherNames
+
+    @property
+    def is_scheduled(self) -> bool:
+        graph = self.history.graph
+        return bool(graph.loops) and bool(graph.rounds or graph.buffers)
+
+    def has(self, name: str) -> bool:
+        return name in self.history.names or name in self.other_names
+
+    def nodes(self, name: str) -> Sequence[str]:
+        return self.other_names.get(name) or self.history.loops_behind(name)
+
+    def forced(self, a: str, b: str) -> rep.WhatIf:
+        first = self._first_answer(a, b, are_together=False)
+        if first is not None:
+            which = "" if {first.a, first.b} == {a, b} else f"{first.a} and {first.b} stay apart: "
+            return self._told("force", a, b, "refused", first.reason, which + first.message)
+        last = self._first_answer(a, b, are_together=True)
+        assert last is not None
+        kernel = last.kernels[0] if last.kernels else "one kernel"
+        message = f"{a} and {b} are in one kernel, {kernel}"
+        score = last.decisions[-1].score if last.decisions else None
+        if score is not None:
+            message += f": predicted {score.fused_us:.1f} us fused against {score.unfused_us:.1f} us apart"
+        return self._told("force", a, b, "done", last.reason, message)
+
+    def forbidden(self, a: str, b: str) -> rep.WhatIf:
+        same = self._first_answer(a, b, are_together=True)
+        if same is not None:
+            return self._told("forbid", a, b, "refused", same.reason, same.message)
+        answer = self._first_answer(a, b, are_together=False, reason="policy.forbidden")
+        assert answer is not None
+        if answer.reason != "policy.forbidden":
+            message = f"they would not have been fused anyway: {answer.message}"
+            return self._told("forbid", a, b, "no effect", answer.reason, message)
+        scores = [one.score for one in answer.decisions if one.reason == answer.reason and one.score is not None]
+        message = f"{a} and {b} stay apart"
+        if scores:
+            message += f": predicted {scores[-1].unfused_us:.1f} us against {scores[-1].fused_us:.1f} us fused"
+        return self._told("forbid", a, b, "done", answer.reason, message)
+
+    def _first_answer(self, a: str, b: str, are_together: bool, reason: str = "") -> Answer | None:
+        """The answer for two nodes behind the names that are in one kernel, or in two; one with `reason` if any has."""
+        ones, twos = self.nodes(a), self.nodes(b)
+        if not ones or not twos:
+            return None if are_together else next(self.history.answers(a, b))
+        kernel_of = self.history.kernel_of
+        pairs = [
+            (one, two)
+            for one, two in product(ones, twos)
+            if (one in kernel_of and kernel_of[one] == kernel_of.get(two)) == are_together
+        ]
+        answers = [self.history.answer(*pair) for pair in pairs[:MOST_PAIRS]]
+        return next((answer for answer in answers if answer.reason == reason), answers[0] if answers else None)
+
+    def _told(self, option: Option, a: str, b: str, outcome: Outcome, reason: str, message: str) -> rep.WhatIf:
+        graph = self.history.graph.name
+        return rep.WhatIf(option=option, asked=[a, b], outcome=outcome, graph=graph, reason=reason, message=message)
+
+
+def _of_pair(
+    asked: Sequence[_Asked], pair: NodePair, tell: Callable[[_Asked, str, str], rep.WhatIf], option: Option
+) -> list[rep.WhatIf]:
+    """The outcome in each graph that has both names."""
+    told = [tell(one, *pair) for one in asked if all(one.has(name) for name in pair)]
+    if told:
+        return told
+    unknown = next((name for name in pair if not any(one.has(name) for one in asked)), None)
+    if unknown is not None:
+        message = _which_names(unknown, asked)
+        return [rep.WhatIf(option=option, asked=list(pair), outcome="unknown name", message=message)]
+    graph_a, graph_b = (next(one.history.graph.name for one in asked if one.has(name)) for name in pair)
+    reason = "policy.other_graph"
+    message = message_of(reason, {"a": pair[0], "b": pair[1], "graph_a": graph_a, "graph_b": graph_b})
+    outcome: Outcome = "refused" if option == "force" else "no effect"
+    return [rep.WhatIf(option=option, asked=list(pair), outcome=outcome, reason=reason, message=message)]
+
+
+def _which_names(unknown: str, asked: Sequence[_Asked]) -> str:
+    """That there is no such node, and which there are."""
+    known = sorted({name for one in asked for name in one.history.names})
+    nearest = get_close_matches(unknown, known, n=5, cutoff=0.4)
+    if nearest:
+        return str(UnknownNode(unknown, nearest))
+    loops = [loop.name for one in asked for loop in one.history.graph.loops if not loop.dead]
+    more = f" and {len(loops) - NAMES_LISTED} more" if len(loops) > NAMES_LISTED else ""
+    return f"{UnknownNode(unknown, ())} There are the loops {', '.join(loops[:NAMES_LISTED])}{more}."
+
+
+def _of_rule(rule: str, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
+    refused = sum(d.reason == "policy.disabled" and d.numbers.get("knob") == rule for g in graphs for d in g.decisions)
+    message = f"The rule {rule} is not used"
+    if refused:
+        message += f"; it might have fused {refused} pair{'s' if refused > 1 else ''} of those looked at"
+    return rep.WhatIf(option="rules_off", asked=[rule], outcome="done", reason="policy.disabled", message=message)
+
+
+def _of_limit(limit: int, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
+    reason = "policy.group_size"
+    refused = sum(d.reason == reason for g in graphs for d in g.decisions)
+    message = f"No kernel has more than {limit} nodes; the limit refused {refused} pair{'' if refused == 1 else 's'}"
+    outcome: Outcome = "done" if refused else "no effect"
+    return rep.WhatIf(option="largest_group", asked=[str(limit)], outcome=outcome, reason=reason, message=message)

@@ -1,0 +1,213 @@
+"""Fusions that are forced or forbidden, rules turned off, another limit or device: what was asked for is done, or
+refused with the reason, and results stay right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from compiler import report as rep
+from compiler.compile import GraphCompilation, observed_compilations
+from compiler.devices import GPUS, device_for
+from compiler.options import DEVICE_MODELS, FUSION_KINDS, Options
+from compiler.pipeline import explore
+from compiler.schedule.rules import Fuse
+from compiler.why import why
+
+HEAD = "import torch\n@torch.compile\n"
+PROGRAM = """
+def f(x, w):
+    y = torch.relu(x @ w)
+    s = y.sum(1)
+    back = s * torch.flip(s, (0,))
+    return back, torch.tanh(w), torch.exp(y).t(), torch.softmax(y, -1)
+f(torch.randn(64, 32), torch.randn(32, 32))
+"""
+TO_KERNELS = ("capture", "lower", "schedule", "codegen")
+TO_RESULTS = (*TO_KERNELS, "run")
+
+
+def explored(source: str, produce: tuple[str, ...] = TO_KERNELS, **options: Any) -> rep.Report:
+    report = explore(HEAD + source, Options(device="cpu", target="sm_90", produce=produce, **options))
+    assert report.error is None, report.error
+    return report
+
+
+def kernels_of(report: rep.Report) -> list[set[str]]:
+    return [set(kernel.nodes) for graph in report.graphs for kernel in graph.kernels]
+
+
+def are_together(report: rep.Report, a: str, b: str) -> bool:
+    return any({a, b} <= nodes for nodes in kernels_of(report))
+
+
+def is_right(report: rep.Report) -> bool:
+    """Whether the results are as near to float64 as eager's, but for rounding."""
+    eager, ours = report.summary.eager_error, report.summary.compiled_error
+    return eager is not None and ours is not None and ours <= max(2 * eager, 1e-5)
+
+
+@pytest.fixture(scope="module")
+def plain() -> rep.Report:
+    return explored(PROGRAM)
+
+
+def test_a_forbidden_pair_stays_apart_and_says_why(plain: rep.Report) -> None:
+    assert are_together(plain, "relu", "sum_1")
+    report = explored(PROGRAM, TO_RESULTS, forbid=[("relu", "sum_1")])
+    assert not are_together(report, "relu", "sum_1")
+    assert is_right(report)
+    (told,) = report.what_if
+    assert (told.option, told.outcome, told.reason) == ("forbid", "done", "policy.forbidden")
+    (answer,) = why(report, "relu", "sum_1")
+    assert (answer.verdict, answer.reason) == ("refused", "policy.forbidden")
+    # What fusing was expected to bring is in the record.
+    refusal = [d for d in report.graphs[0].decisions if d.reason == "policy.forbidden"][-1]
+    assert refusal.score is not None and refusal.score.fused_us < refusal.score.unfused_us
+    assert refusal.would_fuse_if
+
+
+def test_a_forbidden_value_is_not_computed_again_either() -> None:
+    source = "def f(x):\n    y = torch.softmax(x, -1)\n    return y * torch.flip(y, (0,))\nf(torch.randn(64, 32))\n"
+    assert "fused.recompute" in {d.reason for d in explored(source).graphs[0].decisions}
+    report = explored(source, TO_RESULTS, forbid=[("exp", "mul")])
+    reader = next(kernel for kernel in report.graphs[0].kernels if "mul" in kernel.nodes)
+    assert "exp" in reader.reads and is_right(report)
+    assert report.what_if[0].outcome == "done"
+
+
+def test_forbidding_what_would_not_be_fused_has_no_effect_and_says_so(plain: rep.Report) -> None:
+    report = explored(PROGRAM, forbid=[("sum_1", "mul")])
+    assert kernels_of(report) == kernels_of(plain)
+    (told,) = report.what_if
+    assert (told.outcome, told.reason) == ("no effect", "index.reversed")
+
+
+def many_sines(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """The model expects that the sines are better computed once for each row than for each element of z."""
+    y = x
+    for _ in range(24):
+        y = torch.sin(y)
+    return y[:, None] * z
+
+
+def test_a_forced_fusion_skips_the_profit_test() -> None:
+    inputs = (torch.randn(256), torch.randn(256, 1024))
+    made: list[GraphCompilation] = []
+    with observed_compilations(made.append):
+        for force in ([], [["sin", "mul"]]):
+            torch._dynamo.reset()
+            options = {"device_model": "H200", "force": force}
+            result = torch.compile(many_sines, backend="fusionscope", options=options)(*inputs)
+            torch.testing.assert_close(result, many_sines(*inputs))
+    plain, forced = made
+    assert plain.schedule is not None and forced.schedule is not None
+    assert [len(c.groups) for c in made] == [2, 1]
+    assert "profit.slower" in {decision.reason for decision in plain.schedule.decisions}
+    fusions = [d.verdict for d in forced.schedule.decisions if isinstance(d.verdict, Fuse)]
+    assert any(fusion.numbers.get("is_forced") and fusion.score.benefit_us < 0 for fusion in fusions)
+
+
+@pytest.mark.parametrize(
+    ("pair", "reason"),
+    [
+        (("sum_1", "mul"), "index.reversed"),
+        (("mul", "sum_1"), "index.reversed"),
+        (("mm", "relu"), "kind.extern"),
+        (("amax", "mul"), None),
+        (("w", "mul"), "policy.no_loop"),
+    ],
+)
+def test_an_illegal_force_is_refused_with_its_reason(pair: tuple[str, str], reason: str | None) -> None:
+    report = explored(PROGRAM, force=[pair])
+    (told,) = report.what_if
+    assert told.outcome == "refused" and told.message
+    assert reason is None or told.reason == reason
+    if told.reason and not told.reason.startswith("policy"):
+        assert told.reason in {d.reason for d in report.graphs[0].decisions if d.verdict == "refused"}
+
+
+def test_nodes_that_share_nothing_are_forced_into_one_launch(plain: rep.Report) -> None:
+    assert not are_together(plain, "relu", "tanh")
+    report = explored(PROGRAM, TO_RESULTS, force=[("relu", "tanh")])
+    assert are_together(report, "relu", "tanh") and is_right(report)
+    assert report.what_if[0].reason == "fused.batch"
+
+
+def test_a_force_of_what_is_fused_anyway_is_done(plain: rep.Report) -> None:
+    report = explored(PROGRAM, force=[("relu", "sum_1")])
+    assert report.what_if[0].outcome == "done"
+    assert kernels_of(report) == kernels_of(plain)
+
+
+def test_readers_that_stand_far_apart_are_forced_together() -> None:
+    source = "def f(x):\n    return [x + n for n in range(1, 40)]\nf(torch.randn(64, 32))\n"
+    options: dict[str, Any] = {"produce": TO_KERNELS[:3], "rules_off": ["batch"], "largest_group": 2}
+    plain = explored(source, **options)
+    first, last = plain.graphs[0].loops[0].name, plain.graphs[0].loops[-1].name
+    assert why(plain, first, last)[0].verdict != "fused"
+    report = explored(source, force=[(first, last)], **options)
+    assert report.what_if[0].outcome == "done" and why(report, first, last)[0].verdict == "fused"
+
+
+def test_a_kernel_and_a_node_of_either_graph_may_be_named(plain: rep.Report) -> None:
+    kernel = next(kernel for kernel in plain.graphs[0].kernels if "sum_1" in kernel.nodes)
+    report = explored(PROGRAM, forbid=[(kernel.name, "mul")], force=[(kernel.name, "tanh")])
+    assert all(are_together(report, node, "tanh") for node in kernel.nodes)
+    dynamo = next(node.name for node in plain.graphs[0].fx if node.lines == [6] and not node.dead)
+    assert dynamo not in {loop.name for loop in plain.graphs[0].loops}
+    report = explored(PROGRAM, forbid=[(dynamo, "exp")])
+    assert report.what_if[0].outcome in ("done", "no effect")
+
+
+def test_an_unknown_name_has_the_names_that_there_are() -> None:
+    report = explored(PROGRAM, force=[("relu_7", "sum_1")], forbid=[("?", "sum_1")])
+    near, none = report.what_if
+    assert near.outcome == none.outcome == "unknown name"
+    assert "'relu_7'" in near.message and "The nearest are" in near.message and "relu" in near.message
+    assert "There are the loops mm, relu, sum_1" in none.message
+
+
+def test_rules_and_limits_are_told_with_what_they_refused(plain: rep.Report) -> None:
+    report = explored(PROGRAM, TO_RESULTS, rules_off=["fused.vertical", "inline"], largest_group=2)
+    vertical, inline, limit = report.what_if
+    assert (vertical.asked, vertical.outcome) == (["vertical"], "done") and "might have fused" in vertical.message
+    assert inline.asked == ["inline"]
+    assert limit.reason == "policy.group_size" and max(map(len, kernels_of(report))) == 2
+    assert is_right(report)
+
+
+def test_another_device_decides_and_predicts(plain: rep.Report) -> None:
+    report = explored(PROGRAM, device_model="t4")
+    assert report.environment.decides_for == "T4" and report.environment.target == plain.environment.target
+    one, two = (r.graphs[0].predicted_us for r in (plain, report))
+    assert one is not None and two is not None and two > one
+
+
+def test_every_device_model_is_known_by_its_name() -> None:
+    named = [device_for(name) for name in DEVICE_MODELS]
+    assert named[:-1] == list(GPUS) and named[-1].kind == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rules_off": ["vertcal"]}, "the rules are vertical, inline"),
+        ({"device_model": "H900"}, "there are H200, H100"),
+        ({"largest_group": 0}, "greater than or equal to 1"),
+        ({"force": [["a", "a"]]}, "a pair is two nodes"),
+        ({"force": [["a", "b"]], "forbid": [["b", "a"]]}, "kept apart by `forbid`"),
+        ({"force": [["a"]]}, "b|1|Field required"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_says_what_may_be_asked(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Options.model_validate(options)
+
+
+def test_every_rule_can_be_turned_off() -> None:
+    report = explored(PROGRAM, rules_off=FUSION_KINDS)
+    assert all(len(nodes) == 1 for nodes in kernels_of(report))
