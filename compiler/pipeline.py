@@ -42,7 +42,7 @@ from compiler.present import (
 )
 from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import measure_entries, measure_kernels, verify_graph
+from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
 from compiler.schedule.describe import sums_in_any_order
 from compiler.summary import summarise
 from compiler.what_if import other_names, outcomes
@@ -197,6 +197,7 @@ class Exploration:
                 work.report.wrapper = executable.wrapper
                 work.captured.runner.implementation = executable.call
                 work.errors = verify_graph(work.captured, executable, self.report.notes)
+                note_resources(executable, work.report)
                 if self.device.type != "cuda" and work.captured.inputs is not None:
                     check_by_emulation(work.compilation, work.report, work.captured.inputs)
 

@@ -7,15 +7,18 @@ from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
 from compiler.capture.without_effect import without_effect
 from compiler.codegen.program import RenderedKernel
+from compiler.codegen.triton.levels import describe_levels
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.lowering.registry import operator_name
-from compiler.runtime.traffic import eager_traffic
-from compiler.schedule.cost import extern_bytes, group_cost, sequence_us
-from compiler.schedule.describe import describe_buffers, describe_loops, floor_bytes
+from compiler.runtime.traffic import EagerCall, eager_traffic
+from compiler.schedule.cost import group_cost, sequence_us
+from compiler.schedule.describe import describe_buffers, describe_loops
 from compiler.schedule.describe_decisions import describe_decisions
 from compiler.schedule.describe_memory import describe_memory
+from compiler.schedule.describe_traffic import describe_traffic
 from compiler.schedule.group import Group
+from compiler.schedule.moved import moved_by_call
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
 
@@ -50,9 +53,29 @@ def present_eager(captured: list[CapturedGraph], reports: list[rep.Graph]) -> No
         if traffic is None:
             continue
         forward = by_name[graph.name]
-        forward.eager_kernels, forward.eager_bytes = traffic[0].kernels, traffic[0].bytes
+        lines = {node.name: node.lines for node in forward.fx}
+        _set_eager(forward, traffic[0], lines)
         if backward is not None and traffic[1] is not None:
-            backward.eager_kernels, backward.eager_bytes = traffic[1].kernels, traffic[1].bytes
+            _set_eager(backward, traffic[1], lines)
+
+
+def _set_eager(report: rep.Graph, calls: list[EagerCall], lines: dict[str, list[int]]) -> None:
+    launches = [
+        rep.LaunchTraffic(
+            name=call.operator,
+            node=call.node,
+            lines=lines.get(call.node or "", []),
+            bytes=sum(tensor.read + tensor.written for tensor in call.tensors),
+            tensors=[
+                rep.TensorTraffic(tensor=one.name, read_bytes=one.read, written_bytes=one.written)
+                for one in call.tensors
+            ],
+        )
+        for call in calls
+    ]
+    eager = rep.ExecutionTraffic(bytes=sum(launch.bytes for launch in launches), launches=launches)
+    report.traffic = rep.Traffic(eager=eager)
+    report.eager_kernels, report.eager_bytes = len(launches), eager.bytes
 
 
 def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
@@ -72,7 +95,8 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     describe_decisions(compilation.schedule, report, context)
     report.buffers = describe_buffers(compilation.memory)
     report.memory = describe_memory(compilation.schedule, compilation.memory)
-    report.floor_bytes = floor_bytes(compilation.schedule)
+    report.traffic = describe_traffic(compilation.schedule, report.traffic.eager if report.traffic else None)
+    report.floor_bytes = report.traffic.floor_bytes
 
 
 def present_kernels(compilation: GraphCompilation) -> list[rep.Kernel]:
@@ -97,6 +121,8 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
     layouts = compilation.schedule.graph.buffers
     rendered = compilation.primary[group.name]
     cost = group_cost(group, layouts, compilation.decides_for)
+    storage = {name: layout.dtype for name, layout in layouts.items()}
+    model = compilation.model
     return rep.Kernel(
         name=group.name,
         kind=rendered.language,
@@ -112,6 +138,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
         grid=_grid(rendered),
         config={key: value for key, value in rendered.config.items() if key != "grid"},
         predicted_us=round(cost.microseconds, 3),
+        levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
     )
 
 
@@ -145,5 +172,5 @@ def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> re
         user_lines=list(node.lines),
         reads=reads,
         writes=list(node.write_buffers),
-        bytes=extern_bytes(node, compilation.schedule.graph.buffers),
+        bytes=moved_by_call(node, compilation.schedule.graph.buffers).bytes,
     )

@@ -308,6 +308,7 @@ class Buffer(ReportModel):
     first: int | None = None
     last: int | None = None
     fate: Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"]
+    takes_over: str | None = Field(default=None, description="The buffer whose memory it gets.")
     note: str | None = None
 
 
@@ -334,6 +335,81 @@ class Memory(ReportModel):
     unfused_peak_bytes: int
     unfused_without_reuse_bytes: int
     unfused_reuses: list[Reuse] = []
+    live_bytes: list[int] = Field(default=[], description="What is alive while each kernel runs, and after the last.")
+    unfused_live_bytes: list[int] = Field(default=[], description="The same without fusion, node by node.")
+    unfused_buffers: list[Buffer] = Field(
+        default=[], description="The plan without fusion; `first` and `last` are positions among the nodes not dead."
+    )
+
+
+class TensorTraffic(ReportModel):
+    """What one launch moves of one tensor: each element that it needs is read once and written once."""
+
+    tensor: str
+    read_bytes: int = 0
+    written_bytes: int = 0
+
+
+class LaunchTraffic(ReportModel):
+    """What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that
+    eager made the call for."""
+
+    name: str
+    node: str | None = None
+    bytes: int
+    tensors: list[TensorTraffic] = []
+    lines: list[int] = []
+
+
+class ExecutionTraffic(ReportModel):
+    """What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`."""
+
+    bytes: int
+    launches: list[LaunchTraffic] = []
+
+
+EdgeFate = Literal["memory", "register", "read_saved", "recomputed", "shared_read"]
+
+
+class EdgeTraffic(ReportModel):
+    """One tensor on its way from the node that makes it to a node that reads it, and what fusion saved of that.
+
+    Without fusion it costs `written_bytes` (once for all its readers; 0 where it is an input of the graph) and
+    `read_bytes`. What became of it: "memory" it is written and read; "register" neither, the value stays in a register;
+    "read_saved" it is written for others, this reader has the value; "recomputed" this reader computes it for itself;
+    "shared_read" its kernel reads less of it for this reader, or nothing: another node of the kernel reads it anyway,
+    or not all of it is needed."""
+
+    tensor: str
+    producer: str | None = Field(description="The loop node; None for an input or a constant.")
+    consumer: str
+    written_bytes: int
+    read_bytes: int
+    saved_read_bytes: int = Field(description="Of `read_bytes`, what the reader's kernel does not read for it.")
+    fate: EdgeFate
+
+
+class Traffic(ReportModel):
+    """The bytes that a graph moves between memory and a device, counted from shapes and not measured, in three ways to
+    run it: eager (one kernel for each call), unfused (one for each loop node and library call), fused (our kernels).
+
+    Each is the sum of its launches, and a launch the sum of its tensors; `fused` is `unfused` less what is saved and
+    more what is read besides. The floor is what any compiler must move: each
+    element of an input that is used read once, each output written once."""
+
+    eager: ExecutionTraffic | None = Field(
+        default=None, description="Missing where the graph cannot be run on shapes alone."
+    )
+    unfused: ExecutionTraffic | None = None
+    fused: ExecutionTraffic | None = None
+    floor_bytes: int | None = None
+    floor: list[TensorTraffic] = []
+    edges: list[EdgeTraffic] = []
+    saved_written_bytes: int = Field(default=0, description="Of tensors that fusion keeps out of memory.")
+    saved_read_bytes: int = Field(default=0, description="Of `edges` whose reader needs no read of its own.")
+    more_read_bytes: int = Field(
+        default=0, description="What kernels read that their nodes alone would not: to compute values again."
+    )
 
 
 class KernelLine(ReportModel):
@@ -359,11 +435,42 @@ class KernelArtifact(ReportModel):
     max_error: float | None = None
 
 
+class TensorLoads(ReportModel):
+    """What a kernel loads of one tensor: `memory_bytes`, each element once, come from memory; the rest of
+    `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them."""
+
+    tensor: str
+    memory_bytes: int
+    loaded_bytes: int
+
+
+class KernelLevels(ReportModel):
+    """Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured.
+
+    Shared memory, registers and spills are the assembler's to say: see the kernel, or its `also` for the target."""
+
+    target: str
+    plan: Literal["pointwise", "persistent", "looped", "split", "batch"]
+    programs: int
+    threads: int = Field(description="Of one program.")
+    tile: dict[str, int] = Field(default={}, description="Elements of one program along each axis; of one step in r.")
+    passes: int = Field(description="Over the reduction loops; 0 without any, 1 where all of r stays in registers.")
+    loads: list[TensorLoads] = []
+    missed_bytes: int = Field(
+        default=0, description="Predicted: of what later passes load again, what the cache holds no more."
+    )
+    kept: list[str] = Field(default=[], description="Values of nodes that stay in registers and reach no memory.")
+    combined: list[str] = Field(
+        default=[], description="Values that the threads of a program combine, through shuffles and shared memory."
+    )
+
+
 class Kernel(ReportModel):
     """What is launched: one generated function or one library call.
 
     `reads`, `writes` are buffer names; `bytes` counts each read once and each written once. `registers` and `spills`
-    are per thread and come from the assembler; `predicted_us` from the cost model; `measured_us` from a device.
+    (bytes) are per thread, `shared_bytes` per program; they come from the assembler; `predicted_us` from the cost
+    model; `measured_us` from a device.
     """
 
     name: str
@@ -387,6 +494,7 @@ class Kernel(ReportModel):
     measured_us: float | None = None
     gb_per_s: float | None = None
     percent_of_peak: float | None = None
+    levels: KernelLevels | None = Field(default=None, description="Of a generated kernel, where the target is a GPU.")
     also: list[KernelArtifact] = Field(default=[], description="The same kernel for other targets.")
 
 
@@ -420,6 +528,7 @@ class Graph(ReportModel):
     rounds: list[Round] = []
     buffers: list[Buffer] = []
     memory: Memory | None = None
+    traffic: Traffic | None = None
     kernels: list[Kernel] = []
     predicted_us: float | None = Field(
         default=None, description="The generated kernels one after another; what library calls take is not foreseen."

@@ -22,6 +22,7 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
+from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.summary import kernel_times
 
 
@@ -106,8 +107,13 @@ def _print_graph(graph: Graph, environment: Environment, console: Console) -> No
             console.print(f"  [{colour}]{decision.verdict:7}[/] {pair}: {escape(decision.message)}")
             if decision.would_fuse_if:
                 console.print(f"          it would fuse if {escape(decision.would_fuse_if)}")
-    for kernel in graph.kernels:
-        _print_kernel(kernel, environment, console)
+    for title, told in (("traffic, counted", traffic_sentences(graph)), ("memory", memory_sentences(graph))):
+        if told:
+            console.print(f"\n[bold]{title}[/]")
+            for sentence in told:
+                console.print(f"  {escape(sentence)}")
+    for place, kernel in enumerate(graph.kernels):
+        _print_kernel(kernel, place, graph, environment, console)
 
 
 def _print_loops(graph: Graph, console: Console) -> None:
@@ -120,7 +126,7 @@ def _print_loops(graph: Graph, console: Console) -> None:
     console.print(Padding(table, (1, 0, 0, 0)))
 
 
-def _print_kernel(kernel: Kernel, environment: Environment, console: Console) -> None:
+def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, console: Console) -> None:
     facts = [kernel.kind, f"{kernel.bytes:,} bytes"]
     if kernel.user_lines:
         facts.append("lines " + ", ".join(map(str, kernel.user_lines)))
@@ -130,6 +136,9 @@ def _print_kernel(kernel: Kernel, environment: Environment, console: Console) ->
     if kernel.percent_of_peak is not None:
         facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")
     console.print(f"\n[bold]kernel {escape(kernel.name)}[/] ({'; '.join(facts)})")
+    for sentence in (moved_sentence(graph, place), *level_sentences(kernel)):
+        if sentence:
+            console.print(f"  {escape(sentence)}")
     source = kernel.source.rstrip()
     if console.is_terminal:
         console.print(Syntax(source, kernel.language, theme="ansi_dark", background_color="default", word_wrap=True))

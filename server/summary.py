@@ -13,6 +13,7 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
+from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 
 
 def markdown(report: Report) -> str:
@@ -75,17 +76,24 @@ def _graph(graph: Graph, environment: Environment) -> str:
         parts.append(_listed(told))
     if graph.guards:
         parts.append(f"### Guards of {graph.name}\n\nAnother graph is made for:\n\n{_listed(guard_sentences(graph))}")
-    parts += [_kernel(kernel, environment) for kernel in graph.kernels]
+    told = traffic_sentences(graph)
+    if told:
+        parts.append(f"### Traffic of {graph.name}\n\nCounted from shapes, not measured:\n\n{_listed(told)}")
+    if memory_sentences(graph):
+        parts.append(f"### Memory of {graph.name}\n\n{_listed(memory_sentences(graph))}")
+    parts += [_kernel(kernel, place, graph, environment) for place, kernel in enumerate(graph.kernels)]
     if graph.decisions:
         parts.append("### Decisions\n\n" + "\n".join(_decision(decision) for decision in graph.decisions))
     return "\n\n".join(parts)
 
 
-def _kernel(kernel: Kernel, environment: Environment) -> str:
+def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) -> str:
     facts = [f"{kernel.kind}", f"{kernel.bytes:,} bytes", *kernel_times(kernel, environment)]
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
-    return f"### Kernel {kernel.name}\n\n{'; '.join(facts)}\n\n" + _fenced(kernel.source, kernel.language)
+    told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
+    parts = [f"### Kernel {kernel.name}", "; ".join(facts), _listed(told), _fenced(kernel.source, kernel.language)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def kernel_times(kernel: Kernel, environment: Environment) -> list[str]:

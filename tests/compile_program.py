@@ -16,8 +16,7 @@ from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.triton_interpreter import interpret
-from compiler.schedule.cost import buffer_bytes, extern_bytes
-from compiler.schedule.group import Group
+from compiler.schedule.moved import moved_by
 
 
 def capture_graph(function: Callable[..., Any], *inputs: Any, dynamic: bool = False) -> torch.fx.GraphModule:
@@ -60,10 +59,7 @@ def bytes_moved(compilation: GraphCompilation) -> int:
     """Bytes that all kernels and library calls read and write."""
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
-    return sum(
-        sum(buffer_bytes(unit, layouts).values()) if isinstance(unit, Group) else extern_bytes(unit, layouts)
-        for unit in compilation.schedule.units
-    )
+    return sum(moved_by(unit, layouts).bytes for unit in compilation.schedule.units)
 
 
 def call_interpreted(compilation: GraphCompilation, inputs: Sequence[Any]) -> list[Any]:

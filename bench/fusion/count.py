@@ -14,9 +14,8 @@ from compiler.capture.aot import compile_through_aot
 from compiler.compile import GraphCompilation
 from compiler.devices import Device, device_for
 from compiler.options import Options
-from compiler.schedule.cost import buffer_bytes, extern_bytes
 from compiler.schedule.group import Group
-from compiler.schedule.units import Unit
+from compiler.schedule.moved import moved_by
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,6 @@ def run(function: Callable[..., Any], inputs: list[torch.Tensor]) -> None:
 def counted(compilation: GraphCompilation) -> Count:
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
-
-    def bytes_of(unit: Unit) -> int:
-        return sum(buffer_bytes(unit, layouts).values()) if isinstance(unit, Group) else extern_bytes(unit, layouts)
-
     units = compilation.schedule.units
     groups = sum(isinstance(unit, Group) for unit in units)
-    return Count(groups, len(units) - groups, sum(bytes_of(unit) for unit in units))
+    return Count(groups, len(units) - groups, sum(moved_by(unit, layouts).bytes for unit in units))

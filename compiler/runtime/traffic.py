@@ -2,7 +2,10 @@
 
 PyTorch's eager mode launches one kernel for each ATen call that computes something, and each call reads its arguments
 from memory and writes its results there. Views, allocations and metadata move nothing. The graph that Dynamo captured
-is run on fake tensors under a dispatch mode that sees every such call.
+is run on fake tensors, node by node, under a dispatch mode that sees every such call.
+
+A tensor is called after the input that it is, or after the node that made it (`mul`, a second one `mul.2`, in the
+backward `gradient_mul`); a view after the tensor that it views.
 """
 
 from __future__ import annotations
@@ -22,32 +25,121 @@ _FREE = frozenset(
     aten._local_scalar_dense prim.device""".split()
 )
 
+#: Calls that read only as much of their first argument as they give.
+_PICKS = frozenset("aten.embedding aten.index aten.index_select aten.gather aten.take".split())
+#: Calls that write over their first argument without reading it. Those named `*_like` and `new_*` read nothing either.
+_OVERWRITES = frozenset("aten.copy_ aten.fill_ aten.zero_ aten.normal_ aten.uniform_ aten.bernoulli_".split())
 
-@dataclass
-class Traffic:
-    """`kernels` are ATen calls that compute; `bytes` what they read and write, each tensor of a call once."""
 
-    kernels: int = 0
-    bytes: int = 0
+@dataclass(frozen=True)
+class EagerTensor:
+    """Bytes that one call reads and writes of one tensor."""
+
+    name: str
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
+class EagerCall:
+    """One ATen call that computes: the node of Dynamo's graph that it was made for, and what it moves, each tensor of
+    its arguments read once, each of its results written once."""
+
+    operator: str
+    node: str | None
+    tensors: tuple[EagerTensor, ...]
+
+
+class _Names:
+    """What tensors are called, by the storage that they lie in, which is kept so that no other one takes its place."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[torch.UntypedStorage, str]] = {}
+        self._count: dict[str, int] = {}
+
+    def of(self, tensor: torch.Tensor, maker: str) -> str:
+        storage = tensor.untyped_storage()
+        if id(storage) not in self._known:
+            self._count[maker] = count = self._count.get(maker, 0) + 1
+            self._known[id(storage)] = storage, maker if count == 1 else f"{maker}.{count}"
+        return self._known[id(storage)][1]
 
 
 class _Counter(TorchDispatchMode):
-    def __init__(self) -> None:
+    """Keeps the calls; `node` is the node of the graph that is running, or whose gradient is."""
+
+    def __init__(self, names: _Names, made_by: str) -> None:
         super().__init__()
-        self.traffic = Traffic()
+        self.calls: list[EagerCall] = []
+        self.node: str | None = None
+        self._names, self._made_by = names, made_by
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = _distinct(tree_leaves((args, kwargs)))
         result = func(*args, **(kwargs or {}))
         if not func.is_view and str(func.overloadpacket) not in _FREE:
-            moved = _distinct(tree_leaves((args, kwargs))) + _distinct(tree_leaves(result))
-            if moved:
-                self.traffic.kernels += 1
-                self.traffic.bytes += sum(_bytes(tensor) for tensor in moved)
+            self._keep(func, given, _distinct(tree_leaves(result)))
         return result
+
+    def _keep(self, func: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> None:
+        moved: dict[str, list[int]] = {}
+        written = [_bytes(tensor) for tensor in made]
+        read = _read_bytes(str(func.overloadpacket), given, sum(written))
+        for place, (tensors, sizes) in enumerate(((given, read), (made, written))):
+            for tensor, size in zip(tensors, sizes, strict=True):
+                name = self._names.of(tensor, self._made_by.format(self.node or "sum"))
+                moved.setdefault(name, [0, 0])[place] += size
+        moved = {name: sizes for name, sizes in moved.items() if any(sizes)}
+        if moved:
+            tensors_moved = tuple(EagerTensor(name, *sizes) for name, sizes in moved.items())
+            self.calls.append(EagerCall(str(func).removesuffix(".default"), self.node, tensors_moved))
+
+
+class _NodeByNode(torch.fx.Interpreter):
+    """Runs a graph and tells the counters which node is running: of its forward, and later of its backward."""
+
+    def __init__(self, graph: torch.fx.GraphModule, names: _Names, forward: _Counter, backward: _Counter) -> None:
+        super().__init__(graph)
+        self._names, self._forward, self._backward = names, forward, backward
+        self._followed: set[Any] = set()
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        self._forward.node = n.name
+        result = super().run_node(n)
+        for value in tree_leaves(result):
+            if isinstance(value, torch.Tensor):
+                if n.op in ("placeholder", "get_attr"):
+                    self._names.of(value, n.name)
+                self._follow(value.grad_fn, n.name)
+        return result
+
+    def _follow(self, made: Any, node: str) -> None:
+        """One call may leave several nodes of autograd, one behind the other; sums of gradients come between nodes."""
+        open_ = [made]
+        while open_:
+            gradient = open_.pop()
+            if gradient is not None and gradient not in self._followed:
+                self._followed.add(gradient)
+                gradient.register_prehook(lambda _: setattr(self._backward, "node", node))
+                gradient.register_hook(lambda _gradients, _of_results: setattr(self._backward, "node", None))
+                open_ += [following for following, _ in gradient.next_functions]
 
 
 def _distinct(values: Iterable[Any]) -> list[torch.Tensor]:
     return list({id(value): value for value in values if isinstance(value, torch.Tensor)}.values())
+
+
+def _read_bytes(operator: str, given: list[torch.Tensor], written: int) -> list[int]:
+    """What a call reads of each of its arguments."""
+    name = operator.removeprefix("aten.")
+    if name.endswith("_like") or name.startswith("new_"):
+        return [0] * len(given)
+    sizes = [_bytes(tensor) for tensor in given]
+    if operator in _OVERWRITES:
+        sizes[0] = 0
+    if operator in _PICKS:
+        sizes[0] = min(sizes[0], written)
+    return sizes
 
 
 def _bytes(tensor: torch.Tensor) -> int:
@@ -62,25 +154,30 @@ def _in_this_call(size: int | torch.SymInt) -> int:
     return size if isinstance(size, int) else int(size.node.hint)
 
 
-def eager_traffic(graph: torch.fx.GraphModule, with_backward: bool) -> tuple[Traffic, Traffic | None] | None:
-    """Traffic of the captured graph run eagerly, and of its backward; None where it cannot be run on fake tensors."""
+def eager_traffic(
+    graph: torch.fx.GraphModule, with_backward: bool
+) -> tuple[list[EagerCall], list[EagerCall] | None] | None:
+    """The calls of the captured graph run eagerly, and of its backward; None where it cannot be run on fake tensors."""
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     examples = [node.meta.get("example_value") for node in placeholders]
     fakes = [value for value in examples if isinstance(value, torch.Tensor)]
     mode = getattr(fakes[0], "fake_mode", None) if fakes else None
     if mode is None:
         return None
+    names = _Names()
+    forward, backward = _Counter(names, "{}"), _Counter(names, "gradient_{}")
     try:
         with mode:
             inputs = [_leaf(value) for value in examples]
-            with torch.set_grad_enabled(with_backward), _Counter() as forward:
-                outputs = [o for o in tree_leaves(graph(*inputs)) if isinstance(o, torch.Tensor) and o.requires_grad]
+            with torch.set_grad_enabled(with_backward), forward:
+                results = _NodeByNode(graph, names, forward, backward).run(*inputs)
+            outputs = [o for o in tree_leaves(results) if isinstance(o, torch.Tensor) and o.requires_grad]
             if not (with_backward and outputs):
-                return forward.traffic, None
+                return forward.calls, None
             seeds = [torch.ones_like(o) for o in outputs]
-            with _Counter() as backward:
+            with backward:
                 torch.autograd.backward(outputs, seeds)
-        return forward.traffic, backward.traffic
+        return forward.calls, backward.calls
     except Exception:  # a data-dependent operator, or one without a fake kernel: no figure is better than a guess
         return None
 

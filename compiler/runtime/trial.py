@@ -74,6 +74,16 @@ def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
     return call
 
 
+def note_resources(executable: Executable, report: rep.Graph) -> None:
+    """Registers, spills and shared memory of each kernel that was compiled for a GPU and loaded there."""
+    for kernel in report.kernels:
+        launch = executable.kernels.get(kernel.name)
+        registers, spills = getattr(launch, "registers", None), getattr(launch, "spills", None)
+        if registers is not None and spills is not None:
+            kernel.registers, kernel.spills = registers, 4 * spills
+            kernel.shared_bytes = getattr(launch, "shared_bytes", None)
+
+
 class _Recorder:
     """Stands in for a launcher during one call of the wrapper and keeps what the kernel gets: tensors, then sizes."""
 

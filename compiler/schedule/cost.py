@@ -25,11 +25,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compiler.devices import Device
-from compiler.ir.index import Index
-from compiler.ir.nodes import ExternNode, Layout
-from compiler.schedule.group import Batch, Group, parts_of
+from compiler.ir.nodes import Layout
+from compiler.schedule.group import Group, parts_of
+from compiler.schedule.moved import moved_by_group
 from compiler.schedule.shape import Shape, shape_of
-from compiler.schedule.work import Work, iterations, memory_accesses, touched_bytes, traffic_of, work_of
+from compiler.schedule.work import Work, iterations, traffic_of, work_of
 
 #: The power of the norm that joins what overlaps in part.
 POWER = 4
@@ -44,30 +44,6 @@ class Cost:
     bytes: int
     operations: int
     microseconds: float
-
-
-def buffer_bytes(group: Group, layouts: dict[str, Layout]) -> dict[str, int]:
-    """Bytes that the kernel moves, by buffer: each element read once and written once; what is updated, both.
-
-    Accesses of one buffer at different places (two halves of it) add up, until all of it is touched. The parts of a
-    batch run side by side, so each reads for itself."""
-    found: dict[str, int] = {}
-    if isinstance(group, Batch):
-        for part in group.parts:
-            for buffer, count in buffer_bytes(part, layouts).items():
-                found[buffer] = found.get(buffer, 0) + count
-        return found
-    read: dict[str, dict[Index, int]] = {}
-    for access, count, is_store in memory_accesses(group):
-        size = touched_bytes(access, count, layouts[access.buffer])
-        if is_store:
-            found[access.buffer] = 2 * size if access.is_update else size
-        else:
-            by_index = read.setdefault(access.buffer, {})
-            by_index[access.index] = max(size, by_index.get(access.index, 0))
-    for buffer, sizes in read.items():
-        found[buffer] = min(sum(sizes.values()), layouts[buffer].bytes)
-    return found
 
 
 def operations(group: Group) -> int:
@@ -100,8 +76,7 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
     """The terms for a kernel of this work and shape; rates are bytes or operations per second."""
     resident = resident_programs(shape, device)
     busy = max(min(shape.programs, device.multiprocessors), 1)
-    at_once = work.read * resident / max(shape.programs * shape.blocks, 1)
-    lost = work.again * (1 - _cache_share(at_once, device))
+    lost = _lost(work, shape, device)
     moved = work.read + work.written + lost
     displaced = min(device.dirty_share * moved, device.dirty_bytes) - min(work.written, device.dirty_bytes)
     memory = (moved + max(displaced, 0.0)) / device.bandwidth
@@ -131,6 +106,17 @@ def resident_programs(shape: Shape, device: Device) -> int:
     return max(min(shape.programs, of_one * device.multiprocessors), 1)
 
 
+def lost_from_cache(group: Group, layouts: dict[str, Layout], device: Device) -> int:
+    """Of the bytes that later passes read again, those that the cache is expected not to hold any more."""
+    found = (_foreseen(part, layouts, device) for part in parts_of(group))
+    return round(sum(_lost(work, shape, device) for work, shape in found))
+
+
+def _lost(work: Work, shape: Shape, device: Device) -> float:
+    at_once = work.read * resident_programs(shape, device) / max(shape.programs * shape.blocks, 1)
+    return work.again * (1 - _cache_share(at_once, device))
+
+
 def _cache_share(footprint: float, device: Device) -> float:
     """The share of what was read before that is still in the cache, where so many bytes were read since."""
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
@@ -152,7 +138,7 @@ def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost
 
 def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
     terms = terms_of(*_foreseen(group, layouts, device), device)
-    return Cost(sum(buffer_bytes(group, layouts).values()), operations(group), terms.total(device))
+    return Cost(moved_by_group(group, layouts).bytes, operations(group), terms.total(device))
 
 
 def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
@@ -177,9 +163,3 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
         "programs": sum(shape.programs for _, shape in found),
         "passes": max(len(shape.passes) for _, shape in found),
     }
-
-
-def extern_bytes(node: ExternNode, layouts: dict[str, Layout]) -> int:
-    """Bytes of a library call's tensors: each argument read once, each result written once."""
-    read = {argument.buffer: argument.layout.bytes for argument in node.tensor_arguments}
-    return sum(read.values()) + sum(layouts[name].bytes for name in node.write_buffers)

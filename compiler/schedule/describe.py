@@ -7,11 +7,10 @@ from typing import Any
 
 from compiler import report
 from compiler.ir.body import Access
-from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
+from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.ir.size import Integer, hint
 from compiler.lowering.registry import operator_name
 from compiler.schedule.memory import MemoryPlan
-from compiler.schedule.scheduler import Schedule
 from compiler.schedule.work import touched_bytes
 
 
@@ -102,20 +101,8 @@ def describe_buffers(plan: MemoryPlan) -> list[report.Buffer]:
             first=b.first,
             last=b.last,
             fate=b.fate,
+            takes_over=b.takes_over,
             note=f"takes over the storage of {b.takes_over}" if b.takes_over else None,
         )
         for b in plan.buffers.values()
     ]
-
-
-def floor_bytes(schedule: Schedule) -> int:
-    """What any compiler must move: each input that is used read once, each output written once."""
-    graph = schedule.graph
-    read = {name for node in graph.nodes for name in node.read_buffers} & {n for n in graph.inputs if n is not None}
-    written = {o.buffer: o.layout for o in graph.outputs if o.buffer is not None and o.layout is not None}
-    made = {name: layout for name, layout in written.items() if name not in graph.inputs}
-    return sum(_least(graph.buffers[name]) for name in read) + sum(_least(layout) for layout in made.values())
-
-
-def _least(layout: Layout) -> int:
-    return layout.bytes

@@ -7,6 +7,7 @@ from dataclasses import replace
 from compiler import report
 from compiler.ir.nodes import LoopNode
 from compiler.ir.size import hint
+from compiler.schedule.describe import describe_buffers
 from compiler.schedule.lifetimes import lifetimes, storage_bytes
 from compiler.schedule.memory import MemoryPlan, plan_memory
 from compiler.schedule.order import as_written
@@ -27,6 +28,9 @@ def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
         unfused_peak_bytes=unfused_plan.peak_bytes,
         unfused_without_reuse_bytes=_all_bytes(unfused),
         unfused_reuses=_reuses(unfused_plan),
+        live_bytes=list(plan.live_bytes),
+        unfused_live_bytes=list(unfused_plan.live_bytes),
+        unfused_buffers=describe_buffers(unfused_plan),
     )
 
 

@@ -53,8 +53,13 @@ class MemoryPlan:
     buffers: dict[str, PlannedBuffer]
     #: Buffers to let go after each unit, by its position.
     freed_after: dict[int, tuple[str, ...]]
-    #: The most bytes that are alive at one time, inputs not counted, at the sizes of the first call.
-    peak_bytes: int
+    #: Bytes alive while each unit runs, and after the last; inputs not counted, at the sizes of the first call.
+    live_bytes: tuple[int, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that is alive at one time."""
+        return max(self.live_bytes)
 
     def written_over(self, group: Group) -> frozenset[str]:
         """The buffers of a kernel that are one piece of memory with another one of it."""
@@ -134,7 +139,7 @@ class _Planner:
         for name in self.schedule.dead:
             if name in self.layouts:
                 self.planned[name] = PlannedBuffer(name, self.layouts[name], "dead", None, None)
-        return MemoryPlan(self.planned, freed, max(self.live))
+        return MemoryPlan(self.planned, freed, tuple(self.live))
 
     def _dies(self, name: str, position: int) -> bool:
         is_ours = name in self.planned and self.planned[name].fate in _FREED

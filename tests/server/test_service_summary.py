@@ -8,19 +8,30 @@ import pytest
 from rich.console import Console
 
 from compiler.report import (
+    Buffer,
     Environment,
+    ExecutionTraffic,
     GradientCheck,
     Graph,
     GraphBreak,
     Guard,
     Kernel,
+    KernelArtifact,
+    KernelLevels,
+    LaunchTraffic,
+    Memory,
     Recompile,
     Report,
+    Reuse,
     Rewrite,
     SavedTensor,
     Symbol,
+    TensorLoads,
+    TensorTraffic,
+    Traffic,
 )
 from server.captured import MOST_GUARDS
+from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.printer import print_report
 from server.summary import kernel_times, markdown
 
@@ -102,3 +113,96 @@ def test_both_text_forms_say_how_the_code_was_captured(sentence: str) -> None:
 
 def test_a_snippet_with_one_graph_has_no_section_on_breaks() -> None:
     assert "## Capture" not in markdown(Report(source="", graphs=[Graph(name="graph_0")]))
+
+
+SOFTMAX = Kernel(
+    name="softmax",
+    kind="cpp",
+    nodes=["amax", "sub", "div"],
+    source="",
+    levels=KernelLevels(
+        target="sm_90",
+        plan="looped",
+        programs=512,
+        threads=512,
+        passes=3,
+        loads=[
+            TensorLoads(tensor="x", memory_bytes=1000, loaded_bytes=3000),
+            TensorLoads(tensor="w", memory_bytes=8, loaded_bytes=8),
+        ],
+        missed_bytes=500,
+        kept=["amax", "sub"],
+        combined=["amax"],
+    ),
+    also=[KernelArtifact(language="triton", target="sm_90", source="", registers=32, spills=0, shared_bytes=16)],
+)
+X, W, RESULT = (
+    TensorTraffic(tensor="x", read_bytes=1000),
+    TensorTraffic(tensor="w", read_bytes=8),
+    TensorTraffic(tensor="div", written_bytes=1000),
+)
+MOVING = Graph(
+    name="graph_0",
+    traffic=Traffic(
+        eager=ExecutionTraffic(bytes=9000, launches=[LaunchTraffic(name="aten.softmax", bytes=9000)]),
+        fused=ExecutionTraffic(
+            bytes=2008, launches=[LaunchTraffic(name="softmax", bytes=2008, tensors=[X, W, RESULT])]
+        ),
+        floor_bytes=2008,
+        floor=[X, W, RESULT],
+        saved_written_bytes=1004,
+        saved_read_bytes=2004,
+        more_read_bytes=4,
+    ),
+    buffers=[Buffer(name="sub", shape=[250], dtype="float32", bytes=1000, fate="register")],
+    memory=Memory(
+        peak_bytes=1000,
+        unordered_peak_bytes=1000,
+        without_reuse_bytes=1000,
+        unfused_peak_bytes=2000,
+        unfused_without_reuse_bytes=3000,
+        unfused_reuses=[Reuse(buffer="exp", takes_over="sub", bytes=1000, in_place=True)],
+    ),
+    kernels=[SOFTMAX],
+)
+
+
+def test_what_moves_is_told_tensor_by_tensor() -> None:
+    assert traffic_sentences(MOVING) == [
+        "eager moves 9,000 bytes in 1 call",
+        "with fusion: 2,008 bytes in 1 kernel",
+        "at least: 2,008 bytes (x read 1,000, w read 8, div written 1,000)",
+        "fusion saves 1,004 bytes of writes and 2,004 of reads; 4 bytes are read to compute values again",
+    ]
+    assert moved_sentence(MOVING, 0) == "moves x read 1,000, w read 8, div written 1,000"
+    assert traffic_sentences(Graph(name="graph_0")) == [] and moved_sentence(Graph(name="graph_0"), 0) == ""
+
+
+def test_levels_tell_what_is_counted_predicted_and_assembled() -> None:
+    assert level_sentences(SOFTMAX) == [
+        "by its plan for sm_90, loaded again, from caches: x 3 times; predicted to come from memory again: 500 bytes",
+        "by its plan for sm_90, kept in registers: amax, sub",
+        "by its plan for sm_90, combined by the threads of a program: amax",
+        "assembled for sm_90: 16 bytes of shared memory a program, 32 registers a thread, 0 bytes of spills",
+    ]
+    unassembled = SOFTMAX.model_copy(update={"also": []})
+    assert level_sentences(unassembled)[-1] == "registers and shared memory are not known: it was not assembled"
+    assert level_sentences(Kernel(name="k", kind="extern", nodes=[], source="")) == []
+
+
+def test_memory_is_told_with_the_reuse_that_fusion_made_needless() -> None:
+    assert memory_sentences(MOVING) == [
+        "at most 1,000 bytes are alive at a time, inputs not counted; without fusion 2,000",
+        "never in memory: 1,000 bytes (sub)",
+        "without fusion, memory would be used again: exp over sub in place",
+    ]
+    assert memory_sentences(Graph(name="graph_0")) == []
+
+
+def test_both_texts_have_traffic_and_memory() -> None:
+    report = Report(source="", graphs=[MOVING])
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=400))
+    for text in (stream.getvalue(), markdown(report)):
+        for sentence in (*traffic_sentences(MOVING), *memory_sentences(MOVING), *level_sentences(SOFTMAX)):
+            assert sentence in text

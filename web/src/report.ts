@@ -25,6 +25,8 @@ export interface Buffer {
   first: number | null;
   last: number | null;
   fate: "input" | "output" | "register" | "reused" | "in_place" | "allocated" | "dead";
+  /** The buffer whose memory it gets. */
+  takes_over: string | null;
   note: string | null;
 }
 
@@ -80,6 +82,19 @@ export interface Decision {
   would_fuse_if: string;
 }
 
+/** One tensor on its way from the node that makes it to a node that reads it, and what fusion saved of that. */
+export interface EdgeTraffic {
+  tensor: string;
+  /** The loop node; None for an input or a constant. */
+  producer: string | null;
+  consumer: string;
+  written_bytes: number;
+  read_bytes: number;
+  /** Of `read_bytes`, what the reader's kernel does not read for it. */
+  saved_read_bytes: number;
+  fate: "memory" | "register" | "read_saved" | "recomputed" | "shared_read";
+}
+
 export interface Environment {
   python: string;
   torch: string;
@@ -106,6 +121,12 @@ export interface Error {
   /** What the reader can do about it. */
   hint: string | null;
   traceback: string | null;
+}
+
+/** What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`. */
+export interface ExecutionTraffic {
+  bytes: number;
+  launches: LaunchTraffic[];
 }
 
 /** A node of an FX graph. `users` and `args` name nodes of the same graph; `lines` are lines of the snippet. */
@@ -168,6 +189,7 @@ export interface Graph {
   rounds: Round[];
   buffers: Buffer[];
   memory: Memory | null;
+  traffic: Traffic | null;
   kernels: Kernel[];
   /** The generated kernels one after another; what library calls take is not foreseen. */
   predicted_us: number | null;
@@ -243,6 +265,8 @@ export interface Kernel {
   measured_us: number | null;
   gb_per_s: number | null;
   percent_of_peak: number | null;
+  /** Of a generated kernel, where the target is a GPU. */
+  levels: KernelLevels | null;
   /** The same kernel for other targets. */
   also: KernelArtifact[];
 }
@@ -262,11 +286,40 @@ export interface KernelArtifact {
   max_error: number | null;
 }
 
+/** Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured. */
+export interface KernelLevels {
+  target: string;
+  plan: "pointwise" | "persistent" | "looped" | "split" | "batch";
+  programs: number;
+  /** Of one program. */
+  threads: number;
+  /** Elements of one program along each axis; of one step in r. */
+  tile: Record<string, unknown>;
+  /** Over the reduction loops; 0 without any, 1 where all of r stays in registers. */
+  passes: number;
+  loads: TensorLoads[];
+  /** Predicted: of what later passes load again, what the cache holds no more. */
+  missed_bytes: number;
+  /** Values of nodes that stay in registers and reach no memory. */
+  kept: string[];
+  /** Values that the threads of a program combine, through shuffles and shared memory. */
+  combined: string[];
+}
+
 /** Where one line of a kernel comes from: `line` counts from 1 in the kernel's source. */
 export interface KernelLine {
   line: number;
   nodes: string[];
   user_lines: number[];
+}
+
+/** What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that eager made the call for. */
+export interface LaunchTraffic {
+  name: string;
+  node: string | null;
+  bytes: number;
+  tensors: TensorTraffic[];
+  lines: number[];
 }
 
 /** A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line. */
@@ -299,6 +352,12 @@ export interface Memory {
   unfused_peak_bytes: number;
   unfused_without_reuse_bytes: number;
   unfused_reuses: Reuse[];
+  /** What is alive while each kernel runs, and after the last. */
+  live_bytes: number[];
+  /** The same without fusion, node by node. */
+  unfused_live_bytes: number[];
+  /** The plan without fusion; `first` and `last` are positions among the nodes not dead. */
+  unfused_buffers: Buffer[];
 }
 
 /** Something that the reader must know about how the snippet was run (an input that was chosen, a device that was replaced, a stage that does not apply). `line` is a line of the snippet. */
@@ -447,11 +506,42 @@ export interface Symbol {
   line: number | null;
 }
 
+/** What a kernel loads of one tensor: `memory_bytes`, each element once, come from memory; the rest of `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them. */
+export interface TensorLoads {
+  tensor: string;
+  memory_bytes: number;
+  loaded_bytes: number;
+}
+
+/** What one launch moves of one tensor: each element that it needs is read once and written once. */
+export interface TensorTraffic {
+  tensor: string;
+  read_bytes: number;
+  written_bytes: number;
+}
+
 export interface TimingResult {
   method: string;
   device: string;
   cold_l2: boolean;
   contestants: Contestant[];
+}
+
+/** The bytes that a graph moves between memory and a device, counted from shapes and not measured, in three ways to run it: eager (one kernel for each call), unfused (one for each loop node and library call), fused (our kernels). */
+export interface Traffic {
+  /** Missing where the graph cannot be run on shapes alone. */
+  eager: ExecutionTraffic | null;
+  unfused: ExecutionTraffic | null;
+  fused: ExecutionTraffic | null;
+  floor_bytes: number | null;
+  floor: TensorTraffic[];
+  edges: EdgeTraffic[];
+  /** Of tensors that fusion keeps out of memory. */
+  saved_written_bytes: number;
+  /** Of `edges` whose reader needs no read of its own. */
+  saved_read_bytes: number;
+  /** What kernels read that their nodes alone would not: to compute values again. */
+  more_read_bytes: number;
 }
 
 /** One thing that an option asked to be otherwise, and what came of it. */

@@ -1,0 +1,89 @@
+"""Where the values of a kernel live, by its plan: what memory gives, what caches give again, what registers keep.
+
+Memory gives each element once. A kernel may load it more often: in later passes over a reduction that is too long for
+registers, in each program that needs a row of weights, at each place where a window reads it. A load fetches a tile
+that spans the axes which its place depends on:
+
+    pointwise over 1024 x 512, x0 and x1 in one axis      bias[x1] is loaded by each of the 524,288 points
+    reduction over r of 1024 rows, 4 rows a program       weight[r] is loaded by each of the 256 programs
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import prod
+
+import torch
+
+from compiler import report
+from compiler.codegen.program import Level, Statement
+from compiler.codegen.triton.plan import Axis, Plan, plan_tile
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.devices import Device
+from compiler.ir.nodes import Layout
+from compiler.ir.size import hint
+from compiler.schedule.cost import lost_from_cache
+from compiler.schedule.group import Group, parts_of
+from compiler.schedule.moved import moved_by_group
+
+
+def describe_levels(
+    group: Group, storage: dict[str, torch.dtype], layouts: Mapping[str, Layout], device: Device
+) -> report.KernelLevels:
+    """The levels of memory of the Triton kernel of `group` for `device`."""
+    plans = [plan_tile(part, storage, device) for part in parts_of(group)]
+    loaded = Counter[str]()
+    for plan in plans:
+        loaded.update(_loaded_bytes(plan))
+    moved = moved_by_group(group, layouts)
+    combined = [s for plan in plans for s in plan.program.statements if s.op in ("reduce", "scan", "across")]
+    return report.KernelLevels(
+        target=device.target,
+        plan=plans[0].kind if len(plans) == 1 else "batch",
+        programs=sum(hint(plan.grid) for plan in plans),
+        threads=32 * max(plan.num_warps for plan in plans),
+        tile={axis.block_name: axis.block for axis in plans[0].axes} if len(plans) == 1 else {},
+        passes=max(_passes(plan) for plan in plans),
+        loads=[
+            report.TensorLoads(tensor=name, memory_bytes=size, loaded_bytes=max(loaded[name], size))
+            for name, size in moved.read.items()
+        ],
+        missed_bytes=lost_from_cache(group, dict(layouts), device),
+        kept=[member.name for member in group.members if member.name not in group.stored],
+        combined=list(dict.fromkeys(s.nodes[0] for s in combined)),
+    )
+
+
+def _passes(plan: Plan) -> int:
+    """How often it runs through the reduction loops and loads; 0 where there are none."""
+    runs = sum(section.level == "r" for section in plan.program.sections)
+    return min(runs, 1) if plan.kind == "persistent" else runs
+
+
+def _loaded_bytes(plan: Plan) -> Counter[str]:
+    found = Counter[str]()
+    printer = StatementPrinter(plan)
+    for level, statement in _in_order(plan):
+        printer.note_axes(statement)
+        if statement.op == "load" and statement.buffer is not None:
+            axes = [axis for axis in plan.axes if axis.name != "r" or level == "r"]
+            count = prod(_times(axis, printer.axes_of[statement.number]) for axis in axes)
+            count *= plan.splits if level == "x" else 1
+            if level == "tail":
+                assert statement.index is not None
+                count = statement.index.points
+            found[statement.buffer] += count * plan.program.storage[statement.buffer].itemsize
+    return found
+
+
+def _in_order(plan: Plan) -> Iterator[tuple[Level, Statement]]:
+    """Every statement with its level, as often as it stands in the kernel: a looped one has some in several passes."""
+    for section in plan.program.sections:
+        yield from ((section.level, statement) for statement in section.statements)
+    yield from (("tail", statement) for statement in plan.program.tail)
+
+
+def _times(axis: Axis, varies_along: frozenset[str]) -> int:
+    """Elements that tiles fetch along an axis: all of them, or one a block where the place does not depend on it."""
+    return hint(axis.numel) if axis.name in varies_along or axis.is_scalar else hint(axis.blocks)

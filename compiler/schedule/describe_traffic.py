@@ -1,0 +1,171 @@
+"""What a schedule moves beside what its nodes would move without fusion, tensor by tensor, as the report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from compiler import report
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
+from compiler.ir.size import hint
+from compiler.lowering.registry import operator_name
+from compiler.schedule.describe_memory import without_fusion
+from compiler.schedule.group import Group
+from compiler.schedule.lifetimes import stored_by
+from compiler.schedule.moved import Moved, moved_by
+from compiler.schedule.scheduler import Schedule
+from compiler.schedule.units import Unit, produced_by, read_by
+from compiler.schedule.work import touched_bytes
+
+
+def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) -> report.Traffic:
+    """The figures of `report.Traffic`; what eager moves was counted when the graph was captured."""
+    unfused = without_fusion(schedule)
+    moved = {node.name: moved_by(unit, schedule.graph.buffers) for node, unit in _nodes_and_units(unfused)}
+    found = _Edges(schedule, moved)
+    edges = found.all()
+    floor = _floor(schedule.graph)
+    return report.Traffic(
+        eager=eager,
+        unfused=_execution(unfused),
+        fused=_execution(schedule),
+        floor_bytes=sum(one.read_bytes + one.written_bytes for one in floor),
+        floor=floor,
+        edges=edges,
+        saved_written_bytes=sum(
+            size for one in moved.values() for buffer, size in one.written.items() if buffer not in found.stored
+        ),
+        saved_read_bytes=sum(edge.saved_read_bytes for edge in edges),
+        more_read_bytes=sum(sum(of_unit.values()) for of_unit in found.unread),
+    )
+
+
+def _nodes_and_units(unfused: Schedule) -> Iterator[tuple[Node, Unit]]:
+    return zip(unfused.graph.nodes, unfused.units, strict=True)
+
+
+def _execution(schedule: Schedule) -> report.ExecutionTraffic:
+    launches = [_launch(unit, schedule.graph.buffers) for unit in schedule.units]
+    return report.ExecutionTraffic(bytes=sum(launch.bytes for launch in launches), launches=launches)
+
+
+def _launch(unit: Unit, layouts: Mapping[str, Layout]) -> report.LaunchTraffic:
+    moved = moved_by(unit, layouts)
+    lines = {line for m in unit.members for line in m.node.lines} if isinstance(unit, Group) else set(unit.lines)
+    return report.LaunchTraffic(
+        name=unit.name if isinstance(unit, Group) else operator_name(unit.target),
+        node=None,
+        bytes=moved.bytes,
+        tensors=tensors_of(moved),
+        lines=sorted(lines),
+    )
+
+
+def tensors_of(moved: Moved) -> list[report.TensorTraffic]:
+    """Tensors that are read first, then those that are only written."""
+    return [
+        report.TensorTraffic(tensor=name, read_bytes=moved.read.get(name, 0), written_bytes=moved.written.get(name, 0))
+        for name in dict.fromkeys((*moved.read, *moved.written))
+    ]
+
+
+class _Edges:
+    """Every tensor with each node that reads it, in the order of the readers.
+
+    A kernel reads a tensor once for all its nodes. `unread` is what it reads and no edge has accounted for so far: the
+    first reader takes its share of that, and a later one finds less, or nothing, where it reads the same elements."""
+
+    def __init__(self, schedule: Schedule, moved: Mapping[str, Moved]) -> None:
+        self.nodes, self.moved, self.units = schedule.graph.nodes, moved, schedule.units
+        self.maker = {buffer: node.name for node in self.nodes for buffer in _made_by(node)}
+        self.place = {name: n for n, unit in enumerate(self.units) for name in (*produced_by(unit), unit.name)}
+        self.stored = frozenset[str]().union(*map(stored_by, self.units))
+        self.unread = [dict(moved_by(unit, schedule.graph.buffers).read) for unit in self.units]
+
+    def all(self) -> list[report.EdgeTraffic]:
+        return [self._edge(node, buffer) for node in self.nodes for buffer in _reads_in_order(node)]
+
+    def _edge(self, node: Node, buffer: str) -> report.EdgeTraffic:
+        # What a scatter updates has the scatter's own name in its figures.
+        name = buffer if buffer in self.moved[node.name].read else node.name
+        size = self.moved[node.name].read.get(name, 0)
+        reader = self.place[next(iter(_made_by(node)), node.name)]
+        fate, paid = self._fate(buffer, node, reader), 0
+        if fate == "memory":
+            paid = min(size, self.unread[reader].get(name, 0))
+            self.unread[reader][name] = self.unread[reader].get(name, 0) - paid
+            fate = "memory" if paid == size else "shared_read"
+        return report.EdgeTraffic(
+            tensor=buffer,
+            producer=self.maker.get(buffer),
+            consumer=node.name,
+            written_bytes=self.moved[self.maker[buffer]].written.get(buffer, 0) if buffer in self.maker else 0,
+            read_bytes=size,
+            saved_read_bytes=size - paid,
+            fate=fate,
+        )
+
+    def _fate(self, buffer: str, node: Node, reader: int) -> report.EdgeFate:
+        unit = self.units[reader]
+        if self.place.get(buffer) != reader:
+            return "memory" if buffer in read_by(unit) else "recomputed"
+        if isinstance(unit, Group) and _computes_again(unit, node.name, buffer):
+            return "recomputed"
+        return "read_saved" if buffer in self.stored else "register"
+
+
+def _computes_again(group: Group, reader: str, buffer: str) -> bool:
+    """Whether the reader's body has the arithmetic that gives the value, in place of the value."""
+    body = next(member.body for member in group.members if member.name == reader)
+    return bool(body.instructions) and all(access.buffer != buffer for access in body.reads)
+
+
+def _made_by(node: Node) -> tuple[str, ...]:
+    return node.write_buffers if isinstance(node, ExternNode) else (node.name,)
+
+
+def _reads_in_order(node: Node) -> list[str]:
+    if isinstance(node, ExternNode):
+        return list(dict.fromkeys(argument.buffer for argument in node.tensor_arguments))
+    names = [access.buffer for access in node.body.reads]
+    return list(dict.fromkeys(names if node.updates is None else [*names, node.updates]))
+
+
+def _floor(graph: LoopGraph) -> list[report.TensorTraffic]:
+    """What any compiler must move: what is used of each input read once, each output written once."""
+    given = [name for name in graph.inputs if name is not None]
+    used = _used_of_inputs(graph, frozenset(given))
+    written = {o.buffer: o.layout for o in graph.outputs if o.buffer is not None and o.layout is not None}
+    reads = [report.TensorTraffic(tensor=name, read_bytes=used[name]) for name in dict.fromkeys(given) if name in used]
+    writes = [
+        report.TensorTraffic(tensor=name, written_bytes=layout.bytes)
+        for name, layout in written.items()
+        if name not in graph.inputs
+    ]
+    return reads + writes
+
+
+def _used_of_inputs(graph: LoopGraph, inputs: Collection[str]) -> dict[str, int]:
+    """Bytes of each input that some node reads. Reads of one stretch of memory count once, of several stretches each,
+    until all of the input is read: two halves are the whole, a few rows of a large table stay a few rows."""
+    stretches: dict[str, dict[tuple[object, ...], int]] = {}
+    for node in graph.nodes:
+        for buffer, stretch, size in _stretches(node, graph.buffers):
+            if buffer in inputs:
+                of_buffer = stretches.setdefault(buffer, {})
+                of_buffer[stretch] = max(size, of_buffer.get(stretch, 0))
+    return {name: min(sum(sizes.values()), graph.buffers[name].bytes) for name, sizes in stretches.items()}
+
+
+def _stretches(node: Node, layouts: Mapping[str, Layout]) -> Iterator[tuple[str, tuple[object, ...], int]]:
+    """What a node reads: the buffer, the first and the last element, the bytes."""
+    if isinstance(node, ExternNode):
+        for argument in node.tensor_arguments:
+            layout = argument.layout
+            yield argument.buffer, (layout.offset, layout.storage_numel - 1), layout.bytes
+        return
+    count = hint(node.numel) * hint(node.reduction_numel)
+    for access in node.body.reads:
+        place = (node.name, access.index) if access.index.indirections else access.index.bounds
+        yield access.buffer, place, touched_bytes(access, count, layouts[access.buffer])
+    if isinstance(node, LoopNode) and node.updates is not None:
+        yield node.updates, (), layouts[node.updates].bytes

@@ -1,0 +1,70 @@
+"""How many bytes of each buffer a kernel or a library call reads from memory and writes to it: counted, not predicted.
+
+Every figure of bytes moved (of the cost model, of a kernel, of a graph) comes from here, so that they agree:
+
+    an element that a kernel reads at several places of its text, or in several passes, is read once
+    an element that is updated in place is read and written
+    the parts of a batch run side by side, so each reads for itself
+    a library call reads each of its tensors once, and writes each of its results once
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compiler.ir.index import Index
+from compiler.ir.nodes import ExternNode, Layout
+from compiler.schedule.group import Batch, Group
+from compiler.schedule.units import Unit
+from compiler.schedule.work import memory_accesses, touched_bytes
+
+
+class Moved(NamedTuple):
+    """Bytes read and written, by buffer."""
+
+    read: Mapping[str, int]
+    written: Mapping[str, int]
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.read.values()) + sum(self.written.values())
+
+
+def moved_by(unit: Unit, layouts: Mapping[str, Layout]) -> Moved:
+    """What one unit of a schedule moves."""
+    return moved_by_group(unit, layouts) if isinstance(unit, Group) else moved_by_call(unit, layouts)
+
+
+def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
+    """What the kernel of `group` moves.
+
+    Reads of one buffer at different places (two halves of it) add up, until all of it is read."""
+    if isinstance(group, Batch):
+        read, written = Counter[str](), Counter[str]()
+        for part in group.parts:
+            moved = moved_by_group(part, layouts)
+            read.update(moved.read)
+            written.update(moved.written)
+        return Moved(read, written)
+    by_index: dict[str, dict[Index, int]] = {}
+    updated: dict[str, int] = {}
+    stored: dict[str, int] = {}
+    for access, count, is_store in memory_accesses(group):
+        size = touched_bytes(access, count, layouts[access.buffer])
+        if is_store:
+            stored[access.buffer] = size
+            if access.is_update:
+                updated[access.buffer] = size
+        else:
+            places = by_index.setdefault(access.buffer, {})
+            places[access.index] = max(size, places.get(access.index, 0))
+    loaded = {buffer: min(sum(sizes.values()), layouts[buffer].bytes) for buffer, sizes in by_index.items()}
+    return Moved(loaded | updated, stored)
+
+
+def moved_by_call(node: ExternNode, layouts: Mapping[str, Layout]) -> Moved:
+    """What a library call moves."""
+    read = {argument.buffer: argument.layout.bytes for argument in node.tensor_arguments}
+    return Moved(read, {name: layouts[name].bytes for name in node.write_buffers})

@@ -1,0 +1,331 @@
+"""Bytes moved, tensor by tensor: figures one can check by hand, that agree with each other wherever they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from triton.runtime.interpreter import InterpreterBuilder
+
+from compiler import report
+from compiler.codegen.triton.levels import describe_levels
+from compiler.compile import GraphCompilation
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+from compiler.runtime.triton_interpreter import interpret
+from compiler.schedule.describe_traffic import describe_traffic
+from tests.compile_program import bytes_moved, compile_program
+
+SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
+MATRIX = 4 * 1024 * 1024
+
+
+def traffic_of(compilation: GraphCompilation) -> report.Traffic:
+    assert compilation.schedule is not None
+    return describe_traffic(compilation.schedule, None)
+
+
+def explored(name: str) -> report.Report:
+    (path,) = SNIPPETS.glob(f"{name}_*.py")
+    return explore(path.read_text(), Options(timing=Timing(enabled=False)))
+
+
+def by_tensor(tensors: list[report.TensorTraffic]) -> dict[str, tuple[int, int]]:
+    return {one.tensor: (one.read_bytes, one.written_bytes) for one in tensors}
+
+
+def softmax(x: Tensor) -> Tensor:
+    e = torch.exp(x - x.amax(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
+def layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.layer_norm(x, (x.shape[-1],), w, b)
+
+
+def two_halves(x: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    return torch.sigmoid(a) * b
+
+
+def sum_and_product(x: Tensor) -> Tensor:
+    y = x.sum(1)
+    return y * y.flip(0)
+
+
+def with_middle(x: Tensor) -> tuple[Tensor, Tensor]:
+    middle = torch.sin(x)
+    return middle, torch.cos(middle)
+
+
+def looked_up(table: Tensor, rows: Tensor) -> Tensor:
+    return F.embedding(rows, table) * 2
+
+
+def scattered(x: Tensor, at: Tensor, values: Tensor) -> Tensor:
+    return torch.zeros_like(x).index_add(0, at, torch.tanh(values))
+
+
+def linear(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return torch.relu(x @ w + b)
+
+
+def rnd(*shape: int) -> Tensor:
+    return torch.randn(*shape)
+
+
+PROGRAMS: list[tuple[Callable[..., Any], tuple[Tensor, ...]]] = [
+    (softmax, (rnd(64, 96),)),
+    (layer_norm, (rnd(64, 96), rnd(96), rnd(96))),
+    (two_halves, (rnd(64, 96),)),
+    (sum_and_product, (rnd(64, 96),)),
+    (with_middle, (rnd(64, 96),)),
+    (looked_up, (rnd(1000, 32), torch.randint(0, 1000, (16,)))),
+    (scattered, (rnd(64, 32), torch.randint(0, 64, (100,)), rnd(100, 32))),
+    (linear, (rnd(32, 64), rnd(64, 16), rnd(16))),
+]
+
+
+@pytest.mark.parametrize(("function", "inputs"), PROGRAMS, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_fusion_saves_is_the_sum_of_what_its_edges_save(
+    function: Callable[..., Any], inputs: tuple[Tensor, ...]
+) -> None:
+    compilation = compile_program(function, *inputs)
+    traffic = traffic_of(compilation)
+    assert traffic.unfused is not None and traffic.fused is not None and traffic.floor_bytes is not None
+    assert traffic.fused.bytes == bytes_moved(compilation)
+    saved = traffic.saved_written_bytes + traffic.saved_read_bytes
+    assert traffic.unfused.bytes - saved + traffic.more_read_bytes == traffic.fused.bytes
+    assert traffic.more_read_bytes == 0
+    assert traffic.floor_bytes <= traffic.fused.bytes <= traffic.unfused.bytes
+    for execution in (traffic.unfused, traffic.fused):
+        assert execution.bytes == sum(launch.bytes for launch in execution.launches)
+        for launch in execution.launches:
+            assert launch.bytes == sum(one.read_bytes + one.written_bytes for one in launch.tensors)
+
+
+def test_a_pointwise_chain_by_hand() -> None:
+    found = explored("01")
+    (graph,) = found.graphs
+    traffic = graph.traffic
+    assert traffic is not None and traffic.eager is not None and traffic.unfused is not None
+    assert traffic.fused is not None
+    # sin, cos and relu move two matrices each, two products and a sum three.
+    assert traffic.eager.bytes == traffic.unfused.bytes == 15 * MATRIX
+    assert [launch.bytes // MATRIX for launch in traffic.eager.launches] == [2, 2, 3, 3, 3, 2]
+    assert traffic.fused.bytes == traffic.floor_bytes == 3 * MATRIX
+    assert (traffic.saved_written_bytes, traffic.saved_read_bytes) == (5 * MATRIX, 7 * MATRIX)
+    assert by_tensor(traffic.floor) == {"u": (MATRIX, 0), "v": (MATRIX, 0), "relu": (0, MATRIX)}
+    lines = found.source.splitlines()
+    assert "torch.sin" in lines[traffic.eager.launches[0].lines[-1] - 1]
+
+
+@pytest.mark.parametrize("name", ["01", "08", "09", "11", "19"])
+def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
+    found = explored(name)
+    for graph in found.graphs:
+        assert graph.traffic is not None and graph.traffic.fused is not None
+        fused = graph.traffic.fused
+        assert [launch.bytes for launch in fused.launches] == [kernel.bytes for kernel in graph.kernels]
+        assert [launch.name for launch in fused.launches] == [kernel.name for kernel in graph.kernels]
+        assert graph.floor_bytes == graph.traffic.floor_bytes
+        eager = graph.traffic.eager
+        assert eager is not None
+        assert (graph.eager_kernels, graph.eager_bytes) == (len(eager.launches), eager.bytes)
+    moved = [graph.traffic.fused.bytes for graph in found.graphs if graph.traffic and graph.traffic.fused]
+    assert found.summary.bytes == sum(moved)
+
+
+def fates(traffic: report.Traffic) -> dict[tuple[str, str], str]:
+    return {(edge.tensor, edge.consumer): edge.fate for edge in traffic.edges}
+
+
+def test_an_edge_says_whether_its_tensor_reached_memory() -> None:
+    # The sum is read backwards, so that the product is a kernel of its own.
+    assert fates(traffic_of(compile_program(sum_and_product, rnd(64, 96)))) == {
+        ("x", "sum_1"): "memory",
+        ("sum_1", "mul"): "memory",
+    }
+    assert fates(traffic_of(compile_program(with_middle, rnd(64, 96))))["sin", "cos"] == "read_saved"
+    found = fates(traffic_of(compile_program(softmax, rnd(64, 96))))
+    assert (found["x", "amax"], found["x", "sub"]) == ("memory", "shared_read")
+    assert {found["amax", "sub"], found["exp", "sum_1"], found["exp", "div"]} == {"register"}
+
+
+def times_itself_in_reverse(x: Tensor) -> Tensor:
+    y = torch.softmax(x, -1)
+    return y * torch.flip(y, (0,))
+
+
+def test_a_value_that_is_computed_again_is_not_written() -> None:
+    compilation = compile_program(times_itself_in_reverse, rnd(64, 32))
+    traffic = traffic_of(compilation)
+    edge = next(one for one in traffic.edges if one.fate == "recomputed")
+    assert compilation.memory is not None and traffic.unfused is not None and traffic.fused is not None
+    assert compilation.memory.buffers[edge.tensor].fate == "register"
+    assert edge.written_bytes == edge.read_bytes == edge.saved_read_bytes
+    # Its reader takes what it is computed from instead.
+    saved = traffic.saved_written_bytes + traffic.saved_read_bytes
+    assert traffic.unfused.bytes - saved + traffic.more_read_bytes == traffic.fused.bytes
+    assert traffic.more_read_bytes > 0
+
+
+def test_the_floor_counts_what_is_used_of_an_input() -> None:
+    table, rows = rnd(50_000, 64), torch.randint(0, 50_000, (32,))
+    looked = traffic_of(compile_program(looked_up, table, rows))
+    assert by_tensor(looked.floor)["table"] == (32 * 64 * 4, 0)
+    halves = traffic_of(compile_program(two_halves, rnd(64, 96)))
+    assert by_tensor(halves.floor)["x"] == (64 * 96 * 4, 0)
+    first = traffic_of(compile_program(lambda x: torch.sin(x[:8]) + torch.cos(x[:8]).flip(1), rnd(64, 96)))
+    assert by_tensor(first.floor)["x"] == (8 * 96 * 4, 0)
+
+
+EAGER = """
+import torch
+import torch.nn.functional as F
+
+@torch.compile
+def f(table, rows, x):
+    found = F.embedding(rows, table)
+    nothing = torch.zeros_like(x)
+    nothing.copy_(x)
+    return found.sum() + nothing.sum()
+
+f(torch.randn(1000, 64), torch.randint(0, 1000, (8,)), torch.randn(128))
+"""
+
+
+def test_eager_reads_what_it_needs() -> None:
+    (graph,) = explore(EAGER, Options(timing=Timing(enabled=False))).graphs
+    assert graph.traffic is not None and graph.traffic.eager is not None
+    calls = {launch.name: by_tensor(launch.tensors) for launch in graph.traffic.eager.launches}
+    assert calls["aten.embedding"] == {
+        "l_table_": (8 * 64 * 4, 0),
+        "l_rows_": (8 * 8, 0),
+        "found": (0, 8 * 64 * 4),
+    }
+    assert calls["aten.zeros_like"] == {"nothing": (0, 512)}
+    assert calls["aten.copy_"] == {"nothing": (0, 512), "l_x_": (512, 0)}
+
+
+def test_calls_of_a_backward_pass_lead_to_the_lines_that_they_are_for() -> None:
+    (graph,) = (graph for graph in explored("08").graphs if graph.phase == "backward")
+    assert graph.traffic is not None and graph.traffic.eager is not None
+    launches = graph.traffic.eager.launches
+    assert launches and all(launch.lines for launch in launches if launch.node)
+    assert sum(launch.node is not None for launch in launches) >= len(launches) - 2
+
+
+@contextmanager
+def loads_counted(tensors: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Bytes that a kernel in Triton's interpreter loads of each tensor."""
+    counts = dict.fromkeys(tensors, 0)
+    load = InterpreterBuilder.create_masked_load
+
+    def counting(self: Any, pointers: Any, mask: Any, *rest: Any, **keywords: Any) -> Any:
+        wanted = np.asarray(pointers.data)[np.asarray(mask.data).astype(bool)]
+        for name, tensor in tensors.items():
+            start = tensor.data_ptr()
+            inside = (wanted >= start) & (wanted < start + tensor.untyped_storage().nbytes())
+            counts[name] += int(inside.sum()) * tensor.itemsize
+        return load(self, pointers, mask, *rest, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(InterpreterBuilder, "create_masked_load", counting)
+        yield counts
+
+
+def softmax_of_columns(x: Tensor) -> Tensor:
+    e = torch.exp(x - x.amax(0))
+    return e / e.sum(0)
+
+
+def weighted_rows(x: Tensor, weight: Tensor) -> Tensor:
+    return (x * weight).sum(-1) + weight.sum()
+
+
+def biased(x: Tensor, bias: Tensor) -> Tensor:
+    return torch.relu(x + bias)
+
+
+def neighbours(x: Tensor) -> Tensor:
+    return x[:, :-2] + x[:, 1:-1] + x[:, 2:]
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "plan"),
+    [
+        (biased, (rnd(16, 96), rnd(96)), "pointwise"),
+        (neighbours, (rnd(16, 96),), "pointwise"),
+        (softmax, (rnd(16, 96),), "persistent"),
+        (layer_norm, (rnd(16, 96), rnd(96), rnd(96)), "persistent"),
+        (softmax_of_columns, (rnd(160, 256),), "looped"),
+        (weighted_rows, (rnd(16, 96), rnd(96)), None),
+        (lambda x: (x + x.T).contiguous(), (rnd(64, 64),), "pointwise"),
+        (lambda x: x.square().sum(0), (rnd(2000, 8),), "split"),
+    ],
+    ids="biased neighbours softmax layer_norm long_softmax weighted_rows transposed columns".split(),
+)
+def test_loads_are_those_of_the_kernel(
+    function: Callable[..., Any], inputs: tuple[Tensor, ...], plan: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compilation = compile_program(function, *inputs)
+    assert compilation.schedule is not None
+    layouts = compilation.schedule.graph.buffers
+    storage = {name: layout.dtype for name, layout in layouts.items()}
+    given = dict(zip([name for name in compilation.schedule.graph.inputs if name], inputs, strict=True))
+    for group in compilation.groups:
+        rendered = compilation.triton[group.name]
+        tensors = {
+            name: given[name] if name in given else torch.zeros(layouts[name].shape, dtype=layouts[name].dtype)
+            for name in rendered.parameters
+        }
+        with loads_counted(tensors, monkeypatch) as counts:
+            interpret(rendered, list(tensors.values()))
+        levels = describe_levels(group, storage, layouts, compilation.model)
+        assert plan is None or levels.plan == plan
+        assert {one.tensor: one.loaded_bytes for one in levels.loads} == {
+            name: size for name, size in counts.items() if size
+        }
+
+
+def test_a_row_too_long_for_registers_is_loaded_in_three_passes() -> None:
+    compilation = compile_program(softmax, torch.empty(512, 131_072))
+    (group,) = compilation.groups
+    assert compilation.schedule is not None
+    layouts = compilation.schedule.graph.buffers
+    levels = describe_levels(group, {n: x.dtype for n, x in layouts.items()}, layouts, compilation.model)
+    (x,) = levels.loads
+    assert (levels.passes, x.memory_bytes, x.loaded_bytes) == (3, 512 * 131_072 * 4, 3 * 512 * 131_072 * 4)
+    assert levels.combined == ["amax", "sum_1"]
+    assert {"sub", "exp"} <= set(levels.kept)
+
+
+@pytest.mark.gpu
+def test_a_kernel_that_runs_on_a_gpu_has_its_registers_and_shared_memory() -> None:
+    source = "import torch\nf = torch.compile(lambda x: torch.softmax(x, -1))\nf(torch.randn(64, 4096, device='cuda'))\n"
+    (graph,) = explore(source, Options(device="cuda", timing=Timing(enabled=False))).graphs
+    (kernel,) = graph.kernels
+    assert kernel.registers and kernel.registers <= 255 and kernel.spills == 0
+    # Several warps share a row, so they exchange its maximum and its sum.
+    assert kernel.shared_bytes and kernel.levels is not None and kernel.levels.combined
+
+
+def test_memory_is_told_kernel_by_kernel() -> None:
+    (graph,) = explored("01").graphs
+    memory = graph.memory
+    assert memory is not None
+    assert len(memory.live_bytes) == len(graph.kernels) + 1 and max(memory.live_bytes) == memory.peak_bytes
+    assert len(memory.unfused_live_bytes) == len(graph.loops) + 1
+    assert max(memory.unfused_live_bytes) == memory.unfused_peak_bytes
+    # The product is written over the cosine, the sum over the product, and so on.
+    taken = {one.name: one.takes_over for one in memory.unfused_buffers if one.takes_over}
+    assert taken == {"mul": "cos", "add": "mul", "mul_1": "add"}
+    assert {one.buffer: one.takes_over for one in memory.unfused_reuses} == taken
