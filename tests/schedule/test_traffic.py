@@ -310,7 +310,9 @@ def test_a_row_too_long_for_registers_is_loaded_in_three_passes() -> None:
 
 @pytest.mark.gpu
 def test_a_kernel_that_runs_on_a_gpu_has_its_registers_and_shared_memory() -> None:
-    source = "import torch\nf = torch.compile(lambda x: torch.softmax(x, -1))\nf(torch.randn(64, 4096, device='cuda'))\n"
+    source = (
+        "import torch\nf = torch.compile(lambda x: torch.softmax(x, -1))\nf(torch.randn(64, 4096, device='cuda'))\n"
+    )
     (graph,) = explore(source, Options(device="cuda", timing=Timing(enabled=False))).graphs
     (kernel,) = graph.kernels
     assert kernel.registers and kernel.registers <= 255 and kernel.spills == 0
