@@ -22,7 +22,8 @@ from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import render_wrapper
 from compiler.devices import Device, device_for
 from compiler.ir.nodes import LoopGraph
-from compiler.lowering.lower import lower
+from compiler.layout.choice import LayoutChoice
+from compiler.layout.decide import lower_in_layout
 from compiler.options import Options
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
@@ -47,6 +48,7 @@ class GraphCompilation:
     other_names: OtherNames = field(default_factory=dict)
     wishes: Wishes = NO_WISHES
     loops: LoopGraph | None = None
+    layouts: tuple[LayoutChoice, ...] = ()
     schedule: Schedule | None = None
     memory: MemoryPlan | None = None
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class GraphCompilation:
         return self.triton if self.runs_on.type == "cuda" else self.cpp
 
     def lower(self, graph: GraphModule) -> None:
-        self.loops = lower(graph)
+        self.loops, self.layouts = lower_in_layout(graph, self.model, self.options)
 
     def plan(self) -> None:
         assert self.loops is not None

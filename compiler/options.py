@@ -38,6 +38,8 @@ class Timing(BaseModel):
 
 #: The rules of fusion, which `rules_off` and the knob `disable` may name.
 FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "batch", "recompute")
+#: What else it may name.
+PASSES = ("layout",)
 
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.
@@ -97,8 +99,9 @@ class Options(BaseModel):
         if not isinstance(most_nodes, int) or isinstance(most_nodes, bool) or most_nodes < 1:
             raise ValueError(f"most_nodes must be a whole number of at least 1, not {most_nodes!r}")
         kinds = knobs.get("disable", ())
-        if not isinstance(kinds, list | tuple) or any(kind not in FUSION_KINDS for kind in kinds):
-            raise ValueError(f"disable must be a list of {', '.join(FUSION_KINDS)}, not {kinds!r}")
+        known = (*FUSION_KINDS, *PASSES)
+        if not isinstance(kinds, list | tuple) or any(kind not in known for kind in kinds):
+            raise ValueError(f"disable must be a list of {', '.join(known)}, not {kinds!r}")
         return knobs
 
     @field_validator("rules_off")

@@ -283,6 +283,32 @@ class Decision(ReportModel):
     would_fuse_if: str = Field(default="", description="A change under which the rules do fuse the two: it was tried.")
 
 
+class LayoutConversion(ReportModel):
+    """A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read
+    and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer."""
+
+    buffer: str
+    source: str
+    what: Literal["image", "filter", "argument", "output"]
+    reader: str
+    bytes: int
+
+
+class LayoutDecision(ReportModel):
+    """How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why."""
+
+    verdict: Literal["channels_last", "kept"]
+    reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
+    message: str
+    convolutions: list[str] = Field(default=[], description="Nodes of `aten`.")
+    numbers: dict[str, Any] = {}
+    predicted_kept_us: float | None = Field(default=None, description="Of the library's calls, tensors as in eager.")
+    predicted_moved_us: float | None = Field(default=None, description="Of its calls channels-last, and conversions.")
+    buffers: list[str] = Field(default=[], description="Those that are channels-last, or would be if it paid.")
+    conversions: list[LayoutConversion] = []
+    lines: list[int] = []
+
+
 class Round(ReportModel):
     """One round of the scheduler.
 
@@ -518,6 +544,7 @@ class Graph(ReportModel):
     )
     rewrites: list[Rewrite] = Field(default=[], description="What was replaced between `fx` and `aten`, or nearly was.")
     removed: list[Removed] = Field(default=[], description="What became no loop, since there was nothing to do.")
+    layouts: list[LayoutDecision] = Field(default=[], description="What was decided of convolutions, before `loops`.")
     loops: list[LoopNode] = []
     decisions: list[Decision] = Field(
         default=[], description="In a large graph only the weightiest: see `more_decisions`."

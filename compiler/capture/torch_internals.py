@@ -222,6 +222,20 @@ def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any
     return next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None) or FakeTensorMode()
 
 
+def strides_of_result(target: Any, arguments: Sequence[Any], strides: Mapping[int, Any]) -> tuple[int, ...]:
+    """The strides that ATen gives the result of a call of fake tensors, where the arguments at the places that
+    `strides` names have those."""
+    with fake_mode_of(arguments):
+        given = [
+            torch.empty_strided(value.shape, strides[place], dtype=value.dtype, device=value.device)
+            if place in strides
+            else value
+            for place, value in enumerate(arguments)
+        ]
+        result: torch.Tensor = target(*given)
+        return tuple(result.stride())
+
+
 def outside_fake_mode() -> contextlib.AbstractContextManager[Any]:
     """Let a graph be compiled with tensors that have values: AOTAutograd calls a compiler while every tensor operation
     of its own gives fake tensors, and refuses the real ones that a graph holds (the index of `x[[1, 2]]`)."""

@@ -17,6 +17,7 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node, TensorArgument
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer, Undecided, hint
+from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.eager import EagerTensor
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, Position, TensorValue, of_buffer
 
@@ -77,9 +78,13 @@ def as_element(value: Any, dtype: torch.dtype) -> Any:
 class Builder:
     """The graph under construction, and the FX node that is being lowered."""
 
-    def __init__(self) -> None:
+    def __init__(self, channels_last: ChannelsLast | None = None) -> None:
         self.graph = LoopGraph()
+        #: Which convolutions are channels-last although eager's are not; None where none is.
+        self.channels_last = channels_last
         self.node: torch.fx.Node | None = None
+        #: The tensors that the node takes.
+        self.arguments: tuple[TensorValue, ...] = ()
         #: What eager mode's result of that node looks like: an `EagerTensor`, or several in a list.
         self.eager: Any = None
         self.device = torch.device("cpu")
@@ -122,10 +127,19 @@ class Builder:
 
     def result_layout(self, shape: tuple[Integer, ...], dtype: torch.dtype) -> Layout:
         """The layout of a result of the current node: eager's strides where they are dense, else contiguous."""
+        strides = self._eager_strides(shape)
+        if strides is None:
+            return Layout.contiguous(shape, dtype)
+        if self.channels_last is not None:
+            strides = self.channels_last.layout_for(shape, strides, self)
+        return Layout(shape, strides, dtype)
+
+    def _eager_strides(self, shape: tuple[Integer, ...]) -> tuple[Integer, ...] | None:
+        """Eager's strides of the current node's result of this shape, where they are dense."""
         for tensor in eager_tensors(self.eager):
             if tensor.shape == shape and is_dense(shape, tensor.stride()):
-                return Layout(shape, tensor.stride(), dtype)
-        return Layout.contiguous(shape, dtype)
+                return tensor.stride()
+        return None
 
     @property
     def origin(self) -> str:
@@ -242,6 +256,8 @@ class Builder:
     def _add_loop(self, node: LoopNode) -> TensorValue:
         self._nodes.append(node)
         self.graph.buffers[node.name] = node.layout
+        if self.channels_last is not None:
+            self.channels_last.made(node, self._eager_strides(node.layout.shape))
         return of_buffer(node.name, node.layout)
 
     def _empty(self, layout: Layout, label: str) -> TensorValue:
@@ -312,6 +328,8 @@ class Builder:
         self, target: Any, args: Any, kwargs: dict[str, Any], *, is_fallback: bool, reason: str, result: Any = ...
     ) -> Any:
         """A library call for the current node; the value has the structure of `result`, by default the node's `val`."""
+        if self.channels_last is not None:
+            args, kwargs = self.channels_last.as_eager(self, target, (args, kwargs))
         arguments = tuple(self._argument_tree(value) for value in args)
         keywords = {key: self._argument_tree(value) for key, value in kwargs.items()}
         if result is ...:
@@ -412,6 +430,8 @@ class Builder:
         self._moved = {key: pair for key, pair in self._moved.items() if pair[1].buffer in kept}
         self._expanded = {key: pair for key, pair in self._expanded.items() if pair[1].buffer in kept}
         self.elsewhere &= set(kept)
+        if self.channels_last is not None:
+            self.channels_last.forget(kept)
         for name in set(self.graph.constants) - set(kept):
             del self.graph.constants[name]
 

@@ -52,6 +52,8 @@ def _register() -> None:
 
 def _call(target: OpOverload[..., Any], reason: str) -> Any:
     def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
+        if build.channels_last is not None and build.node in build.channels_last.convolutions:
+            return build.channels_last.convolution(build, args, reason)
         return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
 
     return library_call

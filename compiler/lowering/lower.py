@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.fx
 from torch._ops import OpOverload
+from torch.utils._pytree import tree_leaves
 
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, hint
@@ -56,6 +57,7 @@ from compiler.lowering import (  # noqa: F401
 )
 from compiler.lowering.aliases import from_owner
 from compiler.lowering.builder import Builder, eager_tensors, overlaps, with_eager_strides
+from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.eager import EagerTensor, UnknownSize, describe, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
@@ -106,15 +108,16 @@ def _described(node: torch.fx.Node) -> Any:
         raise UnsupportedGraph(str(size), lines[-1] if lines else None, _FIXED_INSTEAD) from None
 
 
-def lower(gm: torch.fx.GraphModule) -> LoopGraph:
-    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe."""
-    return _Walk(gm).run()
+def lower(gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None) -> LoopGraph:
+    """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe. Tensors lie as
+    eager's do, but for what `channels_last` names."""
+    return _Walk(gm, channels_last).run()
 
 
 class _Walk:
-    def __init__(self, gm: torch.fx.GraphModule) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, channels_last: ChannelsLast | None) -> None:
         self.gm = gm
-        self.build = Builder()
+        self.build = Builder(channels_last)
         self.values: dict[torch.fx.Node, Any] = {}
         self.repeats = Repeats()
         #: The node whose memory each buffer is, as far as the caller gets to see it.
@@ -222,6 +225,7 @@ class _Walk:
             return user_operators.user_call(self.build, node, self.values)
         args = _map(node.args, self.values)
         kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
+        self.build.arguments = tuple(v for v in tree_leaves([args, kwargs]) if isinstance(v, TensorValue))
         if node.target is operator.getitem:
             return args[0][args[1]]
         if node.target is torch.ops.higher_order.with_effects:
@@ -330,6 +334,8 @@ class _Walk:
             if is_free and (fake is None or found.stride == fake.stride() or found == wanted):
                 return self.build.where_eager_has_it(value)
         copy = self.build.copied(value, wanted, label="" if value.buffer is None else "copy")
+        if self.build.channels_last is not None:
+            self.build.channels_last.converted_back(value, copy, "output", node.name)
         self._remember_eager(copy, fake)
         return self.build.where_eager_has_it(copy)
 

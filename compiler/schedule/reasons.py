@@ -1,4 +1,4 @@
-"""Why two nodes were fused or not: the one closed list of reasons.
+"""Why two nodes were fused or not, and why tensors lie as they do: the one closed list of reasons.
 
 `can_fuse` answers with `Fuse` or with `Refuse(reason, numbers)`; there is no bare no. `sentence` is for a learner;
 `template` makes the message of one decision out of its numbers.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy"]
+Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy", "layout"]
 
 
 @dataclass(frozen=True)
@@ -259,6 +259,43 @@ REASONS: dict[str, Reason] = _list(
         "The two belong to different graphs, which are compiled one by one: a graph break, a second compilation or the "
         "step from forward to backward lies between them.",
         "{a} belongs to {graph_a} and {b} to {graph_b}: graphs are compiled one by one",
+    ),
+    Reason(
+        "layout.channels_last",
+        "layout",
+        "The library's fast convolutions want all channels of a pixel side by side. Laid out so from the first to the "
+        "last, the tensors between them are never rearranged; only what enters and leaves is, once.",
+        "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} conversions; "
+        "{kept_us:.1f} us as eager lays them out",
+    ),
+    Reason(
+        "layout.slower",
+        "layout",
+        "The convolutions could work channels-last, but the device model expects the conversions of what enters and "
+        "leaves them to take longer than the library gains.",
+        "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} conversions; "
+        "{kept_us:.1f} us as eager lays them out",
+    ),
+    Reason(
+        "layout.library",
+        "layout",
+        "Nothing is known to be gained: on this device, or in this dtype, the library computes both layouts alike, or "
+        "gives only one of them.",
+        "nothing speaks for channels-last in this dtype on {device}",
+    ),
+    Reason(
+        "layout.eager",
+        "layout",
+        "Eager has the results of these convolutions channels-last itself, or their channels or pixels are so few that "
+        "both layouts are one.",
+        "eager has them channels-last already",
+    ),
+    Reason(
+        "layout.open_sizes",
+        "layout",
+        "Sizes differ from call to call, and which layout is faster depends on them, so tensors lie as eager lays them "
+        "out.",
+        "their sizes differ from call to call",
     ),
 )
 

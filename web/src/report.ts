@@ -181,6 +181,8 @@ export interface Graph {
   rewrites: Rewrite[];
   /** What became no loop, since there was nothing to do. */
   removed: Removed[];
+  /** What was decided of convolutions, before `loops`. */
+  layouts: LayoutDecision[];
   loops: LoopNode[];
   /** In a large graph only the weightiest: see `more_decisions`. */
   decisions: Decision[];
@@ -319,6 +321,34 @@ export interface LaunchTraffic {
   node: string | null;
   bytes: number;
   tensors: TensorTraffic[];
+  lines: number[];
+}
+
+/** A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer. */
+export interface LayoutConversion {
+  buffer: string;
+  source: string;
+  what: "image" | "filter" | "argument" | "output";
+  reader: string;
+  bytes: number;
+}
+
+/** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. */
+export interface LayoutDecision {
+  verdict: "channels_last" | "kept";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  /** Nodes of `aten`. */
+  convolutions: string[];
+  numbers: Record<string, unknown>;
+  /** Of the library's calls, tensors as in eager. */
+  predicted_kept_us: number | null;
+  /** Of its calls channels-last, and conversions. */
+  predicted_moved_us: number | null;
+  /** Those that are channels-last, or would be if it paid. */
+  buffers: string[];
+  conversions: LayoutConversion[];
   lines: number[];
 }
 

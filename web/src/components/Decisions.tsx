@@ -8,6 +8,7 @@ import { AskWhy } from "./AskWhy";
 import { shortList } from "./CodeView";
 import { DecisionNumbers } from "./DecisionNumbers";
 import { KernelTag } from "./KernelTag";
+import { Layouts } from "./Layouts";
 import { Removed } from "./Removed";
 import { Rounds } from "./Rounds";
 import { Empty, Scroller } from "./Scroller";
@@ -122,7 +123,14 @@ export function Decisions({ graph }: { graph: Graph }) {
       matches(decision, wanted),
   );
   const countOf = (which: Decision["verdict"]): number => graph.decisions.filter((decision) => decision.verdict === which).length;
-  if (graph.decisions.length === 0) return <Empty>The scheduler had no pair of nodes to look at.</Empty>;
+  if (graph.decisions.length === 0) {
+    return (
+      <div class="decisions">
+        <Layouts graph={graph} />
+        <Empty>The scheduler had no pair of nodes to look at.</Empty>
+      </div>
+    );
+  }
   return (
     <div class="decisions">
       <div class="filters">
@@ -158,6 +166,7 @@ export function Decisions({ graph }: { graph: Graph }) {
       )}
       <AskWhy graph={graph} />
       <Scroller label="Fusion decisions">
+        <Layouts graph={graph} />
         <Removed graph={graph} />
         {graph.more_decisions.length > 0 && <p class="quiet">{`${graph.more_decisions.length} more pairs are not told at length; ask why about any of them.`}</p>}
         <table>

@@ -1,0 +1,30 @@
+"""What was decided of the layout of convolutions, as a record: it holds for all that hang together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.lowering.channels_last import Conversion
+
+
+@dataclass(frozen=True)
+class LayoutChoice:
+    """One region of convolutions, by the names of their ATen nodes, and why its tensors lie as they do.
+
+    `buffers` lie channels-last where eager's are contiguous, or would. The times are predictions of the region's calls
+    and, where it moves, of its conversions, in microseconds; None where nothing was weighed."""
+
+    reason: str
+    convolutions: tuple[str, ...]
+    lines: tuple[int, ...] = ()
+    numbers: dict[str, Any] = field(default_factory=dict, hash=False)
+    buffers: tuple[str, ...] = ()
+    #: Each copy with its bytes, read and written.
+    conversions: tuple[tuple[Conversion, int], ...] = ()
+    kept_us: float | None = None
+    moved_us: float | None = None
+
+    @property
+    def is_moved(self) -> bool:
+        return self.reason == "layout.channels_last"

@@ -1,0 +1,173 @@
+"""Choosing the layout of a graph's convolutions: lower it with all of them channels-last, and weigh each region.
+
+    1. candidates   convolutions of images that eager has contiguous, where the library would keep channels-last
+    2. lowering     all of them channels-last; what hangs together by loops is one region
+    3. weighing     per region: what the library gains, against the conversions of what enters and leaves it
+    4. again        without the regions that lose, until all that are left pay
+
+Every convolution is in one record, whatever was decided.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from compiler.capture.torch_internals import strides_of_result
+from compiler.devices import Device
+from compiler.ir.nodes import LoopGraph, LoopNode
+from compiler.ir.size import Integer
+from compiler.layout.choice import LayoutChoice
+from compiler.layout.price import Convolution, Price, price_of
+from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
+from compiler.lowering.lower import lower
+from compiler.options import Options
+from compiler.schedule.cost import group_cost
+from compiler.schedule.rules.batch import MOST_EARLY
+from compiler.schedule.units import single
+
+aten = torch.ops.aten
+
+#: The name of this pass in the knob `disable`.
+KNOB = "layout"
+
+
+def lower_in_layout(graph: GraphModule, device: Device, options: Options) -> tuple[LoopGraph, tuple[LayoutChoice, ...]]:
+    """The loops of `graph` for `device`, with the layouts that are expected to be fastest, and why they are."""
+    choices, prices = _candidates(graph, device, options)
+    batches = "batch" not in options.knobs.get("disable", ())
+    while prices:
+        layouts = ChannelsLast(prices)
+        loops = lower(graph, layouts)
+        weighed = _weigh(layouts, prices, _Conversions(loops, layouts, device, batches))
+        losing = [choice for choice in weighed if not choice.is_moved]
+        choices += losing
+        if not losing:
+            return loops, (*weighed, *choices)
+        lost = {name for choice in losing for name in choice.convolutions}
+        prices = {node: price for node, price in prices.items() if node.name not in lost}
+    return lower(graph), tuple(choices)
+
+
+def _candidates(graph: GraphModule, device: Device, options: Options) -> tuple[list[LayoutChoice], dict[Node, Price]]:
+    """The convolutions that may move, with their prices, and the records of the others, one for each reason."""
+    kept: dict[str, list[Node]] = defaultdict(list)
+    prices: dict[Node, Price] = {}
+    for node in graph.graph.nodes:
+        if node.target is not aten.convolution.default or len(node.meta["val"].shape) != 4:
+            continue
+        found = _priced(node, device, options)
+        if isinstance(found, Price):
+            prices[node] = found
+        else:
+            kept[found].append(node)
+    return [_record(reason, nodes, {"device": device.name, "knob": KNOB}) for reason, nodes in kept.items()], prices
+
+
+def _priced(node: Node, device: Device, options: Options) -> Price | str:
+    """What the convolution takes in either layout, or the id of the reason for which it stays as it is."""
+    if KNOB in options.knobs.get("disable", ()):
+        return "policy.disabled"
+    image, weight, *_, is_transposed, _, groups = _values(node)
+    result = node.meta["val"]
+    if not all(isinstance(size, int) for value in (image, weight, result) for size in (*value.shape, *value.stride())):
+        return "layout.open_sizes"
+    wanted = channels_last_strides(result.shape)
+    if lies_alike(result.shape, result.stride(), wanted):
+        return "layout.eager"
+    image_size, filter_size, size = (tuple(value.shape) for value in (image, weight, result))
+    convolution = Convolution(image_size, filter_size, size, groups, image.dtype, is_transposed)
+    price = price_of(convolution, device)
+    if price is None or not _stays_channels_last(node, wanted):
+        return "layout.library"
+    return price
+
+
+def _stays_channels_last(node: Node, wanted: Sequence[Integer]) -> bool:
+    """Whether ATen gives the result channels-last where image and filter are."""
+    arguments = _values(node)
+    strides = {place: channels_last_strides(arguments[place].shape) for place in (0, 1)}
+    return lies_alike(node.meta["val"].shape, strides_of_result(node.target, arguments, strides), wanted)
+
+
+def _values(node: Node) -> tuple[Any, ...]:
+    """What a call takes, with the fake tensor of each node."""
+    return torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])  # type: ignore[no-any-return]
+
+
+def _weigh(layouts: ChannelsLast, prices: dict[Node, Price], costs: _Conversions) -> list[LayoutChoice]:
+    """What each region of a lowering gains and costs."""
+    members: dict[str, list[Node]] = defaultdict(list)
+    for node in prices:
+        members[layouts.region_of(node.name)].append(node)
+    found = []
+    for region, nodes in members.items():
+        kept_us = sum(prices[node].contiguous for node in nodes)
+        library_us = sum(prices[node].channels_last for node in nodes)
+        conversions_us = sum(costs.microseconds(conversion) for conversion in costs.of(region))
+        moved_us = library_us + conversions_us
+        numbers = {
+            "kept_us": kept_us, "moved_us": moved_us, "conversions_us": conversions_us,
+            "conversions": len(costs.of(region)), "bytes": sum(map(costs.bytes, costs.of(region))),
+        }  # fmt: skip
+        found.append(LayoutChoice(
+            "layout.channels_last" if moved_us < kept_us else "layout.slower",
+            tuple(node.name for node in nodes), _lines(nodes), numbers,
+            tuple(name for name, own in layouts.moved.items() if layouts.region_of(own) == region),
+            tuple((conversion, costs.bytes(conversion)) for conversion in costs.of(region)),
+            kept_us, moved_us,
+        ))  # fmt: skip
+    return found
+
+
+class _Conversions:
+    """The copies that a lowering made at the edges of its regions, and what they cost.
+
+    A copy of what a loop makes is fused into that loop: it costs its bytes once more if others read what it was made
+    of, and nothing otherwise. Any other is a kernel; that of a small filter, which waits for nothing, shares the launch
+    of another one where `batches`."""
+
+    def __init__(self, loops: LoopGraph, layouts: ChannelsLast, device: Device, batches: bool) -> None:
+        self.loops, self.layouts, self.device, self.batches = loops, layouts, device, batches
+        self._nodes = {node.name: node for node in loops.nodes if isinstance(node, LoopNode)}
+        self._readers: dict[str, int] = defaultdict(int)
+        for node in loops.nodes:
+            for buffer in node.read_buffers:
+                self._readers[buffer] += 1
+        self._by_region: dict[str, list[Conversion]] = defaultdict(list)
+        for conversion in layouts.conversions:
+            if conversion.name in self._nodes:
+                self._by_region[self._region(conversion)].append(conversion)
+
+    def _region(self, conversion: Conversion) -> str:
+        moved = self.layouts.moved
+        return self.layouts.region_of(moved.get(conversion.name) or moved[conversion.source])
+
+    def of(self, region: str) -> list[Conversion]:
+        return self._by_region[region]
+
+    def bytes(self, conversion: Conversion) -> int:
+        """Read and written, as a kernel of its own would."""
+        return 2 * self.loops.buffers[conversion.name].bytes
+
+    def microseconds(self, conversion: Conversion) -> float:
+        if conversion.source in self._nodes:
+            is_read = self._readers[conversion.source] > 1 or conversion.source in self.loops.output_buffers
+            return 1e6 * self.loops.buffers[conversion.name].bytes / self.device.bandwidth if is_read else 0.0
+        cost = group_cost(single(self._nodes[conversion.name]), self.loops.buffers, self.device)
+        is_small = self.loops.buffers[conversion.name].bytes <= MOST_EARLY
+        shares = self.batches and conversion.what == "filter" and is_small
+        spared = self.device.launch_us + self.device.latency_us if shares else 0.0
+        return cost.microseconds - self.device.alone_us - spared
+
+
+def _record(reason: str, nodes: Sequence[Node], numbers: dict[str, Any]) -> LayoutChoice:
+    return LayoutChoice(reason, tuple(node.name for node in nodes), _lines(nodes), numbers)
+
+
+def _lines(nodes: Iterable[Node]) -> tuple[int, ...]:
+    return tuple(sorted({line for node in nodes for line in node.meta.get("lines", ())}))

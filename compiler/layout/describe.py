@@ -1,0 +1,36 @@
+"""Decisions on layouts as the report shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler import report
+from compiler.layout.choice import LayoutChoice
+from compiler.schedule.reasons import message_of
+
+
+def describe_layout(choice: LayoutChoice) -> report.LayoutDecision:
+    told: dict[str, Any] = {
+        name: round(value, 3) if isinstance(value, float) else value for name, value in choice.numbers.items()
+    }
+    return report.LayoutDecision(
+        verdict="channels_last" if choice.is_moved else "kept",
+        reason=choice.reason,
+        message=message_of(choice.reason, choice.numbers),
+        convolutions=list(choice.convolutions),
+        numbers=told,
+        predicted_kept_us=told.get("kept_us"),
+        predicted_moved_us=told.get("moved_us"),
+        buffers=list(choice.buffers),
+        conversions=[
+            report.LayoutConversion(
+                buffer=conversion.name,
+                source=conversion.source,
+                what=conversion.what,
+                reader=conversion.reader,
+                bytes=size,
+            )
+            for conversion, size in choice.conversions
+        ],
+        lines=list(choice.lines),
+    )

@@ -1,0 +1,27 @@
+import * as format from "../format";
+import type { Graph, LayoutDecision } from "../report";
+
+function figures({ predicted_kept_us, predicted_moved_us, conversions }: LayoutDecision): string {
+  if (predicted_kept_us === null || predicted_moved_us === null) return "";
+  const bytes = conversions.reduce((sum, conversion) => sum + conversion.bytes, 0);
+  return ` ${conversions.length} conversions of ${format.bytes(bytes)} in all.`;
+}
+
+/** How tensors lie around convolutions, each region with its lines. */
+export function Layouts({ graph }: { graph: Graph }) {
+  const { layouts } = graph;
+  if (layouts.length === 0) return null;
+  return (
+    <details class="removed">
+      <summary>{`layout of ${layouts.length} ${layouts.length === 1 ? "group" : "groups"} of convolutions`}</summary>
+      <ul>
+        {layouts.map((one, place) => (
+          <li key={place}>
+            <code>{one.convolutions.join(", ")}</code>
+            {` ${one.verdict === "kept" ? "as in eager" : "channels-last"} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${figures(one)}`}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
