@@ -36,6 +36,41 @@ class Timing(BaseModel):
     max_seconds: float = Field(default=2.0, gt=0, le=60, description="Stop sampling after this many seconds.")
 
 
+#: Sizes that one sweep may have: with the snippet itself they must fit into the time of one exploration.
+MOST_SWEPT = 16
+
+
+class Sweep(BaseModel):
+    """A size of the snippet, and the values that it is to be explored at."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(
+        min_length=1,
+        max_length=200,
+        description="A whole number assigned at top level (`N`), a dimension of an annotated argument (`x.shape[0]`), "
+        "or of an input of the request (`inputs[0].shape[1]`); several with commas between take the same value.",
+    )
+    values: tuple[int, ...] = Field(
+        min_length=2, max_length=MOST_SWEPT, description="Different whole numbers, explored in ascending order."
+    )
+    max_seconds: float = Field(
+        default=40.0,
+        gt=0,
+        le=600,
+        description="A size is not measured if that is expected to end later than this after the sweep began.",
+    )
+
+    @field_validator("values")
+    @classmethod
+    def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(values)) < len(values):
+            raise ValueError("each size may stand in a sweep once")
+        if any(not 0 <= value < 2**40 for value in values):
+            raise ValueError("a size is a whole number from 0 up to 2 ** 40")
+        return tuple(sorted(values))
+
+
 #: The rules of fusion, which `rules_off` and the knob `disable` may name.
 FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "batch", "recompute")
 #: What else it may name.
@@ -86,6 +121,7 @@ class Options(BaseModel):
     )
     produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
     timing: Timing = Timing()
+    sweep: Sweep | None = Field(default=None, description="Explore the snippet at several values of one of its sizes.")
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
 
     @field_validator("knobs")

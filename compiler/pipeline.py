@@ -7,6 +7,7 @@
     run       the kernels are compiled and run; eager's and their error against float64
     measure   eager and compiled, interleaved
     compare   TorchInductor on the same calls, if asked for
+    sweep     all of it again at other sizes, if asked for
 
 Each stage fills its part of the report, which is then handed to `on_stage`. A stage that fails is a result too: the
 report keeps what the stages before it found.
@@ -45,6 +46,8 @@ from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
 from compiler.schedule.describe import sums_in_any_order
 from compiler.summary import summarise
+from compiler.sweep.running import sweep_sizes
+from compiler.sweep.sizes import UnknownSize
 from compiler.what_if import other_names, outcomes
 
 __all__ = ["compile_graph", "explore"]
@@ -62,7 +65,22 @@ def explore(source: str, options: Options | None = None, on_stage: OnStage | Non
     run.stage("run", run.run)
     run.stage("measure", run.measure)
     run.stage("compare", run.compare)
+    if run.options.sweep is not None:
+        run.stage("sweep", run.sweep)
     return run.finish()
+
+
+def explore_size(source: str, options: Options, with_times: bool) -> Exploration:
+    """The snippet at one size of a sweep, up to its kernels; with times, run and measured too."""
+    run = Exploration(source, options, lambda _: None, is_brief=True)
+    run.stage("capture", run.capture)
+    run.stage("lower", run.lower)
+    run.stage("schedule", run.schedule)
+    run.stage("codegen", run.codegen)
+    if with_times:
+        run.stage("run", run.run)
+        run.stage("measure", run.measure)
+    return run
 
 
 @dataclass
@@ -78,11 +96,13 @@ class Work:
 
 @dataclass
 class Exploration:
-    """The state of one exploration: the report, and the graphs that the stages work on."""
+    """The state of one exploration: the report, and the graphs that the stages work on. A brief one leaves out the
+    Triton twin of what runs on a CPU."""
 
     source: str
     options: Options
     on_stage: OnStage
+    is_brief: bool = False
     work: list[Work] = field(default_factory=list)
     captured: Capture | None = None
 
@@ -115,6 +135,8 @@ class Exploration:
         self.on_stage(self.report)
 
     def _reason_to_skip(self, name: str) -> str | None:
+        if name == "sweep":  # it runs the snippet anew, whatever became of it at the size that is written
+            return None
         if self.options.produce is not None and name not in self.options.produce:
             return "this stage was not asked for"
         if name != "capture" and not self.alive:
@@ -187,7 +209,7 @@ class Exploration:
                 work.compilation.generate(wants_triton=True)
                 work.report.kernels = present_kernels(work.compilation)
                 work.report.predicted_us = predicted_us(work.compilation)
-                if self.device.type != "cuda":
+                if self.device.type != "cuda" and not self.is_brief:
                     attach_triton(work.compilation, work.report, self.options.target)
 
     def run(self) -> None:
@@ -198,7 +220,7 @@ class Exploration:
                 work.captured.runner.implementation = executable.call
                 work.errors = verify_graph(work.captured, executable, self.report.notes)
                 note_resources(executable, work.report)
-                if self.device.type != "cuda" and work.captured.inputs is not None:
+                if self.device.type != "cuda" and work.captured.inputs is not None and not self.is_brief:
                     check_by_emulation(work.compilation, work.report, work.captured.inputs)
 
         self._check_training()
@@ -242,6 +264,29 @@ class Exploration:
             )
         return None
 
+    def sweep(self) -> str | None:
+        """Each size leaves a stage of its own, so that what is known of it is published at once."""
+
+        def publish(so_far: rep.SweepResult, step: str, seconds: float) -> None:
+            self.report.sweep = so_far
+            self.report.stages.append(rep.Stage(name=step, ms=round(1e3 * seconds, 3), status="done"))
+            self.on_stage(self.report)
+
+        try:
+            self.report.sweep = sweep_sizes(self.source, self.options, explore_size, publish)
+        except SyntaxError:
+            return "the snippet is no Python program, so no size was found in it"
+        return self.report.sweep.message
+
+    def plans(self) -> dict[str, str]:
+        """How each Triton kernel goes through its loops, by the kernel's name, or by its graph's and its own."""
+        is_one = len(self.work) == 1
+        return {
+            name if is_one else f"{work.report.name}: {name}": str(kernel.config["plan"])
+            for work in self.work
+            for name, kernel in work.compilation.triton.items()
+        }
+
     def finish(self) -> rep.Report:
         errors = [work.errors for work in self.work]
         errors += [(check.eager_error, check.compiled_error) for check in self.report.gradients]
@@ -272,6 +317,8 @@ def choose_device(options: Options) -> torch.device:
 def _error_of(stage: str, error: Exception) -> rep.Error:
     if isinstance(error, UnsupportedGraph):
         return rep.Error(type="Unsupported", message=error.message, line=error.line, stage=stage, hint=error.hint)
+    if isinstance(error, UnknownSize):
+        return rep.Error(type="UnknownSize", message=str(error), stage=stage)
     return rep.Error(
         type="InternalError",
         message=f"Fusionscope failed in the stage {stage!r}: {type(error).__name__}: {error}",

@@ -10,11 +10,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+if TYPE_CHECKING:
+    from compiler.options import Options
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -71,6 +74,13 @@ def explore(
     why: Annotated[
         str | None, typer.Option(help="Two nodes, as in a,b: print why they are, or are not, in one kernel.")
     ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=SIZE,SIZE...",
+            help="Also at other sizes, as in N=256,1024,4096 or x.shape[0]=64,128; see docs/sweep.md.",
+        ),
+    ] = None,
 ) -> None:
     """Explore one file, and print what became of it.
 
@@ -83,13 +93,14 @@ def explore(
     from compiler.options import Options
 
     try:
-        chosen: dict[str, Any] = {"device": device, "target": target, "peer": peer}
+        chosen: dict[str, Any] = {"device": device, "target": target, "peer": peer, "sweep": _sweep_of(sweep)}
         options = Options.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as invalid:
         for error in invalid.errors():
             typer.echo(f"--{'.'.join(str(part) for part in error['loc'])}: {error['msg']}", err=True)
         raise typer.Exit(WRONG_USE) from None
     pair = _pair_of(why)
+    _check_sweep(source, options)
 
     from server.printer import print_report, print_why
 
@@ -171,6 +182,34 @@ def _pair_of(text: str | None) -> tuple[str, str] | None:
         typer.echo(f"--why: give two nodes with a comma between, as in --why mul,sum_1, not {text!r}", err=True)
         raise typer.Exit(WRONG_USE)
     return names[0], names[1]
+
+
+def _sweep_of(text: str | None) -> dict[str, Any] | None:
+    """The name and the values of `--sweep N=256,1024`."""
+    if text is None:
+        return None
+    name, is_given, values = text.rpartition("=")
+    try:
+        return {"name": name.strip(), "values": [int(value) for value in values.split(",")]}
+    except ValueError:
+        said = repr(text) if is_given else f"{text!r}, which has no ="
+        typer.echo(f"--sweep: give a size and numbers, as in --sweep N=256,1024,4096, not {said}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+def _check_sweep(source: str, options: Options) -> None:
+    """A size that the snippet does not name is told at once, before the snippet runs."""
+    from compiler.sweep.sizes import UnknownSize, with_size
+
+    if options.sweep is None:
+        return
+    try:
+        with_size(source, options, options.sweep.name, options.sweep.values[0])
+    except UnknownSize as unknown:
+        typer.echo(f"--sweep: {unknown}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+    except SyntaxError:
+        return  # the exploration shows it, with its line
 
 
 def _read_source(file: Path) -> str:

@@ -24,6 +24,7 @@ from server.captured import (
 )
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.summary import kernel_times
+from server.swept import sweep_sentences, swept_table
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -39,6 +40,8 @@ def print_report(report: Report, console: Console) -> None:
             console.print(escape(sentence))
     if report.timing is not None and report.timing.contestants:
         _print_timing(report, console)
+    if report.sweep is not None:
+        _print_sweep(report, console)
     if report.peer is not None:
         message = report.peer.message or f"{len(report.peer.kernels)} kernels"
         console.print(f"\n[bold]{escape(report.peer.name)}[/]: {escape(message)}")
@@ -156,6 +159,21 @@ def _print_timing(report: Report, console: Console) -> None:
     console.rule(f"timing on {escape(report.timing.device)}", align="left")
     console.print(escape(report.timing.method))
     console.print(table)
+
+
+def _print_sweep(report: Report, console: Console) -> None:
+    assert report.sweep is not None
+    columns, rows = swept_table(report)
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(escape(column), justify="left" if column == "flips" else "right")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.rule(f"sizes of {escape(report.sweep.name)}", align="left")
+    console.print(table)
+    console.print(f"[bold]{escape(report.sweep.verdict)}[/]")
+    for sentence in sweep_sentences(report.sweep):
+        console.print(f"  {escape(sentence)}")
 
 
 def _print_error(report: Report, console: Console) -> None:

@@ -13,7 +13,9 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
+from server.figures import microseconds
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
+from server.swept import sweep_sentences, swept_table
 
 
 def markdown(report: Report) -> str:
@@ -27,6 +29,8 @@ def markdown(report: Report) -> str:
         parts.append(f"## Gradients\n\n{_listed(check_sentences(report))}")
     if report.timing is not None:
         parts.append(_timing(report))
+    if report.sweep is not None:
+        parts.append(_sweep(report))
     parts.append(_environment(report))
     parts.append("## Snippet\n\n" + _fenced(report.source, "python"))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -106,11 +110,6 @@ def kernel_times(kernel: Kernel, environment: Environment) -> list[str]:
     return times
 
 
-def microseconds(value: float) -> str:
-    """Three digits, or all that stand before the point."""
-    return f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs"
-
-
 def _decision(decision: Decision) -> str:
     change = f". It would fuse if {decision.would_fuse_if}." if decision.would_fuse_if else ""
     return f"- `{decision.a}` and `{decision.b}`: {decision.verdict}. {decision.message}{change}"
@@ -124,6 +123,19 @@ def _timing(report: Report) -> str:
     ]
     head = ["| | median ms | middle half | samples |", "|---|---|---|---|"]
     return "\n".join([f"## Timing\n\n{report.timing.method}\n", *head, *rows])
+
+
+def _sweep(report: Report) -> str:
+    assert report.sweep is not None
+    columns, rows = swept_table(report)
+    table = [_row(columns), "|---" * len(columns) + "|", *map(_row, rows)]
+    sentences = _listed(sweep_sentences(report.sweep))
+    parts = [f"## Sizes of {report.sweep.name}", report.sweep.verdict, "\n".join(table), sentences]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _environment(report: Report) -> str:

@@ -108,3 +108,22 @@ def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "index.reversed" in ended.stdout and "It would fuse if `mul` read `sum_1` forwards" in ended.stdout
     assert asked("sum_1").returncode == 2
+
+
+SIZES = "import torch\nN = 8\ndef f(x):\n    return x.exp().sum(-1)\nf(torch.randn(4, N))\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("M=8,16", "The snippet names no size 'M'. Its sizes are N (8, line 2)."),
+        ("N", "give a size and numbers, as in --sweep N=256,1024,4096, not 'N', which has no ="),
+        ("N=8,many", "give a size and numbers, as in --sweep N=256,1024,4096, not 'N=8,many'"),
+        ("N=8,8", "each size may stand in a sweep once"),
+        ("N=8", "at least 2"),
+    ],
+)
+def test_a_sweep_that_cannot_be_made_is_refused_before_the_snippet_runs(asked: str, said: str) -> None:
+    ended = _run("explore", "-", "--sweep", asked, source=SIZES)
+    assert ended.returncode == 2 and ended.stdout == ""
+    assert said in ended.stderr and ended.stderr.startswith("--sweep")

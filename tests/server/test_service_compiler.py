@@ -56,3 +56,35 @@ async def test_known_devices_are_those_of_the_compiler(real_service: Service) ->
     await real_service.explore("1 / 0", wait=60)
     known = (await real_service.client.get("/api/v1/devices")).json()["known"]
     assert {"cpu", "sm_90"} <= {device["target"] for device in known}
+
+
+SIZES = """import torch
+N = 64
+def f(x):
+    return (torch.sin(x) / N).sum(-1)
+f(torch.randn(1024 // N, N))
+"""
+
+
+async def test_a_sweep_runs_confined_like_every_snippet_and_is_told_as_text(real_service: Service) -> None:
+    wanted = {"name": "N", "values": [128, 32, 0]}
+    raw = await real_service.explore(SIZES, wait=60, timing={"enabled": False}, sweep=wanted)
+    report = Report.model_validate(raw)
+    assert report.status == "ok" and report.sweep is not None, report.error
+    assert [(size.value, size.launches) for size in report.sweep.sizes[1:]] == [(32, 1), (128, 1)]
+    # Python says it in other words from release to release.
+    assert (report.sweep.sizes[0].error or "").startswith("ZeroDivisionError (line 5): ")
+    stages = [event for event in await real_service.events(report.id) if event["event"] == "stage"]
+    assert sum('"name":"sweep ' in event["data"].partition('"report"')[0] for event in stages) == 3
+    text = (await real_service.client.get(f"/api/v1/explorations/{report.id}.md")).text
+    assert "## Sizes of N" in text and "| 128 | 1 | 1 | 4,128 |" in text
+    assert "- N = 0: ZeroDivisionError (line 5): " in text
+
+
+async def test_a_sweep_that_asks_for_nothing_sensible_is_told_what_is_wrong(real_service: Service) -> None:
+    unknown = await real_service.explore(SIZES, wait=60, produce=["capture"], sweep={"name": "M", "values": [1, 2]})
+    assert (unknown["status"], unknown["error"]["type"]) == ("user_error", "UnknownSize")
+    assert "Its sizes are N (64, line 2)" in unknown["error"]["message"]
+    asked = {"source": SIZES, "sweep": {"name": "N", "values": [4]}}
+    refused = await real_service.client.post("/api/v1/explorations", json=asked)
+    assert refused.status_code == 422 and "sweep" in refused.text

@@ -11,6 +11,7 @@ from compiler.report import (
     Buffer,
     Environment,
     ExecutionTraffic,
+    Flip,
     GradientCheck,
     Graph,
     GraphBreak,
@@ -25,6 +26,8 @@ from compiler.report import (
     Reuse,
     Rewrite,
     SavedTensor,
+    SweepResult,
+    SweptSize,
     Symbol,
     TensorLoads,
     TensorTraffic,
@@ -206,3 +209,41 @@ def test_both_texts_have_traffic_and_memory() -> None:
     for text in (stream.getvalue(), markdown(report)):
         for sentence in (*traffic_sentences(MOVING), *memory_sentences(MOVING), *level_sentences(SOFTMAX)):
             assert sentence in text
+SWEEP = SweepResult(
+    name="N",
+    sizes=[
+        SweptSize(value=64, launches=1, kernels=1, bytes=4096, predicted_us=3.14159, compiled_ms=0.5),
+        SweptSize(
+            value=1024,
+            launches=2,
+            kernels=2,
+            bytes=65536,
+            predicted_us=250.4,
+            flips=[
+                Flip(kind="kernels", about="launches", before="1", after="2"),
+                Flip(kind="choice", about="fused_sum", before="persistent", after="split"),
+                Flip(kind="verdict", graph="graph_0", about="mul + sum", before="fused: a", after="refused: b"),
+            ],
+            more_flips=4,
+        ),
+        SweptSize(value=4096, error="MemoryError (line 2): no room"),
+    ],
+    verdict="The compiler decides otherwise than at the size before at N = 1024. 1 of 3 sizes failed.",
+    message="Not measured, as it would take longer than 40 seconds: 1024.",
+)
+
+
+def test_a_sweep_is_a_table_with_the_sizes_that_flip_marked_and_a_sentence_for_each_flip() -> None:
+    environment = Environment(device="cpu", target="sm_90")
+    report = Report(source="x = 1", environment=environment, sweep=SWEEP)
+    told = markdown(report)
+    assert "| N | launches | kernels | bytes | kernels predicted for sm_90 | compiled | flips |" in told
+    assert "| 64 | 1 | 1 | 4,096 | 3.14 µs | 500 µs |  |" in told
+    assert "| 1024 | 2 | 2 | 65,536 | 250 µs |  | ← |" in told
+    assert "| 4096 |  |  |  |  |  | failed |" in told
+    printed = io.StringIO()
+    print_report(report, Console(file=printed, width=200))
+    for text in (told, printed.getvalue()):
+        assert SWEEP.verdict in text and "N = 1024: mul + sum: fused: a → refused: b" in text
+        assert "N = 1024: the loops of fused_sum: persistent → split" in text and "N = 1024: and 4 more." in text
+        assert "N = 4096: MemoryError (line 2): no room" in text and "Not measured, as it would" in text

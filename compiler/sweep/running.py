@@ -1,0 +1,142 @@
+"""Running a sweep: every size is explored on its own, as if it had been written in the snippet.
+
+First each size is compiled, which is quick and tells all verdicts and predictions; then each is compiled again, run and
+measured, as long as the sweep's time lasts. So a sweep that is too long loses measurements and no verdict, and only one
+size is in memory at a time. What goes wrong at a size is told in its row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from compiler import report as rep
+from compiler.options import Options, Sweep, Timing
+from compiler.sweep.flips import Attempt, attempt_of, result_of
+from compiler.sweep.sizes import with_size
+
+#: A sweep has many sizes to measure, so each gets less time than the snippet itself.
+_SECONDS_PER_SIZE = 0.5
+
+
+class Explored(Protocol):
+    """What one size came to: its report, and how each kernel of a graph goes through its loops, by their names."""
+
+    report: rep.Report
+
+    def plans(self) -> dict[str, str]: ...
+
+
+#: Explores a snippet with options; with times or without.
+Explore = Callable[[str, Options, bool], Explored]
+#: Takes the result so far, the name of the step that has ended, and the seconds that it took.
+Publish = Callable[[rep.SweepResult, str, float], None]
+
+
+@dataclass
+class Run:
+    """One sweep under way. `publish` is told after each size what is known so far."""
+
+    source: str
+    options: Options
+    sweep: Sweep
+    explore: Explore
+    publish: Publish
+    attempts: list[Attempt] = field(default_factory=list)
+    #: What it took to compile each size.
+    seconds: list[float] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+
+    def compile_all(self) -> None:
+        """Raises `UnknownSize` before the first size is tried."""
+        with_size(self.source, self.options, self.sweep.name, self.sweep.values[0])
+        for value in self.sweep.values:
+            started = time.perf_counter()
+            self.attempts.append(_attempt(value, self._explored(value, with_times=False)))
+            self.seconds.append(time.perf_counter() - started)
+            self.publish(self.result(), f"sweep {value}", self.seconds[-1])
+
+    def measure_all(self) -> str | None:
+        """Why some sizes were not measured, or None. What a size will take is told from the size before it: both run
+        the snippet, so the one is to the other as it was when they were compiled."""
+        rate = 1.0
+        for place, attempt in enumerate(self.attempts):
+            if attempt.size.error is not None or not attempt.has_kernels:
+                continue
+            started = time.perf_counter()
+            if started + rate * self.seconds[place] - self.began > self.sweep.max_seconds:
+                left = ", ".join(str(other.size.value) for other in self.attempts[place:])
+                return f"Not measured, as it would take longer than {self.sweep.max_seconds:g} seconds: {left}."
+            _add_times(attempt.size, self._explored(attempt.size.value, with_times=True).report)
+            took = time.perf_counter() - started
+            rate = took / self.seconds[place]
+            self.publish(self.result(), f"measure {attempt.size.value}", took)
+        return None
+
+    def result(self) -> rep.SweepResult:
+        return result_of(self.sweep.name, self.attempts)
+
+    def _explored(self, value: int, with_times: bool) -> Explored:
+        timing = self.options.timing
+        short = Timing.model_validate(
+            timing.model_dump() | {"max_seconds": min(timing.max_seconds, _SECONDS_PER_SIZE), "enabled": with_times}
+        )
+        alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short})
+        return self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
+
+
+def sweep_sizes(source: str, options: Options, explore: Explore, publish: Publish) -> rep.SweepResult:
+    """The sweep that `options` ask for. Raises `UnknownSize` before it begins, SyntaxError if `source` is no Python."""
+    assert options.sweep is not None
+    run = Run(source, options, options.sweep, explore, publish)
+    run.compile_all()
+    wants_times = options.timing.enabled and (options.produce is None or "measure" in options.produce)
+    message = run.measure_all() if wants_times else "Nothing was measured: timing was turned off."
+    return run.result().model_copy(update={"message": message})
+
+
+def _attempt(value: int, explored: Explored) -> Attempt:
+    report = explored.report
+    graphs = report.graphs
+    kernels = [kernel for graph in graphs for kernel in graph.kernels]
+    size = rep.SweptSize(value=value, error=_sentence(report.error))
+    if kernels:
+        size.launches = len(kernels)
+        size.kernels = sum(kernel.kind != "extern" for kernel in kernels)
+        size.bytes = sum(kernel.bytes for kernel in kernels)
+        size.floor_bytes = _sum(graph.floor_bytes for graph in graphs)
+        predictions = [graph.predicted_us for graph in graphs if graph.predicted_us is not None]
+        size.predicted_us = _rounded(_sum(predictions))
+        size.plans = explored.plans()
+    return attempt_of(size, graphs)
+
+
+def _add_times(size: rep.SweptSize, report: rep.Report) -> None:
+    size.error = _sentence(report.error)
+    generated = [kernel for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern"]
+    size.measured_us = _rounded(_sum(kernel.measured_us for kernel in generated))
+    medians = {one.name: one.median_ms for one in report.timing.contestants} if report.timing is not None else {}
+    size.eager_ms, size.compiled_ms = medians.get("eager"), medians.get("compiled")
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _sum(values: Iterable[Number | None]) -> Number | None:
+    """The sum, or None where a term is not known."""
+    terms = list(values)
+    known = [term for term in terms if term is not None]
+    return sum(known) if terms and len(known) == len(terms) else None
+
+
+def _rounded(microseconds: float | None) -> float | None:
+    return None if microseconds is None else round(microseconds, 3)
+
+
+def _sentence(error: rep.Error | None) -> str | None:
+    if error is None:
+        return None
+    where = f" (line {error.line})" if error.line is not None else ""
+    return f"{error.type}{where}: {error.message.splitlines()[0] if error.message else 'no message'}"

@@ -1,0 +1,246 @@
+"""The sizes that a snippet names, and the same snippet with another number in their place.
+
+    N                  a whole number assigned once at top level: `N = 1024`, `B, N = 4, 2 * 512`
+    x.shape[0]         a dimension of an argument, where an annotation such as `x: f32[4096, 4096]` says what it is like
+    inputs[0].shape[1] a dimension of an input that the request gives
+
+Only the text of the number is replaced, so every line keeps its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.capture.annotations import input_of_annotation
+from compiler.options import InputSpec, Options
+
+_DIMENSION = re.compile(r"\s*(\w+|inputs\[\d+\])\s*\.\s*shape\s*\[\s*(-?\d+)\s*\]\s*")
+#: Candidates that a refusal lists; a reader who needs more of them reads the snippet.
+_MOST_LISTED = 12
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+#: `2 ** 99999` would take for ever: a size has fewer bits than this.
+_MOST_BITS = 64
+
+
+class UnknownSize(Exception):
+    """The snippet names no such size, or names it twice; the message says which sizes it does name."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size with its value as written. `spans` are the bytes of the source that hold it, each with the text that a
+    new value is put into; a size of the request has none, but the place of its input and its dimension."""
+
+    name: str
+    value: int
+    line: int | None = None
+    spans: tuple[tuple[int, int, str], ...] = ()
+    given: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        where = f", line {self.line}" if self.line is not None else ""
+        return f"{self.name} ({self.value}{where})"
+
+
+def with_size(source: str, options: Options, names: str, value: int) -> tuple[str, Options]:
+    """The snippet and its options with `value` for each size of `names`, which commas separate.
+
+    Raises `UnknownSize`, and SyntaxError where the source is no Python."""
+    parts = [part.strip() for part in names.split(",")]
+    sizes = sizes_of(source, options)
+    for name in parts:
+        if _normal(name, sizes) not in sizes:
+            raise UnknownSize(_why_unknown(name, source, sizes))
+    for name in parts:
+        # Places move as the text changes, and a size may be in the text of another one (`N = M = 4`).
+        sizes = sizes_of(source, options)
+        source, options = _put(source, options, sizes[_normal(name, sizes)], value)
+    return source, options
+
+
+def sizes_of(source: str, options: Options) -> dict[str, Size]:
+    """Every size that a sweep can name, by its name. Raises SyntaxError where the source is no Python."""
+    tree = ast.parse(source)
+    found = [*_assigned(tree, source), *_annotated(tree, source), *_given(options.inputs or ())]
+    return {size.name: size for size in found}
+
+
+def _put(source: str, options: Options, size: Size, value: int) -> tuple[str, Options]:
+    if size.given is not None:
+        return source, _with_input(options, *size.given, value)
+    raw = source.encode()
+    for start, end, text in sorted(size.spans, reverse=True):
+        raw = raw[:start] + text.format(value).encode() + raw[end:]
+    return raw.decode(), options
+
+
+def _normal(name: str, sizes: Mapping[str, Size]) -> str:
+    """`x.shape[-1]` by the number that the dimension has from the front."""
+    matched = _DIMENSION.fullmatch(name)
+    if matched is None:
+        return name
+    owner, dimension = matched[1], int(matched[2])
+    rank = sum(other.startswith(f"{owner}.shape[") for other in sizes)
+    return f"{owner}.shape[{dimension + rank if dimension < 0 else dimension}]"
+
+
+def _why_unknown(name: str, source: str, sizes: Mapping[str, Size]) -> str:
+    lines = sorted({node.lineno for node in _stores(ast.parse(source), name)})
+    if len(lines) > 1:
+        said = f"{name} is assigned more than once, at lines {', '.join(map(str, lines))}, so it is no one size."
+    elif lines:
+        said = f"{name}, assigned at line {lines[0]}, is not written as a whole number."
+    else:
+        said = f"The snippet names no size {name!r}."
+    listed = [str(size) for size in sizes.values()]
+    if not listed:
+        return f"{said} It names none at all: write one at top level, as in `N = 1024`, and make the shapes of it."
+    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
+    return f"{said} Its sizes are {', '.join(listed[:_MOST_LISTED])}{more}."
+
+
+# --- whole numbers at top level
+
+
+def _assigned(tree: ast.Module, source: str) -> Iterator[Size]:
+    starts = _line_starts(source)
+    known: dict[str, int] = {}
+    for target, value in _assignments(tree.body):
+        number = _number(value, known)
+        if number is None or sum(1 for _ in _stores(tree, target.id)) > 1:
+            continue
+        known[target.id] = number
+        if number >= 0:
+            yield Size(target.id, number, target.lineno, ((*_span(value, starts), "{}"),))
+
+
+def _assignments(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """Names with what is assigned to them, also below an `if` at top level (`if __name__ == "__main__":`)."""
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from _paired(target, value)
+            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr() as value):
+                yield target, value
+            case ast.If(body=then, orelse=otherwise):
+                yield from _assignments([*then, *otherwise])
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.expr]]:
+    match target, value:
+        case ast.Name(), _:
+            yield target, value
+        case (ast.Tuple(elts=targets), ast.Tuple(elts=values)):
+            if len(targets) == len(values):
+                for one, other in zip(targets, values, strict=True):
+                    yield from _paired(one, other)
+
+
+def _number(value: ast.expr, known: Mapping[str, int]) -> int | None:
+    """The whole number that an expression of numbers, and of names of numbers, comes to."""
+    match value:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name):
+            return known.get(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            positive = _number(operand, known)
+            return None if positive is None else -positive
+        case ast.BinOp(left=left, op=op, right=right):
+            return _calculated(_number(left, known), op, _number(right, known))
+    return None
+
+
+def _calculated(left: int | None, op: ast.operator, right: int | None) -> int | None:
+    if left is None or right is None or abs(left).bit_length() > _MOST_BITS or abs(right).bit_length() > _MOST_BITS:
+        return None
+    match op:
+        case ast.LShift() | ast.Pow():
+            if not 0 <= right <= _MOST_BITS:
+                return None
+            return left << right if isinstance(op, ast.LShift) else left**right
+        case ast.FloorDiv() if right == 0:
+            return None
+    calculate = _OPERATORS.get(type(op))
+    return None if calculate is None else calculate(left, right)
+
+
+def _stores(tree: ast.Module, name: str) -> Iterator[ast.Name]:
+    """Where the module itself, and no function, class or comprehension in it, gives a value to `name`."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _SCOPES):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
+            yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+# --- dimensions of arguments
+
+
+def _annotated(tree: ast.Module, source: str) -> Iterator[Size]:
+    """Dimensions of annotated parameters; parameters of one name in several functions are one size."""
+    starts = _line_starts(source)
+    found: dict[str, Size] = {}
+    for parameter in (node for node in ast.walk(tree) if isinstance(node, ast.arg)):
+        spec = input_of_annotation(parameter.annotation)
+        if spec is None or parameter.annotation is None:
+            continue
+        start, end = _span(parameter.annotation, starts)
+        for dimension, value in enumerate(spec.shape):
+            name = f"{parameter.arg}.shape[{dimension}]"
+            before = found[name].spans if name in found else ()
+            replaced = (start, end, _annotation(spec, dimension, source.encode()[start:end].count(b"\n")))
+            found[name] = Size(name, value, parameter.lineno, (*before, replaced))
+    yield from found.values()
+
+
+def _annotation(spec: InputSpec, dimension: int, line_ends: int) -> str:
+    """The annotation anew with a place for one of its sizes, on as many lines."""
+    sizes = ["{}" if place == dimension else str(size) for place, size in enumerate(spec.shape)]
+    return f'"{spec.dtype}[{", ".join(sizes)}]"' + "\n" * line_ends
+
+
+def _given(inputs: Sequence[InputSpec]) -> Iterator[Size]:
+    for place, spec in enumerate(inputs):
+        for dimension, value in enumerate(spec.shape):
+            yield Size(f"inputs[{place}].shape[{dimension}]", value, given=(place, dimension))
+
+
+def _with_input(options: Options, place: int, dimension: int, value: int) -> Options:
+    inputs = list(options.inputs or ())
+    shape = list(inputs[place].shape)
+    shape[dimension] = value
+    inputs[place] = inputs[place].model_copy(update={"shape": tuple(shape)})
+    return options.model_copy(update={"inputs": tuple(inputs)})
+
+
+# --- places in the source, in bytes, as the syntax tree counts columns
+
+
+def _line_starts(source: str) -> list[int]:
+    starts = [0]
+    for line in source.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    return starts
+
+
+def _span(node: ast.expr, starts: Sequence[int]) -> tuple[int, int]:
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset

@@ -1,0 +1,8 @@
+"""Numbers as the text forms of a report write them."""
+
+from __future__ import annotations
+
+
+def microseconds(value: float) -> str:
+    """Three digits, or all that stand before the point."""
+    return f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs"

@@ -1,0 +1,52 @@
+"""A sweep as text, for the terminal and for Markdown: one table of its sizes, and a sentence for each flip."""
+
+from __future__ import annotations
+
+from compiler.report import Flip, Report, SweepResult, SweptSize
+from server.figures import microseconds
+
+MARK = "←"
+
+
+def swept_table(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows. A column in which nothing is known is left out; the last one marks the sizes that flip."""
+    assert report.sweep is not None
+    environment = report.environment
+    columns = [report.sweep.name, "launches", "kernels", "bytes", f"kernels predicted for {environment.target}"]
+    columns += [f"kernels measured on {environment.device}", "eager", "compiled", "flips"]
+    rows = [_row(size) for size in report.sweep.sizes]
+    known = [place for place in range(len(columns)) if place == 0 or any(row[place] for row in rows)]
+    return [columns[place] for place in known], [[row[place] for place in known] for row in rows]
+
+
+def _row(size: SweptSize) -> list[str]:
+    counts = [size.launches, size.kernels, size.bytes]
+    times = [size.predicted_us, size.measured_us, _in_us(size.eager_ms), _in_us(size.compiled_ms)]
+    return [
+        str(size.value),
+        *("" if count is None else f"{count:,}" for count in counts),
+        *("" if time is None else microseconds(time) for time in times),
+        "failed" if size.error else MARK if size.flips else "",
+    ]
+
+
+def _in_us(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else 1000 * milliseconds
+
+
+def sweep_sentences(sweep: SweepResult) -> list[str]:
+    """What flips at each size, what went wrong at it, and what was not measured."""
+    sentences = []
+    for size in sweep.sizes:
+        at = f"{sweep.name} = {size.value}"
+        sentences += [f"{at}: {flip_sentence(flip)}" for flip in size.flips]
+        if size.more_flips:
+            sentences.append(f"{at}: and {size.more_flips} more.")
+        if size.error is not None:
+            sentences.append(f"{at}: {size.error}")
+    return sentences if sweep.message is None else [*sentences, sweep.message]
+
+
+def flip_sentence(flip: Flip) -> str:
+    what = {"verdict": flip.about, "kernels": flip.about, "choice": f"the loops of {flip.about}"}[flip.kind]
+    return f"{what}: {flip.before} → {flip.after}"
