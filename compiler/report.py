@@ -310,7 +310,8 @@ class LayoutDecision(ReportModel):
 
 
 class Round(ReportModel):
-    """One round of the scheduler.
+    """One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of
+    small kernels that share launches.
 
     Units are numbered: the nodes of `loops` that are not dead, in order from 0, then whatever a fusion makes, in order.
     So the fusions are all it takes to tell the groups after any round (`compiler.rounds.units_after` does)."""

@@ -8,7 +8,7 @@ came before or after one of the two and not the other.
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect, bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from heapq import nsmallest
@@ -44,6 +44,8 @@ class UnitGraph:
         self.units: dict[int, Unit] = {}
         self.producer: dict[str, int] = {}
         self.readers: defaultdict[str, set[int]] = defaultdict(set)
+        #: The readers of buffers that have many, in the order in which they stand, with their places.
+        self._placed: dict[str, list[tuple[int, int]]] = {}
         self.bits: dict[int, int] = {}
         self.ancestors: dict[int, int] = {}
         self.descendants: dict[int, int] = {}
@@ -108,12 +110,12 @@ class UnitGraph:
         number, self._next = self._next, self._next + 1
         for old in (a, b):
             for buffer in read_by(self.units[old]):
-                self.readers[buffer].discard(old)
+                self._unread(buffer, old)
             del self.units[old]
         self._merge_order(a, b, number)
         self.units[number] = group
         for buffer in group.read_buffers:
-            self.readers[buffer].add(number)
+            self._read(buffer, number)
         for buffer in group.produced:
             self.producer[buffer] = number
         return number
@@ -135,10 +137,10 @@ class UnitGraph:
     def replace(self, number: int, group: Group) -> None:
         """Put another group in the place of one that has the same members and needs no unit that it did not need."""
         for buffer in read_by(self.units[number]):
-            self.readers[buffer].discard(number)
+            self._unread(buffer, number)
         self.units[number] = group
         for buffer in group.read_buffers:
-            self.readers[buffer].add(number)
+            self._read(buffer, number)
 
     def neighbours(self, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         """Each of `numbers` with each unit that shares a buffer with it: its readers, its makers, other readers of what
@@ -146,7 +148,6 @@ class UnitGraph:
 
         Where many read one buffer (a weight of every layer), only those that stand nearest count: pairs of readers far
         apart would be as many as the square of the graph, and would not meet in a kernel anyway."""
-        placed: dict[str, list[tuple[int, int]]] = {}
         for number in numbers:
             unit = self.units[number]
             found: dict[int, None] = {}
@@ -155,20 +156,37 @@ class UnitGraph:
             for buffer in sorted(read_by(unit)):
                 if buffer in self.producer:
                     found[self.producer[buffer]] = None
-                found.update(dict.fromkeys(self._nearest_readers(buffer, number, placed)))
+                found.update(dict.fromkeys(self._nearest_readers(buffer, number)))
             yield from ((number, other) for other in found if other != number)
 
-    def _nearest_readers(self, buffer: str, number: int, placed: dict[str, list[tuple[int, int]]]) -> list[int]:
-        """The readers of a buffer that stand nearest; `placed` keeps those of a buffer with many, by their places."""
+    def _nearest_readers(self, buffer: str, number: int) -> list[int]:
+        """The readers of a buffer that stand nearest."""
         readers = self.readers[buffer]
         if len(readers) <= NEAREST:
             return sorted(readers)
-        if buffer not in placed:
-            placed[buffer] = sorted((self.bits[reader].bit_length(), reader) for reader in readers)
-        place = self.bits[number].bit_length()
-        middle = bisect(placed[buffer], (place, number))
-        around = placed[buffer][max(0, middle - NEAREST) : middle + NEAREST]
+        if buffer not in self._placed:
+            self._placed[buffer] = sorted((self._place(reader), reader) for reader in readers)
+        place, placed = self._place(number), self._placed[buffer]
+        middle = bisect(placed, (place, number))
+        around = placed[max(0, middle - NEAREST) : middle + NEAREST]
         return sorted(reader for _, reader in nsmallest(NEAREST, around, key=lambda other: abs(other[0] - place)))
+
+    def _place(self, number: int) -> int:
+        """Where the last node of a unit stood before fusion."""
+        return self.bits[number].bit_length()
+
+    def _read(self, buffer: str, number: int) -> None:
+        """Take note that a unit reads a buffer."""
+        self.readers[buffer].add(number)
+        if buffer in self._placed:
+            insort(self._placed[buffer], (self._place(number), number))
+
+    def _unread(self, buffer: str, number: int) -> None:
+        """Take note that it does not any more."""
+        self.readers[buffer].discard(number)
+        if buffer in self._placed:
+            placed = self._placed[buffer]
+            del placed[bisect_left(placed, (self._place(number), number))]
 
 
 def _places(bits: int) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from compiler.compile import GraphCompilation
 from compiler.present import present_kernels, present_schedule
 from compiler.rounds import every_unit, units_after
 from compiler.runtime.verify import relative_error
-from compiler.schedule import describe_decisions, scheduler
+from compiler.schedule import describe_decisions, search
 from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules import Fuse
 from tests.compile_program import compile_program
@@ -62,26 +63,54 @@ def test_rounds_replayed_end_in_the_kernels(function: Callable[..., Any], inputs
     assert sum(step.refused for step in graph.rounds) == sum(d.verdict == "refused" for d in graph.decisions)
 
 
+def refusals_without_a_record(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
+) -> list[Refuse]:
+    """What the rules refused while the program was scheduled, as far as no decision tells of it."""
+    refusals: list[Refuse] = []
+
+    def remembered(ask: Callable[..., Any]) -> Callable[..., Any]:
+        def remembering(*arguments: Any) -> Any:
+            answer = ask(*arguments)
+            if isinstance(answer, Refuse):
+                refusals.append(answer)
+            return answer
+
+        return remembering
+
+    for module, name in ASKED:
+        monkeypatch.setattr(module, name, remembered(getattr(module, name)))
+    schedule = compile_program(function, *inputs).schedule
+    assert schedule is not None and refusals
+    recorded = {id(decision.verdict) for decision in schedule.decisions}
+    return [refusal for refusal in refusals if id(refusal) not in recorded]
+
+
+#: Every question that is put to the rules, where it is put.
+batches = import_module("compiler.schedule.rules.batch")
+ASKED = ((search, "can_fuse"), (search, "third_between"), (search, "recompute_in_readers"), (batches, "batch"))
+
+
 @every_program
 def test_every_answer_of_the_rules_leaves_a_record(
     function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers: list[Fuse | Refuse | None] = []
+    assert not refusals_without_a_record(function, inputs, monkeypatch)
 
-    def remembered(ask: Callable[..., Any]) -> Callable[..., Any]:
-        def remembering(*arguments: Any) -> Any:
-            answers.append(ask(*arguments))
-            return answers[-1]
 
-        return remembering
+@every_program
+def test_a_lost_record_would_be_found(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test above can fail: it does where the search keeps its fusions alone."""
+    record = search.Search.record
 
-    for name in ("can_fuse", "third_between"):
-        monkeypatch.setattr(scheduler, name, remembered(getattr(scheduler, name)))
-    schedule = compile_program(function, *inputs).schedule
-    assert schedule is not None
-    recorded = {id(decision.verdict) for decision in schedule.decisions}
-    refusals = [answer for answer in answers if isinstance(answer, Refuse)]
-    assert refusals and all(id(refusal) in recorded for refusal in refusals)
+    def fusions_alone(self: search.Search, a: int, b: int, verdict: Fuse | Refuse, about: str | None = None) -> None:
+        if isinstance(verdict, Fuse):
+            record(self, a, b, verdict, about)
+
+    monkeypatch.setattr(search.Search, "record", fusions_alone)
+    assert refusals_without_a_record(function, inputs, monkeypatch)
 
 
 @every_program

@@ -104,6 +104,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
         unfused_us=sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
         is_forced=is_forced,
+        nodes=len(group.members),
     )
     numbers = {
         "bytes_apart": sum(cost.bytes for cost in apart),

@@ -60,17 +60,20 @@ class Score:
     goes_along_memory: bool = True
     #: Whether the reader asked for it: then it comes before all others, whatever it brings.
     is_forced: bool = False
+    #: Nodes of the fused group.
+    nodes: int = 0
 
     @property
     def benefit_us(self) -> float:
         return self.unfused_us - self.fused_us
 
     @property
-    def rank(self) -> tuple[bool, int, int, bool, int]:
-        """Larger is fused first. Benefits that differ by no more than the model errs count as even."""
+    def rank(self) -> tuple[bool, int, int, int, bool, int]:
+        """Larger is fused first. Benefits that differ by no more than the model errs count as even; of these, small
+        groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
-        rank = round(RANKS_PER_OCTAVE * octave)
-        return self.is_forced, rank, self.bytes_saved, self.goes_along_memory, -self.distance
+        benefit = round(RANKS_PER_OCTAVE * octave)
+        return self.is_forced, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 
 
 @dataclass(frozen=True)

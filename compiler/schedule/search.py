@@ -1,0 +1,123 @@
+"""The search for fusions: greedy, the best candidate first, out of a priority queue.
+
+    round 1   ask `can_fuse` about every pair that shares a buffer; queue the fusions that it allows by their score
+              take the best of the queue: its two units become one
+    round n   ask about the pairs of what round n - 1 made, and queue what is allowed; take the best of the queue
+
+So a round is one fusion and the questions that came before it, and the search ends when the queue is empty: then no
+pair is left that may and should fuse. A candidate stays as good as it was until one of its units is gone, so only the
+neighbours of a new unit are scored; all that another fusion can change is that a third unit now has to run between the
+two, which is looked at once more when the candidate's turn comes. Every answer leaves a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import count
+
+from compiler.ir.nodes import ExternNode
+from compiler.schedule.decisions import Decision, decision_on
+from compiler.schedule.group import Group
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.recompute import recompute_in_readers
+from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
+from compiler.schedule.units import UnitGraph
+
+
+class Search:
+    """One search over the units of a context's graph, which it changes; `decisions` are its records, `turn` the number
+    of the round that it is in."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.graph = context.graph
+        self.decisions: list[Decision] = []
+        self.turn = 1
+        self._queue: list[tuple[tuple[int, ...], int, int, int, Fuse]] = []
+        self._asked = count()
+
+    def run(self) -> None:
+        """Fuse until nothing pays; then drop buffers that are cheaper to compute again, and fuse what that allows."""
+        if self.decisions:
+            # What the reader asked for was fused before, in a round of its own.
+            self.turn += 1
+        changed: Iterable[int] = list(self.graph.units)
+        while changed:
+            self.ask(changed)
+            while self._take_best():
+                pass
+            changed = self._recompute()
+
+    def ask(self, units: Iterable[int]) -> None:
+        """Score the pairs of these units and their neighbours: each is queued, or refused."""
+        for a, b in _pairs(self.graph, units):
+            verdict = can_fuse(a, b, self.context)
+            if isinstance(verdict, Fuse):
+                # Of equal scores, that of the pair that was asked about first.
+                rank = tuple(-part for part in verdict.score.rank)
+                heappush(self._queue, (rank, next(self._asked), a, b, verdict))
+            else:
+                self.record(a, b, verdict)
+
+    def record(self, a: int, b: int, verdict: Fuse | Refuse, about: str | None = None) -> None:
+        self.decisions.append(decision_on(self.graph, a, b, self.turn, verdict, about))
+
+    def take(self, a: int, b: int, verdict: Fuse) -> int:
+        """Make the two units one, which ends the round; gives its number."""
+        self.record(a, b, verdict)
+        self.turn += 1
+        return self.graph.merge(a, b, verdict.group)
+
+    def _take_best(self) -> bool:
+        """Take the best candidate, and score the neighbours of what it makes; False if none is left."""
+        while self._queue:
+            _, _, a, b, verdict = heappop(self._queue)
+            if a not in self.graph.units or b not in self.graph.units:
+                continue
+            third = third_between(a, b, self.graph)
+            if third is None:
+                self.ask([self.take(a, b, verdict)])
+                return True
+            self.record(a, b, third)
+        return False
+
+    def _recompute(self) -> list[int]:
+        """Drop the buffers that are cheaper to compute again, in a round of their own; gives the units that changed,
+        which may fuse now."""
+        graph, context = self.graph, self.context
+        if "recompute" in context.disabled:
+            return []
+        changed: dict[int, None] = {}
+        for number, unit in list(graph.units.items()):
+            for buffer in sorted(unit.stored) if isinstance(unit, Group) else ():
+                involved = [graph.units[n] for n in (number, *sorted(graph.readers[buffer]))]
+                if context.kept_stored.get(buffer) == involved:
+                    continue
+                found = recompute_in_readers(number, buffer, context)
+                if found is None or isinstance(found, Refuse):
+                    context.kept_stored[buffer] = involved
+                    if found is not None:
+                        for reader in sorted(graph.readers[buffer] - {number}):
+                            self.record(number, reader, found, about=buffer)
+                    continue
+                smaller, readers = found
+                for reader, (_, verdict) in readers.items():
+                    self.record(number, reader, verdict, about=buffer)
+                graph.replace(number, smaller)
+                for reader, (group, _) in readers.items():
+                    graph.replace(reader, group)
+                changed |= dict.fromkeys((number, *readers))
+        self.turn += 1
+        return sorted(changed)
+
+
+def _pairs(graph: UnitGraph, units: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Distinct pairs of a unit and a neighbour, the one that must run first in front; two library calls are none."""
+    found: set[tuple[int, int]] = set()
+    for number, other in graph.neighbours(units):
+        pair = min(number, other), max(number, other)
+        if pair in found or all(isinstance(graph.units[unit], ExternNode) for unit in pair):
+            continue
+        found.add(pair)
+        yield pair if not graph.must_precede(pair[1], pair[0]) else (pair[1], pair[0])
