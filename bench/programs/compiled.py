@@ -8,6 +8,7 @@ AOTAutograd's wrapper down to the kernels, on fresh inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -136,11 +137,26 @@ def _through_dynamo(function: Any, compile_part: Any) -> Any:
     compiled = torch.compile(function, backend=backend, dynamic=False, fullgraph=True)
 
     def call(*inputs: Tensor) -> Any:
-        limits = {"recompile_limit": MOST_COMPILATIONS, "accumulated_recompile_limit": MOST_COMPILATIONS}
-        with torch._dynamo.config.patch(limits):
+        with compilations_unlimited():
             return compiled(*inputs)
 
     return call
+
+
+def compilations_unlimited() -> AbstractContextManager[Any]:
+    """Dynamo's limits lifted: past them it runs what it was given in eager, without a word."""
+    limits = {"recompile_limit": MOST_COMPILATIONS, "accumulated_recompile_limit": MOST_COMPILATIONS}
+    return torch._dynamo.config.patch(limits)  # type: ignore[no-any-return]
+
+
+def by_pytorch(program: Program) -> list[Tensor]:
+    """The results, then the inputs after the call, of the graph that AOTAutograd captures, run by PyTorch."""
+    scope = namespace()
+    exec(program.make_inputs + program.function, scope)
+    run_graph = lambda graph, inputs: graph  # noqa: E731
+    call = aot_function(scope["program"], run_graph, inference_compiler=run_graph)  # type: ignore[arg-type]
+    inputs = scope["inputs"]()  # type: ignore[operator]
+    return [*call(*inputs), *inputs]
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:

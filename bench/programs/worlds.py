@@ -99,6 +99,8 @@ class Worlds:
             if reference.shape != result.shape:
                 raise Rejected("its shape depends on values")
             values = result.double()
+            if statement.kind == "rounds" and result.is_floating_point() and not reference.any() and values.numel():
+                raise Rejected("everything cancels: how far off another evaluation may be has no measure")
             if not bool(torch.isfinite(values).all()) or bool((values.abs() > LARGEST).any()):
                 raise Rejected("its values are too large")
 
@@ -119,10 +121,12 @@ class Worlds:
             return self._run(statement, world)
         kept = {name: world[name] for name in statement.operands}
         if statement.kind == "rounds":
+            # An operator of several steps (a variance) rounds sums of its operand on the way.
             own = {_storage(kept[name]) for name in statement.targets if name in kept} if statement.is_write else set()
             for name, value in kept.items():
                 if value.dtype.is_floating_point and _storage(value) not in own:
-                    world[name] = self._perturbed(value, self.tensor(name).dtype)
+                    terms = max(_terms(value, result) for result in results)
+                    world[name] = self._perturbed(value, self.tensor(name).dtype, terms)
         self._run(statement, world)
         world.update({name: value for name, value in kept.items() if name not in statement.targets})
         for name, result in zip(statement.targets, results):

@@ -369,14 +369,18 @@ class Builder:
         source = value if value.layout() is not None else self.materialise(value)
         layout = source.layout()
         assert source.buffer is not None and layout is not None
-        wanted = Layout.contiguous(value.shape, value.dtype)
+        wanted = copied = Layout.contiguous(value.shape, value.dtype)
         if is_dense(layout.shape, layout.stride):
-            wanted = Layout(value.shape, layout.stride, value.dtype)
+            wanted = copied = Layout(value.shape, layout.stride, value.dtype)
+        elif layout == self.graph.buffers[source.buffer] and not overlaps(layout.shape, layout.stride):
+            # Memory of its own with gaps between the elements: copied whole, which keeps the strides.
+            wanted, layout = layout, Layout.contiguous((layout.storage_numel,), value.dtype)
+            copied = layout
         name = self.fresh_name(f"{self.origin}_moved")
-        self.graph.buffers[name] = wanted
+        self.graph.buffers[name] = copied
         argument = TensorArgument(source.buffer, layout)
         self._nodes.append(ExternNode(
-            name, torch.ops.aten._to_copy.default, (argument,), {"device": device}, ((name, wanted),),
+            name, torch.ops.aten._to_copy.default, (argument,), {"device": device}, ((name, copied),),
             reason="A tensor is copied to the device that computes with it.", **self._provenance,
         ))  # fmt: skip
         if device.type != self.device.type:

@@ -119,6 +119,8 @@ def linspace(build: Builder, start: Any, end: Any, steps: Integer, **_: Any) -> 
 def logspace(build: Builder, start: Any, end: Any, steps: Integer, base: float = 10.0, **_: Any) -> TensorValue:
     """`base` to the power of what `linspace` gives; a single number is not rounded before its power is taken."""
     dtype, compute = _result_dtype(build), _dtype_of_line(build)
+    if not dtype.is_floating_point and build.device.type != "cpu":
+        raise CannotLower("the last digit of CUDA's own power decides which integer is cut from it")
     rounded = torch.tensor(base, dtype=dtype if dtype.is_floating_point else compute).item()
 
     def element(position: Position) -> Any:

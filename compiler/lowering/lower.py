@@ -97,7 +97,10 @@ _FIXED_INSTEAD = (
 def _described(node: torch.fx.Node) -> Any:
     """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size."""
     try:
-        return describe(node.meta.get("val"))
+        value = describe(node.meta.get("val"))
+        if _is_guessed(node, value):
+            raise UnknownSize("PyTorch puts down one element, whatever the values")
+        return value
     except UnknownSize as size:
         lines = node.meta.get("lines", ())
         name = operator_name(node.target)
@@ -106,6 +109,15 @@ def _described(node: torch.fx.Node) -> Any:
     except NotImplementedError as size:
         lines = node.meta.get("lines", ())
         raise UnsupportedGraph(str(size), lines[-1] if lines else None, _FIXED_INSTEAD) from None
+
+
+def _is_guessed(node: torch.fx.Node, value: Any) -> bool:
+    """Whether the size in a graph is not the size of a run: before 2.13, torch's fake `_unique` (of the gradient of
+    `index_fill`) has one element."""
+    if node.target is not torch.ops.aten._unique.default:
+        return False
+    values = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else None
+    return values is not None and value[0].shape == (1,) and values.numel() != 1
 
 
 def lower(gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None) -> LoopGraph:

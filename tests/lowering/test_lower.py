@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
-from compiler.lowering.lower import LoweringError, lower
+from compiler.lowering.lower import LoweringError, UnsupportedGraph, lower
 from compiler.lowering.registry import LOWERINGS
 from tests.lowering.checks import aten_graph, fallbacks, lowered
 
@@ -152,6 +154,43 @@ def test_a_result_lies_where_eager_has_it() -> None:
     graph = lower(gm)
     (copy,) = [node for node in graph.nodes if isinstance(node, ExternNode) and node.keywords["device"].type == "cpu"]
     assert graph.outputs[1].buffer == copy.name
+
+
+def test_a_result_elsewhere_with_gaps_between_its_elements_keeps_its_strides() -> None:
+    """It is copied there whole: no kernel of the graph's device can bring it into those strides any more."""
+    with FakeTensorMode():
+        x = torch.empty(5, device="cuda")
+        gm = make_fx(lambda x: x.new_empty_strided((2, 3, 4), (4, 12, 1), device="cpu"))(x)
+    graph = lower(gm)
+    assert [isinstance(node, LoopNode) for node in graph.nodes] == [True, False]
+    assert graph.outputs[0].buffer == graph.nodes[1].name and graph.outputs[0].layout is not None
+    assert graph.outputs[0].layout.stride == (4, 12, 1)
+
+
+def test_integers_cut_from_a_power_are_cuda_s_own_there() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x + torch.logspace(0, 3, 4, dtype=torch.int64, device=x.device)
+
+    falls = {}
+    for device in ("cpu", "cuda"):
+        with FakeTensorMode():
+            falls[device] = fallbacks(lower(make_fx(function)(torch.empty(4, device=device))))
+    assert not falls["cpu"] and len(falls["cuda"]) == 1
+
+
+def test_a_size_that_pytorch_guesses_is_refused() -> None:
+    """Before 2.13, torch's fake `_unique` says one element, which a kernel would take for the truth."""
+    fake = FakeTensorMode()
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    unique = graph.call_function(torch.ops.aten._unique.default, (x,))
+    first = graph.call_function(operator.getitem, (unique, 0))
+    graph.output((first,))
+    with fake:
+        x.meta["val"], one = torch.empty(5), torch.empty(1)
+    unique.meta["val"], first.meta["val"] = (one, one), one
+    with pytest.raises(UnsupportedGraph, match="known only when it has run"):
+        lower(torch.fx.GraphModule({}, graph))
 
 
 # --- random numbers

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from bench.programs import check as check_module
+from bench.programs import judge as judge_module
 from bench.programs.check import Outcome, check, is_refused_by_pytorch
 from bench.programs.compiled import capture
 from bench.programs.generate import generate
@@ -144,6 +145,37 @@ def test_memory_that_is_shared_and_must_not_be_is_seen() -> None:
     v1, a = worlds.tensor("v1").clone(), worlds.tensor("a").clone()
     assert mistakes(program, worlds, [v1, v1.t()], [a]) == []
     assert mistakes(program, worlds, [v1, v1.t().clone(memory_format=torch.preserve_format)], [a])
+
+
+def test_memory_may_be_shared_as_pytorch_s_own_graph_shares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reshape of what PyTorch's capture takes for contiguous is a view in the graph, and a copy in eager."""
+    program = replace(written(SINE, TWICE, VIEW), results=("v1", "v3"))
+    worlds = run(program)
+    v1, a = worlds.tensor("v1").clone(), worlds.tensor("a").clone()
+    apart = [v1, v1.t().clone(memory_format=torch.preserve_format)]
+    assert mistakes(program, worlds, apart, [a])
+    monkeypatch.setattr(judge_module, "by_pytorch", lambda program: [*apart, a])
+    assert mistakes(program, worlds, apart, [a]) == []
+
+
+def test_what_cancels_to_nothing_is_no_program() -> None:
+    """How far another evaluation of x - mean(x) of one x may be off, no size of the result tells."""
+    with pytest.raises(Rejected):
+        run(written(SINE, Statement("v1 = v0[:1].var(0, correction=0)", "rounds", ("v1",), ("v0",))))
+
+
+def test_a_mean_on_the_way_may_be_rounded_as_a_sum_of_as_many_terms() -> None:
+    """289 numbers that are nearly equal: their variance by a mean that is off by eight roundings is right, by a
+    thousandth is not."""
+    nearly = Statement("v0 = torch.sin(a * 1e-6 + 1)", "rounds", ("v0",), ("a",))
+    spread = Statement("v1 = v0.var(0, correction=0)", "rounds", ("v1",), ("v0",))
+    program = replace(written(nearly, spread), inputs=(("a", "torch.randn([289]).to(f32)"),))
+    worlds = run(program)
+    values = worlds.tensor("v0").double()
+    a = worlds.tensor("a").clone()
+    for off, is_right in ((8 * torch.finfo(torch.float32).eps, True), (1e-3, False)):
+        variance = ((values - values.mean() * (1 + off)) ** 2).mean().float()
+        assert (mistakes(program, worlds, [variance], [a]) == []) is is_right
 
 
 def test_a_decision_by_rounded_numbers_is_no_program() -> None:
