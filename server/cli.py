@@ -81,32 +81,49 @@ def explore(
             help="Also at other sizes, as in N=256,1024,4096 or x.shape[0]=64,128; see docs/sweep.md.",
         ),
     ] = None,
+    force: Annotated[
+        list[str] | None, typer.Option(help="Two nodes, as in a,b: fuse them where legal, if it pays or not.")
+    ] = None,
+    forbid: Annotated[list[str] | None, typer.Option(help="Two nodes, as in a,b: keep them apart.")] = None,
+    rule_off: Annotated[list[str] | None, typer.Option(help="A rule of fusion not to use, such as inline.")] = None,
+    largest_group: Annotated[int | None, typer.Option(help="The most loop nodes in one kernel.")] = None,
+    device_model: Annotated[
+        str | None, typer.Option(help="Device whose model decides and predicts, such as A100.")
+    ] = None,
 ) -> None:
     """Explore one file, and print what became of it.
 
     The file runs in this process, with your own rights: only the service confines what it runs. Exits with 0 when all
     went well, 1 when the snippet failed, and 2 when the command was used wrongly.
+
+    With --force, --forbid, --rule-off (each may be given many times), --largest-group or --device-model it is explored
+    without them too, and both stand side by side.
     """
-    from pydantic import ValidationError
-
     source = _read_source(file)
-    from compiler.options import Options
-
-    try:
-        chosen: dict[str, Any] = {"device": device, "target": target, "peer": peer, "sweep": _sweep_of(sweep)}
-        options = Options.model_validate({name: value for name, value in chosen.items() if value is not None})
-    except ValidationError as invalid:
-        for error in invalid.errors():
-            typer.echo(f"--{'.'.join(str(part) for part in error['loc'])}: {error['msg']}", err=True)
-        raise typer.Exit(WRONG_USE) from None
-    pair = _pair_of(why)
+    options = _options(
+        device=device,
+        target=target,
+        peer=peer,
+        sweep=_sweep_of(sweep),
+        force=[_pair_of(pair, "--force") for pair in force or ()],
+        forbid=[_pair_of(pair, "--forbid") for pair in forbid or ()],
+        rules_off=rule_off or (),
+        largest_group=largest_group,
+        device_model=device_model,
+    )
+    pair = None if why is None else _pair_of(why, "--why")
     _check_sweep(source, options)
 
+    from server.beside import print_comparison
     from server.printer import print_report, print_why
 
     with _stdout_to_stderr() as real_stdout:
+        from compiler.comparison import compare
         from compiler.pipeline import explore as run_explore
+        from compiler.what_if import asks
 
+        is_compared = asks(options) and pair is None and not json
+        plain = run_explore(source, _compared_with(options)) if is_compared else None
         report = run_explore(source, options)
     if pair is not None:
         with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
@@ -118,9 +135,14 @@ def explore(
             output.write(report.model_dump_json(indent=2) + "\n")
     else:
         with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
-            print_report(report, Console(file=output, highlight=False))
+            console = Console(file=output, highlight=False)
+            print_report(report, console)
+            if plain is not None:
+                print_comparison(compare(plain, report), console)
     # torch and Triton have exit handlers that can print or hang after a failed snippet; nothing is left to do here.
     sys.stderr.flush()
+    if any(told.outcome == "unknown name" for told in report.what_if):
+        raise typer.Exit(WRONG_USE)
     raise typer.Exit(0 if report.status == "ok" else FAILED_SNIPPET)
 
 
@@ -173,13 +195,33 @@ def examples(
     typer.echo(found.source, nl=False)
 
 
-def _pair_of(text: str | None) -> tuple[str, str] | None:
-    """The two names of `--why a,b`."""
-    if text is None:
-        return None
+def _options(**chosen: Any) -> Options:
+    """The options of `explore`; a command that is used wrongly ends here."""
+    from pydantic import ValidationError
+
+    from compiler.options import Options
+
+    try:
+        return Options.model_validate({name: value for name, value in chosen.items() if value is not None})
+    except ValidationError as invalid:
+        for error in invalid.errors():
+            where = ".".join(str(part) for part in error["loc"]).replace("rules_off", "rule-off").replace("_", "-")
+            typer.echo(f"--{where}: {error['msg']}" if where else error["msg"], err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+def _compared_with(options: Options) -> Options:
+    """What a "what if" stands beside: without its options, and at the snippet's own sizes only."""
+    from compiler.what_if import without
+
+    return without(options).model_copy(update={"sweep": None})
+
+
+def _pair_of(text: str, option: str) -> tuple[str, str]:
+    """The two names of an option such as `--why a,b`."""
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or not all(names):
-        typer.echo(f"--why: give two nodes with a comma between, as in --why mul,sum_1, not {text!r}", err=True)
+        typer.echo(f"{option}: give two nodes with a comma between, as in {option} mul,sum_1, not {text!r}", err=True)
         raise typer.Exit(WRONG_USE)
     return names[0], names[1]
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from compiler.comparison import Comparison, compare
 from compiler.report import Report
 from compiler.why import Answer, UnknownNode, why
 from server.events import Event, replay
@@ -14,7 +15,7 @@ from server.jobs import Job, Jobs, QueueFull
 from server.metrics import Metrics
 from server.problems import Problem
 from server.requests import ExplorationRequest
-from server.store import Store
+from server.store import Child, Store
 from server.worker_process import WorkerProcess, WorkerUnavailable
 
 _RETRY_SECONDS = "10"
@@ -50,7 +51,9 @@ class Explorations:
                 503, f"{unavailable} Try again in a moment.", headers={"Retry-After": _RETRY_SECONDS}
             ) from None
         options = request.options()
-        id = exploration_id(request.source, options, hello.identity)
+        if request.based_on is not None:
+            await self._check_parent(request.based_on, request.source)
+        id = exploration_id(request.source, options, hello.identity, request.based_on)
         job = self._jobs.active(id)
         if job is None and request.cache == "use":
             stored = await self._store.get(id)
@@ -61,7 +64,7 @@ class Explorations:
             job = self._jobs.active(id)
         if job is None:
             try:
-                job = await self._jobs.submit(id, request.source, options, hello.identity)
+                job = await self._jobs.submit(id, request.source, options, hello.identity, request.based_on)
             except QueueFull:
                 raise Problem(
                     503,
@@ -102,6 +105,36 @@ class Explorations:
             return await asyncio.to_thread(why, report, a, b)
         except UnknownNode as unknown:
             raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
+
+    async def children(self, id: str) -> list[Child]:
+        """The explorations that are based on this one and done, the newest first."""
+        await self.find(id)
+        return await self._store.children(id)
+
+    async def comparison(self, id: str, other: str | None) -> Comparison:
+        """The exploration `id` beside `other`, or beside the one that it is based on."""
+        after = await self.report(id)
+        before_id = other or after.based_on
+        if before_id is None:
+            raise Problem(
+                422, f"Exploration {id} is based on no other one: name the one to compare it with, as in ?with=ID."
+            )
+        before = await self.report(before_id)
+        if before.source != after.source:
+            raise Problem(422, f"Explorations {before_id} and {id} are of different sources, so nothing is comparable.")
+        return await asyncio.to_thread(compare, before, after)
+
+    async def _check_parent(self, id: str, source: str) -> None:
+        try:
+            parent = await self.report(id)
+        except Problem as missing:
+            raise Problem(422, f"The request is not valid at body.based_on: {missing}") from None
+        if parent.source != source:
+            raise Problem(
+                422,
+                f"The request is not valid at body.based_on: exploration {id} is of another source. "
+                "Send its source, or leave based_on out.",
+            )
 
     async def cancel(self, id: str) -> Exploration:
         """Cancels it where it waits or runs; one that is done stays as it is."""

@@ -42,14 +42,17 @@ def compiler_version() -> str:
         return str(getattr(compiler, "__version__", "0.0.0"))
 
 
-def exploration_id(source: str, options: Options, worker: WorkerIdentity) -> str:
-    """The first 20 hexadecimal digits of a SHA-256 over source, options, versions and device."""
+def exploration_id(source: str, options: Options, worker: WorkerIdentity, based_on: str | None = None) -> str:
+    """The first 20 hexadecimal digits of a SHA-256 over source, options, versions and device, and over the exploration
+    that it is based on, which its report names."""
     parts: dict[str, Any] = {
         "source": source,
         "options": options.model_dump(mode="json"),
         "compiler": compiler_version(),
         "worker": worker.model_dump(mode="json"),
     }
+    if based_on is not None:
+        parts["based_on"] = based_on
     # `separators` and `sort_keys` make the text canonical: the same parts always give the same bytes.
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:ID_LENGTH]

@@ -40,6 +40,7 @@ class Job:
     options: Options
     worker: WorkerIdentity
     report: Report
+    based_on: str | None = None
     events: EventLog = field(default_factory=EventLog)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     is_cancelled: bool = False
@@ -93,12 +94,14 @@ class Jobs:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def submit(self, id: str, source: str, options: Options, worker: WorkerIdentity) -> Job:
+    async def submit(
+        self, id: str, source: str, options: Options, worker: WorkerIdentity, based_on: str | None = None
+    ) -> Job:
         """Puts a new job at the end of the queue. Raises `QueueFull`."""
         if len(self._waiting) >= self._settings.queue_limit:
             self._metrics.refused.inc()
             raise QueueFull
-        job = Job(id, source, options, worker, empty_report(id, source, options, worker))
+        job = Job(id, source, options, worker, empty_report(id, source, options, worker, based_on), based_on)
         self._recent.pop(id, None)
         self._waiting.append(job)
         position = len(self._waiting) + (self._running is not None)
@@ -162,7 +165,7 @@ class Jobs:
         except ReportRejected as rejection:
             job.rejected = str(rejection)
             return
-        job.report = stamp(report, job.id, job.source, job.options, job.worker)
+        job.report = stamp(report, job.id, job.source, job.options, job.worker, job.based_on)
         await self._tell_stages(job)
 
     async def _tell_stages(self, job: Job) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from compiler.report import Environment, Graph, Kernel, Report
 from compiler.why import Answer, UnknownNode, why
+from server.beside import print_what_if
 from server.captured import (
     all_recompiles,
     at,
@@ -31,6 +32,7 @@ def print_report(report: Report, console: Console) -> None:
     for note in report.notes:
         where = f" (line {note.line})" if note.line is not None else ""
         console.print(f"[cyan]note[/]{where}: {escape(note.message)}")
+    print_what_if(report, console)
     _print_capture(report, console)
     for graph in report.graphs:
         _print_graph(graph, report.environment, console)

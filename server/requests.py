@@ -17,6 +17,12 @@ class ExplorationRequest(Options):
     cache: Literal["use", "refresh"] = Field(
         default="use", description='"use" takes a stored report where there is one; "refresh" always runs again.'
     )
+    based_on: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="Id of an exploration of the same source, which the new one is linked to and compared with.",
+    )
 
     @field_validator("source")
     @classmethod
@@ -32,7 +38,7 @@ class ExplorationRequest(Options):
         return source
 
     def options(self) -> Options:
-        return Options.model_validate(self.model_dump(exclude={"source", "cache"}))
+        return Options.model_validate(self.model_dump(exclude={"source", "cache", "based_on"}))
 
 
 class HighlightRequest(BaseModel):

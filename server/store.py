@@ -11,6 +11,7 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pydantic import BaseModel
 from sqlalchemy import DateTime, LargeBinary, String, delete, event, func, select
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
@@ -21,6 +22,9 @@ from compiler.report import Report
 
 REUSABLE = frozenset({"ok", "user_error"})
 """Statuses that the same snippet would reach again."""
+
+
+MOST_CHILDREN = 50
 
 
 class Base(DeclarativeBase):
@@ -34,6 +38,26 @@ class StoredExploration(Base):
     status: Mapped[str] = mapped_column(String(20))
     finished_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     report: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class StoredLink(Base):
+    """That one exploration is based on another one. A table of its own: it is added to stores that had none."""
+
+    __tablename__ = "exploration_links"
+
+    child: Mapped[str] = mapped_column(String(40), primary_key=True)
+    parent: Mapped[str] = mapped_column(String(40), index=True)
+    status: Mapped[str] = mapped_column(String(20))
+    asked: Mapped[str] = mapped_column(String(400))
+    finished_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+
+
+class Child(BaseModel):
+    """An exploration that is based on another one; `asked` says in words what it asks to be different."""
+
+    id: str
+    status: str
+    asked: str
 
 
 @dataclass(frozen=True)
@@ -80,15 +104,30 @@ class Store:
         )
         async with self._session.begin() as session:
             await session.merge(row)
+            if report.based_on is not None:
+                await session.merge(_link(report, report.based_on, row.finished_at))
         return Stored(report.id, report.status, body)
+
+    async def children(self, id: str) -> list[Child]:
+        """The explorations based on this one, the newest first, at most 50."""
+        newest = select(StoredLink).where(StoredLink.parent == id).order_by(StoredLink.finished_at.desc())
+        async with self._session() as session:
+            rows = await session.scalars(newest.limit(MOST_CHILDREN))
+            return [Child(id=row.child, status=row.status, asked=row.asked) for row in rows]
 
     async def remove(self, id: str) -> None:
         async with self._session.begin() as session:
+            await session.execute(delete(StoredLink).where(StoredLink.child == id))
             await session.execute(delete(StoredExploration).where(StoredExploration.id == id))
 
     async def count(self) -> int:
         async with AsyncSession(self._engine) as session:
             return await session.scalar(select(func.count()).select_from(StoredExploration)) or 0
+
+
+def _link(report: Report, parent: str, finished_at: datetime) -> StoredLink:
+    asked = "; ".join(f"{told.option.replace('_', ' ')} {', '.join(told.asked)}" for told in report.what_if)
+    return StoredLink(child=report.id, parent=parent, status=report.status, asked=asked[:400], finished_at=finished_at)
 
 
 def _tune_sqlite(connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.report import Decision, Environment, Graph, Kernel, Report
+from server.beside import what_if_sentences
 from server.captured import (
     all_recompiles,
     break_sentences,
@@ -22,7 +23,7 @@ def markdown(report: Report) -> str:
     """The answer first, then the kernels, then the decisions that shaped them, then the snippet."""
     parts = [f"# Exploration {report.id}", _answer(report)]
     parts += [f"> {note.message}" for note in report.notes]
-    parts.append(_capture(report))
+    parts += [_what_if(report), _capture(report)]
     for graph in report.graphs:
         parts.append(_graph(graph, report.environment))
     if report.gradients:
@@ -59,6 +60,13 @@ def _answer(report: Report) -> str:
         table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
         lines.append("\n".join(table))
     return "\n\n".join(lines)
+
+
+def _what_if(report: Report) -> str:
+    """What was asked to be different, and what came of it."""
+    told = _listed(what_if_sentences(report))
+    base = f"Based on exploration {report.based_on}." if report.based_on else ""
+    return f"## What if\n\n{base}\n\n{told}".strip() if told or base else ""
 
 
 def _capture(report: Report) -> str:
@@ -104,7 +112,9 @@ def kernel_times(kernel: Kernel, environment: Environment) -> list[str]:
     """Both times, each with its device: without a GPU the prediction is for the target, the measurement the CPU's."""
     times = []
     if kernel.predicted_us is not None:
-        times.append(f"predicted for {environment.target} {microseconds(kernel.predicted_us)}")
+        times.append(
+            f"predicted for {environment.decides_for or environment.target} {microseconds(kernel.predicted_us)}"
+        )
     if kernel.measured_us is not None:
         times.append(f"measured on {environment.device} {microseconds(kernel.measured_us)}")
     return times

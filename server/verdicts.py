@@ -48,13 +48,15 @@ def _finite(text: str) -> float:
     return value
 
 
-def empty_report(id: str, source: str, options: Options, worker: WorkerIdentity) -> Report:
+def empty_report(id: str, source: str, options: Options, worker: WorkerIdentity, based_on: str | None = None) -> Report:
     """The report of an exploration that has not begun."""
     report = Report(source=source)
-    return stamp(report, id, source, options, worker)
+    return stamp(report, id, source, options, worker, based_on)
 
 
-def stamp(report: Report, id: str, source: str, options: Options, worker: WorkerIdentity) -> Report:
+def stamp(
+    report: Report, id: str, source: str, options: Options, worker: WorkerIdentity, based_on: str | None = None
+) -> Report:
     """Puts what the service knows itself in place of what the report says of it."""
     known: dict[str, Any] = {"python": worker.python, "torch": worker.torch, "triton": worker.triton}
     if not report.environment.device:
@@ -66,6 +68,7 @@ def stamp(report: Report, id: str, source: str, options: Options, worker: Worker
         update={
             "id": id,
             "source": source,
+            "based_on": based_on,
             "options": options.model_dump(mode="json"),
             "environment": Environment.model_validate(report.environment.model_dump() | known),
         }

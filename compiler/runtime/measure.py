@@ -20,15 +20,13 @@ import torch
 from compiler.options import Timing
 from compiler.report import Contestant, TimingResult
 from compiler.runtime import clocks
+from compiler.runtime.noise import are_apart
 from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 
 #: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
 WARMUP_CALLS = 3
 #: Rounds that are taken even when the time is up.
 FEWEST_ROUNDS = 3
-#: Two medians closer than this are one: figures repeat from run to run within 1 to 2 %.
-REPEATABILITY = 0.02
-
 ContestantName = Literal["eager", "compiled", "peer"]
 Name = TypeVar("Name", bound=str)
 
@@ -128,8 +126,7 @@ def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -
     """Whether one is faster for a reader to rely on: the ranges between the quartiles do not overlap, and the medians
     differ by more than 2 %, which is how well a figure repeats from run to run."""
     (a_low, a_high), (b_low, b_high) = _range(a), _range(b)
-    apart = abs(a.median_ms - b.median_ms) > REPEATABILITY * min(a.median_ms, b.median_ms)
-    return apart and (a_high < b_low or b_high < a_low)
+    return are_apart((a_low, a.median_ms, a_high), (b_low, b.median_ms, b_high))
 
 
 def order_of_round(names: Sequence[Name], turn: int) -> list[Name]:

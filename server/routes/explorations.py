@@ -10,11 +10,13 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
 from server.explorations import Exploration, Explorations
 from server.problems import problem_answers
 from server.requests import ExplorationRequest
+from server.store import Child
 from server.summary import markdown
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
@@ -99,6 +101,24 @@ async def follow(
 async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> list[Answer]:
     """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them."""
     return await service.why(id, a, b)
+
+
+@router.get("/{id}/children", responses=problem_answers(404, 422))
+async def children(id: Id, service: Service) -> list[Child]:
+    """The explorations that ask "what if" of this one and are done, the newest first."""
+    return await service.children(id)
+
+
+@router.get("/{id}/comparison", responses=problem_answers(404, 422))
+async def comparison(
+    id: Id,
+    service: Service,
+    other: Annotated[
+        str | None, Query(alias="with", description="Id of another one.", min_length=1, max_length=64)
+    ] = None,
+) -> Comparison:
+    """This exploration beside the one that it is based on, or beside another one of the same source."""
+    return await service.comparison(id, other)
 
 
 @router.delete("/{id}", response_model=Report, responses=problem_answers(403, 404, 422))

@@ -1,0 +1,239 @@
+"""Two explorations of one snippet side by side: what other options changed.
+
+Counted, predicted and measured figures stand in rows of their own, each with the device that it speaks of, and never
+share one. The two were measured in two runs: eager's time, which the options do not touch, stands beside as a control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
+from compiler.runtime.noise import are_apart
+
+
+class Figure(ReportModel):
+    """One figure of both explorations; null where it is not known."""
+
+    name: str
+    kind: Literal["counted", "predicted", "measured"]
+    unit: Literal["", "bytes", "us", "ms"] = ""
+    device: str = Field(default="", description="What a predicted or measured figure speaks of; both, if two differ.")
+    before: float | None = None
+    after: float | None = None
+    change: float | None = Field(default=None, description="after - before")
+    ratio: float | None = Field(default=None, description="after / before")
+    is_noise: bool = Field(default=False, description="Measured, and no measurable difference.")
+
+
+class OptionChange(ReportModel):
+    name: str
+    before: Any = None
+    after: Any = None
+
+
+class KernelSum(ReportModel):
+    """Kernels of one exploration together; a sum is null where one of its terms is not known."""
+
+    names: list[str]
+    bytes: int
+    predicted_us: float | None = None
+    measured_us: float | None = None
+
+
+class KernelChange(ReportModel):
+    """Kernels that hold the same nodes in both explorations, divided among them in another way."""
+
+    graph: str
+    nodes: list[str]
+    before: KernelSum
+    after: KernelSum
+
+
+class Comparison(ReportModel):
+    """`before` and `after` are ids; `what_if` says what came of the options of the latter."""
+
+    before: str
+    after: str
+    options: list[OptionChange] = []
+    what_if: list[WhatIf] = []
+    figures: list[Figure] = []
+    kernels: list[KernelChange] = Field(default=[], description="Where the two divide the same nodes differently.")
+    verdict: str = Field(default="", description="What changed, in one sentence.")
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """What is different in `after`. Both are reports of the same snippet; of others the kernels have no meaning."""
+    figures = [*_counted(before, after), *_predicted(before, after), *_measured(before, after)]
+    return Comparison(
+        before=before.id,
+        after=after.id,
+        options=_options(before, after),
+        what_if=after.what_if,
+        figures=figures,
+        kernels=_kernels(before, after),
+        verdict=_verdict(figures),
+    )
+
+
+def _options(before: Report, after: Report) -> list[OptionChange]:
+    # A report leaves out what was not asked for, or has it as null.
+    names = dict.fromkeys((*before.options, *after.options))
+    pairs = ((name, before.options.get(name), after.options.get(name)) for name in names)
+    return [
+        OptionChange(name=name, before=one, after=two) for name, one, two in pairs if (one or None) != (two or None)
+    ]
+
+
+# --- figures
+
+
+def _figure(name: str, kind: Literal["counted", "predicted", "measured"], **known: Any) -> Figure:
+    figure = Figure(name=name, kind=kind, **known)
+    one, two = figure.before, figure.after
+    if one is not None and two is not None:
+        figure.change = round(two - one, 6)
+        figure.ratio = round(two / one, 4) if one else None
+    return figure
+
+
+def _counted(before: Report, after: Report) -> list[Figure]:
+    def both(name: str, count: Callable[[Report], int | None], unit: Literal["", "bytes"] = "") -> Figure:
+        return _figure(name, "counted", unit=unit, before=count(before), after=count(after))
+
+    return [
+        both("generated kernels", lambda report: _per_kernel(report, lambda kernel, _: kernel.kind != "extern")),
+        both("library calls", lambda report: _per_kernel(report, lambda kernel, _: kernel.kind == "extern")),
+        both("launches in all calls", lambda report: _per_kernel(report, lambda _, graph: max(graph.calls, 1))),
+        both("bytes moved", lambda report: report.summary.bytes, "bytes"),
+        both("peak memory of buffers", _peak_bytes, "bytes"),
+    ]
+
+
+def _per_kernel(report: Report, count: Callable[[Kernel, Graph], int]) -> int | None:
+    if report.summary.kernels is None:
+        return None
+    return sum(int(count(kernel, graph)) for graph in report.graphs for kernel in graph.kernels)
+
+
+def _peak_bytes(report: Report) -> int | None:
+    return max((graph.memory.peak_bytes for graph in report.graphs if graph.memory is not None), default=None)
+
+
+def _predicted(before: Report, after: Report) -> list[Figure]:
+    one, two = (_sum(graph.predicted_us for graph in r.graphs if _is_generated(graph)) for r in (before, after))
+    device = _either(before.environment.decides_for, after.environment.decides_for)
+    return [_figure("generated kernels in a row", "predicted", unit="us", device=device, before=one, after=two)]
+
+
+def _is_generated(graph: Graph) -> bool:
+    return any(kernel.kind != "extern" for kernel in graph.kernels)
+
+
+def _measured(before: Report, after: Report) -> list[Figure]:
+    device = _either(*((r.timing.device if r.timing else r.environment.device_name) for r in (before, after)))
+    figures = []
+    contestants: list[tuple[str, Literal["compiled", "eager"]]] = [
+        ("compiled", "compiled"),
+        ("eager, unchanged", "eager"),
+    ]
+    for label, name in contestants:
+        one, two = _contestant(before, name), _contestant(after, name)
+        figure = _figure(
+            label, "measured", unit="ms", device=device,
+            before=one.median_ms if one else None, after=two.median_ms if two else None,
+        )  # fmt: skip
+        figure.is_noise = one is not None and two is not None and not are_apart(_quartiles(one), _quartiles(two))
+        figures.append(figure)
+    sums = [_sum(k.measured_us for g in r.graphs for k in g.kernels if k.kind != "extern") for r in (before, after)]
+    if None not in sums:
+        one_us, two_us = sums
+        figures.append(
+            _figure("generated kernels, each alone", "measured", unit="us", device=device, before=one_us, after=two_us)
+        )
+    return figures
+
+
+def _either(one: str, two: str) -> str:
+    return one if one == two else f"{one}, then {two}"
+
+
+def _contestant(report: Report, name: str) -> Contestant | None:
+    contestants = report.timing.contestants if report.timing else []
+    return next((contestant for contestant in contestants if contestant.name == name), None)
+
+
+def _quartiles(contestant: Contestant) -> tuple[float, float, float]:
+    return contestant.low_ms, contestant.median_ms, contestant.high_ms
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return round(sum(v for v in known if v is not None), 3) if known and None not in known else None
+
+
+# --- kernels
+
+
+def _kernels(before: Report, after: Report) -> list[KernelChange]:
+    later = {graph.name: graph for graph in after.graphs}
+    return [change for graph in before.graphs if graph.name in later for change in _changes(graph, later[graph.name])]
+
+
+def _changes(before: Graph, after: Graph) -> list[KernelChange]:
+    """The smallest sets of nodes that whole kernels of both hold, where they divide them differently."""
+    if not before.kernels or not after.kernels:
+        return []
+    together: dict[str, set[str]] = {}
+    for kernel in (*before.kernels, *after.kernels):
+        nodes = set(kernel.nodes).union(*(together.get(node, ()) for node in kernel.nodes))
+        together.update(dict.fromkeys(nodes, nodes))
+    changes = []
+    for nodes in {id(nodes): nodes for nodes in together.values()}.values():
+        one, two = ([k for k in graph.kernels if not nodes.isdisjoint(k.nodes)] for graph in (before, after))
+        if {frozenset(k.nodes) for k in one} != {frozenset(k.nodes) for k in two}:
+            ordered = [node for kernel in one for node in kernel.nodes]
+            sums = {"before": _kernel_sum(one), "after": _kernel_sum(two)}
+            changes.append(KernelChange(graph=before.name, nodes=ordered, **sums))
+    return changes
+
+
+def _kernel_sum(kernels: list[Kernel]) -> KernelSum:
+    return KernelSum(
+        names=[kernel.name for kernel in kernels],
+        bytes=sum(kernel.bytes for kernel in kernels),
+        predicted_us=_sum(kernel.predicted_us for kernel in kernels),
+        measured_us=_sum(kernel.measured_us for kernel in kernels),
+    )
+
+
+# --- the verdict
+
+
+def _verdict(figures: list[Figure]) -> str:
+    """The figures that changed, each named for what it is."""
+    by_name = {(figure.kind, figure.name): figure for figure in figures}
+    kernels, moved = by_name["counted", "generated kernels"], by_name["counted", "bytes moved"]
+    said = []
+    if kernels.before is not None and kernels.after is not None:
+        said.append(
+            f"{kernels.before:g} generated kernels became {kernels.after:g}"
+            if kernels.change
+            else f"as many generated kernels ({kernels.after:g})"
+        )
+    if moved.change:
+        said.append(f"{abs(moved.change):,.0f} bytes {'more' if moved.change > 0 else 'fewer'}")
+    said += _said_of_time(by_name["predicted", "generated kernels in a row"], "for")
+    said += _said_of_time(by_name["measured", "compiled"], "on")
+    return ", ".join(said) + "." if said else "Nothing of the two can be compared."
+
+
+def _said_of_time(figure: Figure, preposition: str) -> list[str]:
+    if figure.change is None or not figure.before:
+        return []
+    share = 100 * figure.change / figure.before
+    change = "no measurable difference" if figure.is_noise else f"{share:+.1f} % {figure.kind}"
+    return [f"{change} {preposition} {figure.device}"]

@@ -1,0 +1,66 @@
+"""What came of a "what if", and two explorations side by side, for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from compiler.comparison import Comparison, Figure
+from compiler.report import Report, WhatIf
+
+_COLOURS = {"done": "green", "refused": "red", "no effect": "yellow", "unknown name": "red"}
+
+
+def asked_in_words(told: WhatIf) -> str:
+    """`forbid sin and relu`, `largest group 2`."""
+    return f"{told.option.replace('_', ' ')} {' and '.join(told.asked)}"
+
+
+def what_if_sentences(report: Report) -> list[str]:
+    """What was asked to be different, and what came of it."""
+    return [f"{asked_in_words(told)}: {told.outcome}; {told.message}" for told in report.what_if]
+
+
+def print_what_if(report: Report, console: Console) -> None:
+    for told in report.what_if:
+        outcome = f"[{_COLOURS[told.outcome]}]{told.outcome}[/]"
+        console.print(f"[bold]what if[/] {escape(asked_in_words(told))}: {outcome}; {escape(told.message)}")
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Figures as they were without the options and as they are with them; then the kernels that are others."""
+    console.rule("without the options, and with them", align="left")
+    table = Table("", "", "without", "with", "change", box=None, pad_edge=False)
+    for figure in comparison.figures:
+        if figure.before is not None or figure.after is not None:
+            kind = f"{figure.kind} {_of_device(figure)}".strip()
+            cells = (_value(figure.before, figure), _value(figure.after, figure), _change(figure))
+            table.add_row(escape(figure.name), escape(kind), *cells)
+    console.print(table)
+    for change in comparison.kernels:
+        one, two = (", ".join(side.names) for side in (change.before, change.after))
+        console.print(escape(f"  {one} became {two}"))
+    console.print(f"[bold green]{escape(comparison.verdict)}[/]")
+
+
+def _of_device(figure: Figure) -> str:
+    return f"{'for' if figure.kind == 'predicted' else 'on'} {figure.device}" if figure.device else ""
+
+
+def _value(value: float | None, figure: Figure) -> str:
+    if value is None:
+        return "–"
+    if figure.kind == "counted":
+        return f"{value:,.0f}"
+    return f"{value:.4g} {'µs' if figure.unit == 'us' else figure.unit}"
+
+
+def _change(figure: Figure) -> str:
+    if figure.change is None:
+        return ""
+    if figure.is_noise:
+        return "no measurable difference"
+    if figure.kind == "counted":
+        return f"{figure.change:+,.0f}" if figure.change else "the same"
+    return f"{100 * (figure.ratio - 1):+.1f} %" if figure.ratio is not None else ""

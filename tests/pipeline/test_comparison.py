@@ -1,0 +1,105 @@
+"""Two explorations side by side: counted, predicted and measured figures apart, and the kernels that are others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compiler import report as rep
+from compiler.comparison import Comparison, Figure, compare
+from compiler.options import Options
+from compiler.pipeline import explore
+from compiler.what_if import asks, without
+
+SOURCE = """import torch
+@torch.compile
+def f(x, w):
+    y = torch.relu(x) * 2
+    return torch.softmax(y, -1), torch.tanh(w)
+f(torch.randn(64, 128), torch.randn(32, 32))
+"""
+
+
+def explored(**options: Any) -> rep.Report:
+    stages = ("capture", "lower", "schedule", "codegen")
+    report = explore(SOURCE, Options(device="cpu", target="sm_90", produce=stages, **options))
+    assert report.error is None, report.error
+    return report
+
+
+def timed(report: rep.Report, low: float, median: float, high: float) -> rep.Report:
+    """The report with these quartiles of the compiled function; eager takes 1 ms always."""
+    contestants = [
+        rep.Contestant(name="eager", samples_ms=[1.0], median_ms=1.0, low_ms=0.99, high_ms=1.01),
+        rep.Contestant(name="compiled", samples_ms=[median], median_ms=median, low_ms=low, high_ms=high),
+    ]
+    timing = rep.TimingResult(method="", device="this machine", cold_l2=False, contestants=contestants)
+    return report.model_copy(update={"timing": timing})
+
+
+def figure(comparison: Comparison, kind: str, name: str) -> Figure:
+    return next(one for one in comparison.figures if (one.kind, one.name) == (kind, name))
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[rep.Report, rep.Report]:
+    return explored(), explored(forbid=[("relu", "amax")], rules_off=["batch"])
+
+
+def test_counted_figures_are_those_of_the_reports(pair: tuple[rep.Report, rep.Report]) -> None:
+    found = compare(*pair)
+    kernels, moved = figure(found, "counted", "generated kernels"), figure(found, "counted", "bytes moved")
+    assert (kernels.before, kernels.after) == tuple(report.summary.kernels for report in pair)
+    assert (moved.before, moved.after) == tuple(report.summary.bytes for report in pair)
+    assert kernels.change is not None and kernels.change > 0 and moved.change is not None and moved.change > 0
+    assert [told.option for told in found.what_if] == ["forbid", "rules_off"]
+    assert {change.name for change in found.options} == {"forbid", "rules_off"}
+
+
+def test_kernels_that_hold_the_same_nodes_in_both_are_left_out(pair: tuple[rep.Report, rep.Report]) -> None:
+    before, after = pair
+    found = compare(before, after)
+    changed = {node for change in found.kernels for node in change.nodes}
+    assert {"relu", "amax"} <= changed
+    for change in found.kernels:
+        for side, report in ((change.before, before), (change.after, after)):
+            kernels = [kernel for kernel in report.graphs[0].kernels if kernel.name in side.names]
+            assert {node for kernel in kernels for node in kernel.nodes} == set(change.nodes)
+            assert side.bytes == sum(kernel.bytes for kernel in kernels)
+    assert compare(before, before).kernels == []
+
+
+def test_a_prediction_and_a_measurement_never_share_a_row(pair: tuple[rep.Report, rep.Report]) -> None:
+    before, after = pair
+    found = compare(timed(before, 0.4, 0.5, 0.6), timed(after, 0.9, 1.0, 1.1))
+    predicted = figure(found, "predicted", "generated kernels in a row")
+    measured = figure(found, "measured", "compiled")
+    assert (predicted.unit, predicted.device) == ("us", "NVIDIA H200")
+    assert (measured.unit, measured.device) == ("ms", "this machine")
+    assert (measured.before, measured.after, measured.ratio, measured.is_noise) == (0.5, 1.0, 2.0, False)
+    assert figure(found, "measured", "eager, unchanged").is_noise
+    assert "+100.0 % measured on this machine" in found.verdict and "predicted for NVIDIA H200" in found.verdict
+
+
+def test_what_cannot_be_told_from_noise_is_called_so(pair: tuple[rep.Report, rep.Report]) -> None:
+    before, after = pair
+    found = compare(timed(before, 0.4, 0.5, 0.6), timed(after, 0.45, 0.55, 0.65))
+    assert figure(found, "measured", "compiled").is_noise
+    assert "no measurable difference on this machine" in found.verdict
+
+
+def test_what_was_not_measured_has_no_figure(pair: tuple[rep.Report, rep.Report]) -> None:
+    measured = figure(compare(*pair), "measured", "compiled")
+    assert (measured.before, measured.after, measured.change, measured.is_noise) == (None, None, None, False)
+
+
+def test_two_devices_are_both_named() -> None:
+    found = compare(explored(), explored(device_model="T4"))
+    predicted = figure(found, "predicted", "generated kernels in a row")
+    assert predicted.device == "NVIDIA H200, then T4"
+
+
+def test_without_the_options_is_what_a_what_if_is_compared_with() -> None:
+    chosen = Options(seed=3, forbid=(("a", "b"),), largest_group=2, device_model="T4", rules_off=("batch",))
+    assert without(chosen) == Options(seed=3) and asks(chosen) and not asks(without(chosen))
