@@ -471,7 +471,7 @@ export interface Rewrite {
   lines: number[];
 }
 
-/** One round of the scheduler. */
+/** One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of small kernels that share launches. */
 export interface Round {
   number: number;
   /** The two units, and the number of what they became. */
