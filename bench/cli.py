@@ -8,6 +8,7 @@
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
     fusionscope bench --suite fusion --out docs/performance/fusion.json
+    fusionscope bench --suite layouts --device cuda --out docs/performance/layouts_h200.json
     fusionscope bench --suite scheduling --cases optimiser --nodes 500,1000
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
@@ -26,9 +27,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import random_programs, snippets, table
-from bench.contest import CONTESTANTS
+from bench.contest import CONTESTANTS, VARIANTS
 from bench.environment import copy_bandwidth, describe, write_json
 from bench.fusion import suite as fusion
+from bench.layouts import suite as layouts
 from bench.models import MODELS
 from bench.models.model import missing_library
 from bench.opinfo import cli as opinfo
@@ -46,13 +48,16 @@ METHOD = (
     "deviations."
 )
 MODEL_METHOD = (
-    "Models of the package transformers with random weights, in float32. An error is the largest difference from the "
+    "Models of the package transformers with random weights, in {dtype}. An error is the largest difference from the "
     "same model in float64, as a share of the largest magnitude, and is that of the worst output, gradient or buffer. "
     "A model is right where each of them is within three times eager's own error plus one epsilon of its dtype, or 48 "
     "for a gradient, by largest difference and by norm. Compile seconds are those of the first step, with empty "
     "caches. Times are medians in milliseconds of one step, contestants interleaved: {clock}. A step of training is "
     "forward, loss and backward, without an optimiser."
 )
+SUITES = (
+    "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "scheduling", "layouts",
+)  # fmt: skip
 CLOCK = {
     "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
     "cpu": "wall time, freed memory kept in the process, caches warm",
@@ -78,6 +83,8 @@ def main(argv: list[str] | None = None) -> int:
         return _run_snippets(asked, chosen, device, console)
     if asked.suite == "opinfo":
         return opinfo.run(asked, chosen, device, console)
+    if asked.suite == "layouts":
+        return layouts.run(asked, chosen, device, console)
     if asked.suite == "predictions":
         return predictions.run(asked, chosen, device, console)
     missing = missing_library() if asked.suite == "models" else None
@@ -101,6 +108,7 @@ def main(argv: list[str] | None = None) -> int:
         suite="models" if asked.suite == "models" else "patterns",
         batch=asked.batch or (2 if device == "cpu" else 1),
         is_timed=asked.timing,
+        dtype=asked.dtype,
     )
     return _run_cases(asked, request, console)
 
@@ -111,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--suite",
-        choices=["patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "scheduling"],
+        choices=SUITES,
         default="patterns",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
@@ -122,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", choices=["full", "small"], help="inputs for a large GPU or for a CPU; by the device")
     parser.add_argument("--contestants", type=_contestants, default=",".join(CONTESTANTS), metavar="A,B")
     parser.add_argument("--batch", type=int, help="of a model's inputs; 2 on a CPU and 1 on a GPU")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32", help="of the models")
     parser.add_argument(
         "--timing", action=argparse.BooleanOptionalAction, default=True, help="time the models, or only check them"
     )
@@ -135,8 +144,9 @@ def _parser() -> argparse.ArgumentParser:
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
     operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")
     operators.add_argument(
-        "--dtypes", type=opinfo.dtypes_of, metavar="A,B", help="of the forward samples (float32,bfloat16,int64,bool)"
-    )
+        "--dtypes", type=opinfo.dtypes_of, metavar="A,B",
+        help="of the forward samples (float32,bfloat16,int64,bool); of the suite layouts (bfloat16,float16,float32)",
+    )  # fmt: skip
     operators.add_argument("--forward-only", action="store_true", help="no gradients")
     return parser
 
@@ -148,9 +158,10 @@ def _at_least_three(text: str) -> int:
 
 
 def _contestants(text: str) -> str:
-    unknown = [name for name in text.split(",") if name not in CONTESTANTS]
+    known = (*CONTESTANTS, *VARIANTS)
+    unknown = [name for name in text.split(",") if name not in known]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: the contestants are {', '.join(CONTESTANTS)}")
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: the contestants are {', '.join(known)}")
     return text
 
 
@@ -159,7 +170,7 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
     note = "" if kind == "cuda" else "; what fits in the CPU's caches can be below it"
     is_models = request.suite == "models"
     columns = table.MODEL_COLUMNS if is_models else table.COLUMNS
-    method = (MODEL_METHOD if is_models else METHOD).format(clock=CLOCK[kind], floor_note=note)
+    method = (MODEL_METHOD if is_models else METHOD).format(clock=CLOCK[kind], floor_note=note, dtype=request.dtype)
     document: dict[str, Any] = {}
 
     def on_result(progress: Progress) -> None:

@@ -21,6 +21,8 @@ from compiler.runtime.stopwatch import Stopwatch
 from compiler.runtime.verify import is_correct, relative_error, to_double
 
 CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
+#: Ours with other options, which run where they are asked for.
+VARIANTS: dict[str, dict[str, Any]] = {"ours_in_eager_layout": {"knobs": {"disable": ["layout"]}}}
 
 Outputs = Any
 Function = Callable[..., Outputs]
@@ -48,6 +50,7 @@ class Setup:
     #: Of models alone.
     batch: int = 1
     is_timed: bool = True
+    dtype: torch.dtype = torch.float32
 
 
 @dataclass
@@ -89,17 +92,19 @@ def run_case(case: Case, contestants: Sequence[str], setup: Setup, starting: Cal
     return _result(case, outcome, samples, moved, setup)
 
 
-def compile_ours(function: Function) -> Function:
+def compile_ours(function: Function, options: dict[str, Any] | None = None) -> Function:
     """`torch.compile(function, backend="fusionscope")`, found without the package being installed."""
     from compiler.backend import fusionscope
 
-    return torch.compile(function, backend=fusionscope)
+    return torch.compile(function, backend=fusionscope, options=options)
 
 
 def compile_with(name: str, function: Function) -> Function:
     """The function as contestant `name` runs it; nothing is compiled before its first call."""
     if name == "ours":
         return compile_ours(function)
+    if name in VARIANTS:
+        return compile_ours(function, VARIANTS[name])
     modes = {"inductor_default": None, "inductor_reduce_overhead": "reduce-overhead"}
     return torch.compile(function, mode=modes[name])
 
@@ -232,7 +237,8 @@ def _result(case: Case, outcome: Outcome, samples: Mapping[str, Samples], moved:
 
 def race_of(samples: Mapping[str, Samples]) -> dict[str, Any]:
     """The times of the contestants, in milliseconds, and how they compare."""
-    times = {name: samples[name].median_ms if name in samples else None for name in CONTESTANTS}
+    names = (*CONTESTANTS, *(name for name in VARIANTS if name in samples))
+    times = {name: samples[name].median_ms if name in samples else None for name in names}
     ours, peer = samples.get("ours"), samples.get("inductor_default")
     return {
         **times,

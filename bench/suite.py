@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.contest import CONTESTANTS
+from bench.contest import CONTESTANTS, VARIANTS
 from bench.process import run_worker
 
 #: Seconds without a word from the process after which it is ended, by suite: a large model takes minutes to compile.
@@ -22,8 +22,8 @@ CASES_OF_ONE_PROCESS = {"patterns": None, "models": 1}
 
 @dataclass(frozen=True)
 class Request:
-    """What to run. `device` is torch's name of it; `size` names the field of a case that holds its inputs. `batch` and
-    `is_timed` are of models alone."""
+    """What to run. `device` is torch's name of it; `size` names the field of a case that holds its inputs. `batch`,
+    `is_timed` and `dtype`, torch's name of one, are of models alone."""
 
     cases: tuple[str, ...]
     device: str
@@ -35,6 +35,7 @@ class Request:
     suite: str = "patterns"
     batch: int = 1
     is_timed: bool = True
+    dtype: str = "float32"
 
 
 @dataclass
@@ -67,7 +68,7 @@ def _blame(progress: Progress, case: str, what: str, ending: str) -> None:
     """Take the contestant that was running out of the case; a case that eager or timing fails is over.
 
     The case without a name is the trivial one that starts the compilers."""
-    if what in CONTESTANTS and what != "eager":
+    if what in (*CONTESTANTS, *VARIANTS) and what != "eager":
         progress.taken_out.setdefault(case, {})[what] = ending
     else:
         progress.results[case] = {"errors": {**progress.taken_out.get(case, {}), what: ending}}
@@ -92,7 +93,7 @@ def _orders(request: Request, remaining: list[str], progress: Progress) -> dict[
     cases = {
         name: [one for one in request.contestants if one not in progress.taken_out.get(name, {})] for name in remaining
     }
-    compilers = [name for name in CONTESTANTS[1:] if any(name in names for names in cases.values())]
+    compilers = [name for name in (*CONTESTANTS[1:], *VARIANTS) if any(name in names for names in cases.values())]
     return {
         "cases": cases,
         "compilers": [name for name in compilers if name not in progress.taken_out.get("", {})],
@@ -105,6 +106,7 @@ def _orders(request: Request, remaining: list[str], progress: Progress) -> dict[
         "suite": request.suite,
         "batch": request.batch,
         "is_timed": request.is_timed,
+        "dtype": request.dtype,
     }
 
 

@@ -51,7 +51,7 @@ def run(orders: dict[str, Any], send: Send) -> int:
     start_compilers(device, orders["compilers"], lambda name: send("start", case="", what=name))
     setup = Setup(
         device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch,
-        orders.get("batch", 1), orders.get("is_timed", True),
+        orders.get("batch", 1), orders.get("is_timed", True), getattr(torch, orders.get("dtype", "float32")),
     )  # fmt: skip
     for case, contestants in orders["cases"].items():
 

@@ -23,6 +23,8 @@ class Compiled:
     reasons: dict[str, str] = field(default_factory=dict)
     seconds: Counter[str] = field(default_factory=Counter)
     breaks: dict[str, int] = field(default_factory=dict)
+    #: Convolutions by what was decided of their layout.
+    layouts: Counter[str] = field(default_factory=Counter)
 
     def add(self, compilation: GraphCompilation) -> None:
         """Count one graph that was compiled."""
@@ -31,6 +33,8 @@ class Compiled:
         self.kernels += len(compilation.groups)
         self.loop_nodes += len(compilation.loops.nodes)
         self.seconds.update(compilation.seconds)
+        for choice in compilation.layouts:
+            self.layouts[choice.reason] += len(choice.convolutions)
         for unit in compilation.schedule.units:
             if isinstance(unit, ExternNode) and unit.is_fallback:
                 name = operator_name(unit.target)
@@ -53,6 +57,7 @@ class Compiled:
             "kernels": self.kernels,
             "library_calls": sum(self.library_calls.values()),
             "library_calls_by_name": dict(self.library_calls.most_common()),
+            "convolutions_by_layout": dict(self.layouts),
             "fallbacks": sum(self.fallbacks.values()),
             "fallbacks_by_name": dict(self.fallbacks.most_common()),
             "fallback_reasons": self.reasons,

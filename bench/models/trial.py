@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,7 +97,7 @@ def run_model(
             earlier = graph_break_reasons()
             if name != "inductor_reduce_overhead":
                 caches.enter_context(fresh_caches())
-            with observed_compilations(compiled.add):
+            with observed_compilations(compiled.add) if name == "ours" else nullcontext():
                 _compile_and_judge(name, run.copied(), others, judge_by, setup, outcome, story)
             if name == "ours":
                 counted = {reason: n - earlier.get(reason, 0) for reason, n in graph_break_reasons().items()}
@@ -128,8 +128,12 @@ def _prepare(model: Model, setup: Setup) -> tuple[Run, dict[str, Tensor]]:
     """The model with a batch to be judged by, and another batch to compile with."""
     example = model.example("small" if setup.size == "small" else "full", setup.device, setup.seed)
     generator = torch.Generator(setup.device).manual_seed(setup.seed)
-    judged, others = (example.inputs(setup.batch, generator) for _ in range(2))
-    return Run(example.module, judged, model.is_trained), others
+    judged, others = (_in_dtype(example.inputs(setup.batch, generator), setup.dtype) for _ in range(2))
+    return Run(example.module.to(setup.dtype), judged, model.is_trained), others
+
+
+def _in_dtype(inputs: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    return {name: value.to(dtype) if value.is_floating_point() else value for name, value in inputs.items()}
 
 
 def _judge_of(run: Run, eager: Mapping[str, Tensor]) -> Judge:

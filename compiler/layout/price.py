@@ -112,6 +112,13 @@ def price_of(convolution: Convolution, device: Device) -> Price | None:
     return Price(call(shares.contiguous) + rearranged, call(shares.channels_last))
 
 
+def reached_share(convolution: Convolution, device: Device, microseconds: float) -> float:
+    """The share of the peak that a call of so long reaches, its launch aside: what `SHARES` has for its kind."""
+    peak = device.flops * _matrix_units(device).get(precision_of(convolution.dtype, device), 1.0)
+    working = max(microseconds - device.launch_us - device.latency_us, 0.1)
+    return 1e6 * convolution.operations / (working * peak)
+
+
 def precision_of(dtype: torch.dtype, device: Device) -> Precision:
     """How the library computes: float32 goes through the matrix units where the device and torch's settings let it."""
     if dtype in (torch.float16, torch.bfloat16):

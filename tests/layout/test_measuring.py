@@ -1,0 +1,44 @@
+"""The suite `layouts` measures what the price table assumes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bench.layouts.convolutions import Row, measure_row, rows_for_table
+from compiler.devices import H200, cpu_device
+from compiler.layout.price import Convolution, price_of, reached_share
+from compiler.options import Timing
+from compiler.runtime.stopwatch import stopwatch
+
+CPU = torch.device("cpu")
+DENSE = Convolution((32, 256, 14, 14), (256, 256, 3, 3), (32, 256, 14, 14), 1, torch.bfloat16)
+
+
+def test_a_row_has_both_layouts_measured_and_what_was_expected_of_them() -> None:
+    row = Row(channels=8, side=6, filters=8, filter=3, groups=8)
+    result = measure_row(row, 2, torch.bfloat16, CPU, cpu_device(), stopwatch(CPU), Timing(min_runs=3))
+    assert result["kind"] == "depthwise" and result["precision"] == "half"
+    assert result["measured_us"].keys() == {"contiguous", "channels_last"}
+    assert result["predicted_us"] is None  # nothing is known of a CPU
+    assert result["ratio"] == result["measured_us"]["channels_last"] / result["measured_us"]["contiguous"]
+    (line,) = rows_for_table([result])
+    assert line.startswith('("half", "depthwise"): Shares(')
+
+
+def test_the_share_that_a_price_reaches_is_the_one_that_it_was_made_of() -> None:
+    price = price_of(DENSE, H200)
+    assert price is not None
+    assert reached_share(DENSE, H200, price.channels_last) == pytest.approx(0.55)
+
+
+def test_a_convolution_counts_two_operations_for_each_product() -> None:
+    assert DENSE.operations == 2 * 32 * 256 * 14 * 14 * 256 * 9
+    assert DENSE.sizes == (2 * 32 * 256 * 196, 2 * 256 * 256 * 9, 2 * 32 * 256 * 196)
+
+
+def test_half_precision_gains_and_float64_is_not_weighed() -> None:
+    half = price_of(DENSE, H200)
+    assert half is not None and half.gain > 0
+    double = Convolution(DENSE.image, DENSE.filter, DENSE.result, 1, torch.float64)
+    assert price_of(double, H200) is None
