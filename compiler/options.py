@@ -58,7 +58,7 @@ class Sweep(BaseModel):
         default=40.0,
         gt=0,
         le=600,
-        description="A size is not measured if that is expected to end later than this after the sweep began.",
+        description="A size is not measured if that is expected to end later than this after the exploration began.",
     )
 
     @field_validator("values")

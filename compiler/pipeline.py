@@ -107,6 +107,7 @@ class Exploration:
     captured: Capture | None = None
 
     def __post_init__(self) -> None:
+        self.began = time.perf_counter()
         self.device = choose_device(self.options)
         self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
         self.report = rep.Report(
@@ -265,7 +266,9 @@ class Exploration:
         return None
 
     def sweep(self) -> str | None:
-        """Each size leaves a stage of its own, so that what is known of it is published at once."""
+        """Each size leaves a stage of its own, so that what is known of it is published at once, beside the summary of
+        the snippet as it is written."""
+        self.report.summary = self._summary()
 
         def publish(so_far: rep.SweepResult, step: str, seconds: float) -> None:
             self.report.sweep = so_far
@@ -273,7 +276,7 @@ class Exploration:
             self.on_stage(self.report)
 
         try:
-            self.report.sweep = sweep_sizes(self.source, self.options, explore_size, publish)
+            self.report.sweep = sweep_sizes(self.source, self.options, explore_size, publish, self.began)
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
         return self.report.sweep.message
@@ -288,9 +291,7 @@ class Exploration:
         }
 
     def finish(self) -> rep.Report:
-        errors = [work.errors for work in self.work]
-        errors += [(check.eager_error, check.compiled_error) for check in self.report.gradients]
-        self.report.summary = summarise(self.report, errors, self.captured)
+        self.report.summary = self._summary()
         names = [work.compilation.other_names for work in self.work]
         self.report.what_if = outcomes(self.report, self.options, names)
         error = self.report.error
@@ -298,6 +299,11 @@ class Exploration:
         self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"
         self.on_stage(self.report)
         return self.report
+
+    def _summary(self) -> rep.Summary:
+        errors = [work.errors for work in self.work]
+        errors += [(check.eager_error, check.compiled_error) for check in self.report.gradients]
+        return summarise(self.report, errors, self.captured)
 
 
 @contextmanager

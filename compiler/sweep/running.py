@@ -37,17 +37,18 @@ Publish = Callable[[rep.SweepResult, str, float], None]
 
 @dataclass
 class Run:
-    """One sweep under way. `publish` is told after each size what is known so far."""
+    """One sweep under way. `publish` is told after each size what is known so far; the time of the sweep counts from
+    `began`, on the clock of `time.perf_counter`."""
 
     source: str
     options: Options
     sweep: Sweep
     explore: Explore
     publish: Publish
+    began: float
     attempts: list[Attempt] = field(default_factory=list)
     #: What it took to compile each size.
     seconds: list[float] = field(default_factory=list)
-    began: float = field(default_factory=time.perf_counter)
 
     def compile_all(self) -> None:
         """Raises `UnknownSize` before the first size is tried."""
@@ -87,10 +88,10 @@ class Run:
         return self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
 
 
-def sweep_sizes(source: str, options: Options, explore: Explore, publish: Publish) -> rep.SweepResult:
+def sweep_sizes(source: str, options: Options, explore: Explore, publish: Publish, began: float) -> rep.SweepResult:
     """The sweep that `options` ask for. Raises `UnknownSize` before it begins, SyntaxError if `source` is no Python."""
     assert options.sweep is not None
-    run = Run(source, options, options.sweep, explore, publish)
+    run = Run(source, options, options.sweep, explore, publish, began)
     run.compile_all()
     wants_times = options.timing.enabled and (options.produce is None or "measure" in options.produce)
     message = run.measure_all() if wants_times else "Nothing was measured: timing was turned off."

@@ -12,7 +12,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from compiler.options import Options
-from compiler.report import Error, GradientCheck, Graph, GraphBreak, Recompile, Report, SavedTensor, Summary
+from compiler.options import Sweep as SweepOptions
+from compiler.report import (
+    Error,
+    Flip,
+    GradientCheck,
+    Graph,
+    GraphBreak,
+    Outcome,
+    Recompile,
+    Report,
+    SavedTensor,
+    Summary,
+    SweepResult,
+    SweptPair,
+    SweptSize,
+)
 
 # Read at import: a confined child may not read the working tree.
 STORED = Report.model_validate_json(
@@ -129,9 +144,34 @@ def varied(report: Report, wish: str) -> Report:
     return report
 
 
+def swept(asked: SweepOptions) -> SweepResult:
+    """A sweep whose second size has two kernels where the first has one, and whose last one failed."""
+    first, second, last = asked.values[0], asked.values[1], asked.values[-1]
+    together = Outcome(verdict="fused", reason="fused.horizontal", together=True)
+    apart = Outcome(verdict="refused", reason="profit.slower", together=False)
+    flips = [
+        Flip(kind="kernels", about="launches", before="1", after="2"),
+        Flip(kind="verdict", graph="graph", about="mul + sum", before="fused: fused.horizontal", after=HOSTILE),
+    ]
+    return SweepResult(
+        name=asked.name,
+        sizes=[
+            SweptSize(
+                value=first, launches=1, bytes=4096, predicted_us=4.0, measured_us=9.0, eager_ms=0.5, compiled_ms=0.25
+            ),
+            SweptSize(value=second, launches=2, bytes=65536, predicted_us=8.0, flips=flips, more_flips=3),
+            SweptSize(value=last, error="MemoryError (line 2): no room"),
+        ],
+        pairs=[SweptPair(graph="graph", a="mul", b="sum", outcomes=[together, apart, None], flips=True)],
+        verdict=f"The compiler decides otherwise at {asked.name} = {second}.",
+    )
+
+
 def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
     wish = source.splitlines()[0].removeprefix("# ").strip()
     report = varied(STORED.model_copy(update={"source": source, "id": ""}), wish)
+    if options.sweep is not None:
+        report = report.model_copy(update={"sweep": swept(options.sweep)})
     for stages in range(1, STAGES + 1):
         if wish == "slow":
             time.sleep(0.5)

@@ -15,9 +15,9 @@ SOURCE = STORED.source
 SOFTMAX = "tr[data-ref='kernel:1']"
 
 
-def open_stored(page: Page, server_url: str, source: str = SOURCE) -> str:
+def open_stored(page: Page, server_url: str, source: str = SOURCE, **options: object) -> str:
     """Explores over the API, then opens the link as someone who was sent it; answers with the id."""
-    answer = page.request.post(f"{server_url}/api/v1/explorations?wait=30", data={"source": source})
+    answer = page.request.post(f"{server_url}/api/v1/explorations?wait=30", data={"source": source, **options})
     identity = str(answer.json()["id"])
     page.goto(f"{server_url}/x/{identity}")
     expect(page.locator("#pane-kernels tbody tr, .error-card, .line-message-break").first).to_be_visible()
@@ -280,6 +280,35 @@ def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:
     expect(page.locator(".code-lines .k").first).to_be_visible()
 
 
+def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-sweep").click()
+    field, ask = page.get_by_label("Sizes to explore", exact=True), page.get_by_role("button", name="Sweep", exact=True)
+    field.fill("N = 256")
+    expect(page.locator("#sweep-help")).to_contain_text("write a size and two or more numbers")
+    expect(ask).to_be_disabled()
+    field.fill("N = 256, 1024, 4096")
+    ask.click()
+    rows = page.locator(".sweep-sizes tbody tr")
+    expect(rows).to_have_count(3)
+    expect(page.locator("#bottom-tab-sweep .badge")).to_have_text("1")
+    expect(page.locator(".sweep-sizes tr.flipping")).to_have_attribute("data-size", "1024")
+    expect(rows.nth(1)).to_contain_text("launches: 1 → 2")
+    expect(rows.nth(1)).to_contain_text("and 3 more")
+    expect(rows.nth(2)).to_contain_text("MemoryError (line 2): no room")
+    expect(page.locator(".flip-mark")).to_have_attribute("data-flip", "1024")
+    expect(page.locator(".curve-predicted circle")).to_have_count(2)
+    expect(page.locator(".curve-compiled circle")).to_have_count(1)
+    pair = page.locator(".sweep-pairs tbody tr")
+    expect(pair).to_contain_text("apart")
+    expect(pair).to_contain_text("profit.slower")
+    assert page.evaluate("window.wasFooled") is None
+    page.reload()
+    expect(page.locator("#bottom-tab-sweep .badge")).to_have_text("1")
+    page.locator("#bottom-tab-sweep").click()
+    expect(field).to_have_value("N = 256, 1024, 4096")
+
+
 def test_an_example_can_be_chosen_and_the_theme_turned(page: Page, server_url: str) -> None:
     page.goto(server_url)
     expect(page.locator("[data-figure=kernels]")).to_be_visible()
@@ -309,10 +338,11 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:  # 
     opened.close()
 
 
-@pytest.mark.parametrize("tab", ["decisions", "timing", "buffers", "capture", "wrapper", "stages", "notes"])
+@pytest.mark.parametrize("tab", ["decisions", "timing", "buffers", "capture", "wrapper", "sweep", "stages", "notes"])
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:  # noqa: F811
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    open_stored(page, server_url)
+    sweep = {"sweep": {"name": "N", "values": [8, 64, 512]}} if tab == "sweep" else {}
+    open_stored(page, server_url, **sweep)
     centre = {"timing": "loops", "buffers": "nodes"}.get(tab, "graph")
     page.locator(f"#centre-tab-{centre}").click()
     page.locator(f"#bottom-tab-{tab}").click()

@@ -1,5 +1,6 @@
 /** The HTTP API, and nothing else: no state is kept here. */
 import type { Decision, Report, Stage } from "./report";
+import type { SweepRequest } from "./sweep";
 
 const API = "/api/v1";
 
@@ -21,6 +22,7 @@ export interface ExplorationRequest {
   mode?: string;
   seed?: number;
   timing?: { enabled?: boolean; cold_l2?: boolean; min_runs?: number };
+  sweep?: SweepRequest;
   cache?: "use" | "refresh";
 }
 

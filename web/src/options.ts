@@ -1,6 +1,7 @@
 /** What the options row says, and the request that it makes. */
 import { signal } from "@preact/signals";
 import type { ExplorationRequest, InputSpec } from "./api";
+import { parseSweep, type SweepRequest, sweepText } from "./sweep";
 
 export interface OptionFields {
   entry: string;
@@ -14,12 +15,13 @@ export interface OptionFields {
   timing: boolean;
   seed: string;
   refresh: boolean;
+  sweep: string;
 }
 
 /** An empty field is left to the server: its defaults are not written down twice. */
 export const NO_OPTIONS: OptionFields = {
   entry: "", inputs: "", device: "", target: "", mode: "", dynamic: "", training: "",
-  peer: false, timing: true, seed: "", refresh: false,
+  peer: false, timing: true, seed: "", refresh: false, sweep: "",
 };
 
 export const options = signal<OptionFields>(NO_OPTIONS);
@@ -52,6 +54,7 @@ export function fieldsFrom(stored: Record<string, unknown>): OptionFields {
     peer: stored.peer === true,
     timing: timing?.enabled !== false,
     seed: stored.seed === 0 ? "" : text("seed"),
+    sweep: sweepText(stored.sweep as SweepRequest | null | undefined),
   };
 }
 
@@ -82,6 +85,8 @@ export function requestFrom(source: string, fields: OptionFields = options.value
   if (fields.peer) request.peer = true;
   if (!fields.timing) request.timing = { enabled: false };
   if (fields.seed.trim()) request.seed = Number.parseInt(fields.seed, 10);
+  const sweep = parseSweep(fields.sweep);
+  if (sweep) request.sweep = sweep;
   if (fields.refresh) request.cache = "refresh";
   return request;
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Report } from "../report";
 import { type BottomTab, bottomTab, isRunning, newestWith, report, type Shown } from "../state";
+import { isFlipping } from "../sweep";
 import { Buffers } from "./Buffers";
 import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
@@ -8,6 +9,7 @@ import { Decisions } from "./Decisions";
 import { Notes } from "./Notes";
 import { Empty } from "./Scroller";
 import { Stages } from "./Stages";
+import { Sweep } from "./Sweep";
 import { TabPanel, Tabs } from "./Tabs";
 import { Timing } from "./Timing";
 
@@ -45,10 +47,11 @@ function viewsOf(shown: Shown | null): View[] {
   ];
 }
 
-/** These two speak of the whole report, and have something to say even where nothing was captured. */
+/** These speak of the whole report, and have something to say even where nothing was captured. */
 function wholeReportViews(): { id: BottomTab; label: string; badge?: number | undefined; render(): ComponentChildren }[] {
   const shown = report.value;
   return [
+    { id: "sweep", label: "Sweep", badge: shown?.sweep?.sizes.filter(isFlipping).length, render: () => <Sweep report={shown} /> },
     { id: "stages", label: "Stages", render: () => (shown ? <Stages report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
     { id: "notes", label: "Notes & output", badge: shown?.notes.length, render: () => (shown ? <Notes report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
   ];

@@ -1,6 +1,7 @@
 import { NO_OPTIONS, type OptionFields, options, parseInputs, setOption } from "../options";
+import { sweepProblem } from "../sweep";
 
-type TextField = "entry" | "inputs" | "seed";
+type TextField = "entry" | "inputs" | "seed" | "sweep";
 type ChoiceField = "device" | "target" | "mode" | "dynamic" | "training";
 
 const CHOICES: Record<ChoiceField, [string, string][]> = {
@@ -58,7 +59,7 @@ function inputsProblem(fields: OptionFields): string | null {
 }
 
 /** Behind "More", which counts those that are set: nothing that matters is out of sight. */
-const FOLDED: readonly (keyof OptionFields)[] = ["entry", "device", "mode", "dynamic", "training", "seed", "refresh"];
+const FOLDED: readonly (keyof OptionFields)[] = ["entry", "device", "mode", "dynamic", "training", "seed", "sweep", "refresh"];
 
 export function OptionsRow() {
   const changed = FOLDED.filter((name) => options.value[name] !== NO_OPTIONS[name]).length;
@@ -77,6 +78,7 @@ export function OptionsRow() {
           <Choice name="dynamic" label="Dynamic shapes" />
           <Choice name="training" label="Backward graph" />
           <Text name="seed" label="Seed" placeholder="seed: 0" />
+          <Text name="sweep" label="Other sizes to explore as well" placeholder="sweep, e.g. N = 256, 1024" problem={sweepProblem(options.value.sweep)} />
           <Check name="refresh" label="run again" title="Do not answer from the store" />
           <button type="button" onClick={() => (options.value = NO_OPTIONS)}>
             Reset
