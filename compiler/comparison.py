@@ -235,5 +235,8 @@ def _said_of_time(figure: Figure, preposition: str) -> list[str]:
     if figure.change is None or not figure.before:
         return []
     share = 100 * figure.change / figure.before
-    change = "no measurable difference" if figure.is_noise else f"{share:+.1f} % {figure.kind}"
-    return [f"{change} {preposition} {figure.device}"]
+    if figure.is_noise:
+        change = "no measurable difference"
+    else:
+        change = f"{share:+.1f} % {figure.kind}" if abs(share) >= 0.05 else f"no difference {figure.kind}"
+    return [f"{change} {preposition} {figure.device}" if figure.device else change]

@@ -27,12 +27,14 @@ from compiler.report import (
     SweepResult,
     SweptPair,
     SweptSize,
+    WhatIf,
 )
 
 # Read at import: a confined child may not read the working tree.
 STORED = Report.model_validate_json(
     (Path(__file__).resolve().parents[2] / "web" / "src" / "test" / "report.json").read_text()
 )
+STORED.graphs[0].predicted_us = sum(kernel.predicted_us or 0 for kernel in STORED.graphs[0].kernels)
 STAGES = len(STORED.stages)
 HOSTILE = '<img src=x onerror="window.wasFooled = true"><script>window.wasFooled = true</script>'
 
@@ -167,9 +169,32 @@ def swept(asked: SweepOptions) -> SweepResult:
     )
 
 
+def asked(report: Report, options: Options) -> Report:
+    """The report as the options of a "what if" make it: what is forbidden takes one kernel out of another, and what is
+    forced is refused."""
+    told = [
+        WhatIf(option=name, asked=list(pair), outcome=outcome, graph="graph", reason=reason, message=message)
+        for name, outcome, reason, message in (
+            ("force", "refused", "index.reversed", "buf1 is read backwards"),
+            ("forbid", "done", "policy.forbidden", "they stay apart"),
+        )
+        for pair in getattr(options, name)
+    ]
+    told += [WhatIf(option="rules_off", asked=[rule], outcome="done", message="not used") for rule in options.rules_off]
+    report = report.model_copy(update={"what_if": told})
+    if not options.forbid:
+        return report
+    graph = report.graphs[0].model_copy(deep=True)
+    whole = graph.kernels[1]
+    last = whole.model_copy(update={"name": "taken_out", "nodes": whole.nodes[-1:]})
+    graph.kernels[1:2] = [whole.model_copy(update={"nodes": whole.nodes[:-1]}), last]
+    more = report.summary.model_copy(update={"kernels": (report.summary.kernels or 0) + 1})
+    return report.model_copy(update={"graphs": [graph], "summary": more})
+
+
 def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
     wish = source.splitlines()[0].removeprefix("# ").strip()
-    report = varied(STORED.model_copy(update={"source": source, "id": ""}), wish)
+    report = asked(varied(STORED.model_copy(update={"source": source, "id": ""}), wish), options)
     if options.sweep is not None:
         report = report.model_copy(update={"sweep": swept(options.sweep)})
     for stages in range(1, STAGES + 1):

@@ -30,6 +30,14 @@ def type_snippet(page: Page, source: str) -> None:
     page.keyboard.insert_text(source)
 
 
+def faults_known_to_axe(page: Page) -> list[str]:
+    return [
+        f"{fault['id']}: {node['target']} {node['html'][:160]} {node['failureSummary']}"
+        for fault in Axe().run(page).response["violations"]
+        for node in fault["nodes"][:4]
+    ]
+
+
 def lit_refs(page: Page, pane: str) -> set[str]:
     elements = page.locator(f"[data-pane='{pane}'] [data-lit]")
     return {str(ref) for ref in elements.evaluate_all("all => all.map(one => one.dataset.ref)")}
@@ -338,7 +346,9 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:  # 
     opened.close()
 
 
-@pytest.mark.parametrize("tab", ["decisions", "timing", "buffers", "capture", "wrapper", "sweep", "stages", "notes"])
+@pytest.mark.parametrize(
+    "tab", ["decisions", "timing", "buffers", "capture", "wrapper", "sweep", "what-if", "stages", "notes"]
+)
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:  # noqa: F811
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     sweep = {"sweep": {"name": "N", "values": [8, 64, 512]}} if tab == "sweep" else {}
@@ -348,9 +358,4 @@ def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, the
     page.locator(f"#bottom-tab-{tab}").click()
     page.mouse.move(700, 20)
     page.wait_for_timeout(300)
-    faults = [
-        f"{fault['id']}: {node['target']} {node['html'][:160]} {node['failureSummary']}"
-        for fault in Axe().run(page).response["violations"]
-        for node in fault["nodes"][:4]
-    ]
-    assert faults == []
+    assert faults_known_to_axe(page) == []

@@ -24,6 +24,12 @@ export interface ExplorationRequest {
   timing?: { enabled?: boolean; cold_l2?: boolean; min_runs?: number };
   sweep?: SweepRequest;
   cache?: "use" | "refresh";
+  force?: [string, string][];
+  forbid?: [string, string][];
+  rules_off?: string[];
+  largest_group?: number | null;
+  device_model?: string | null;
+  based_on?: string;
 }
 
 export interface Example {
@@ -51,6 +57,42 @@ export interface Answer {
   kernels: string[];
   lines: number[];
   decisions: Decision[];
+}
+
+/** One figure of two explorations; null where it is not known. */
+export interface Figure {
+  name: string;
+  kind: "counted" | "predicted" | "measured";
+  unit: "" | "bytes" | "us" | "ms";
+  device: string;
+  before: number | null;
+  after: number | null;
+  change: number | null;
+  ratio: number | null;
+  is_noise: boolean;
+}
+
+export interface KernelSum {
+  names: string[];
+  bytes: number;
+  predicted_us: number | null;
+  measured_us: number | null;
+}
+
+/** An exploration beside the one that it is based on. */
+export interface Comparison {
+  before: string;
+  after: string;
+  figures: Figure[];
+  kernels: { graph: string; nodes: string[]; before: KernelSum; after: KernelSum }[];
+  verdict: string;
+}
+
+/** An exploration that is based on another one; `asked` says what it asks to be different. */
+export interface Child {
+  id: string;
+  status: string;
+  asked: string;
 }
 
 /** `worker` is null while the worker still starts. */
@@ -107,6 +149,8 @@ export const cancelExploration = (id: string): Promise<void> =>
   call(`/explorations/${encodeURIComponent(id)}`, { method: "DELETE" });
 export const getWhy = (id: string, a: string, b: string): Promise<Answer[]> =>
   call(`/explorations/${encodeURIComponent(id)}/why?${new URLSearchParams({ a, b }).toString()}`);
+export const getComparison = (id: string): Promise<Comparison> => call(`/explorations/${encodeURIComponent(id)}/comparison`);
+export const getChildren = (id: string): Promise<Child[]> => call(`/explorations/${encodeURIComponent(id)}/children`);
 export const highlight = (source: string, language: string): Promise<{ lines: string[] }> =>
   post("/highlight", { source, language });
 

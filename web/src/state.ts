@@ -62,7 +62,7 @@ export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): 
   return now && current ? { report: now, graph: current, stale: false } : null;
 }
 
-export type BottomTab = "decisions" | "timing" | "buffers" | "capture" | "wrapper" | "sweep" | "stages" | "notes";
+export type BottomTab = "decisions" | "timing" | "buffers" | "capture" | "wrapper" | "sweep" | "what-if" | "stages" | "notes";
 export const bottomTab = signal<BottomTab>("decisions");
 export type CentreTab = "graph" | "loops" | "nodes";
 export const centreTab = signal<CentreTab>("graph");
@@ -95,6 +95,7 @@ export const kernelShown = computed<number>(() => {
 export const predictedFor = computed(() => {
   const environment = (report.value ?? previous.value)?.environment;
   if (!environment) return "";
+  if (environment.decides_for) return environment.decides_for;
   return environment.device === "cpu" ? environment.target : environment.device_name || environment.device;
 });
 

@@ -2,6 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { type Answer, getWhy } from "../api";
 import type { Graph } from "../report";
 import { report } from "../state";
+import { WhatIfButtons } from "./WhatIfButtons";
 
 /** A name may stand for several loops; the first answers are those that were asked about. */
 const ANSWERS_SHOWN = 3;
@@ -19,6 +20,7 @@ function Said({ answer }: { answer: Answer }) {
         <code>{answer.reason}</code>
       </a>{" "}
       {answer.message}
+      {answer.a !== answer.b && <WhatIfButtons pair={[answer.a, answer.b]} verdict={answer.verdict} />}
       {answer.would_fuse_if && <p>{`It would fuse if ${answer.would_fuse_if}.`}</p>}
       {answer.decisions.length > 1 && (
         <ol>

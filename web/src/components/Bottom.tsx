@@ -12,6 +12,7 @@ import { Stages } from "./Stages";
 import { Sweep } from "./Sweep";
 import { TabPanel, Tabs } from "./Tabs";
 import { Timing } from "./Timing";
+import { WhatIf } from "./WhatIf";
 
 interface View {
   id: BottomTab;
@@ -52,6 +53,12 @@ function wholeReportViews(): { id: BottomTab; label: string; badge?: number | un
   const shown = report.value;
   return [
     { id: "sweep", label: "Sweep", badge: shown?.sweep?.sizes.filter(isFlipping).length, render: () => <Sweep report={shown} /> },
+    {
+      id: "what-if",
+      label: "What if",
+      badge: shown?.what_if.length,
+      render: () => (shown ? <WhatIf report={shown} /> : <Empty>Nothing has run yet.</Empty>),
+    },
     { id: "stages", label: "Stages", render: () => (shown ? <Stages report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
     { id: "notes", label: "Notes & output", badge: shown?.notes.length, render: () => (shown ? <Notes report={shown} /> : <Empty>Nothing has run yet.</Empty>) },
   ];

@@ -1,5 +1,6 @@
 import * as format from "../format";
 import type { Decision, IndexTerm, Side } from "../report";
+import { WhatIfButtons } from "./WhatIfButtons";
 
 function readable(name: string, value: unknown): string {
   if (Array.isArray(value)) return value.map(format.plain).join(", ");
@@ -54,6 +55,9 @@ export function DecisionNumbers({ decision }: { decision: Decision }) {
           </tbody>
         </table>
       )}
+      <p>
+        <WhatIfButtons pair={[decision.a, decision.b]} verdict={decision.verdict} />
+      </p>
       {decision.would_fuse_if && <p>{`It would fuse if ${decision.would_fuse_if}.`}</p>}
       <dl class="facts">
         {facts.map(([name, value]) => (

@@ -1,0 +1,56 @@
+"""What if, on the page: forbidding and forcing from a decision, the form, and both explorations side by side."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.fixtures import browser, built_page, page, server_url  # noqa: F401
+from tests.browser.test_page import SOURCE, faults_known_to_axe, open_stored
+
+
+def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url)
+    page.get_by_role("button", name=re.compile("^fused")).click()
+    row = page.locator("#pane-bottom tbody tr").first
+    row.locator("td.message").click()
+    row.get_by_role("button", name="Forbid this fusion").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#bottom-tab-what-if")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_label("What came of it")).to_contain_text("they stay apart")
+    expect(page.get_by_test_id("comparison-verdict")).to_contain_text("2 generated kernels became 3")
+    kernels = page.locator(".comparison tr", has_text="taken_out")
+    expect(kernels).to_have_count(1)
+    expect(page.locator(".comparison tr", has_text="compiled")).to_contain_text("no measurable difference")
+    expect(page.locator(".comparison td.predicted").first).to_have_css("font-style", "italic")
+    assert first not in page.url
+    assert faults_known_to_axe(page) == []
+    page.get_by_role("link", name="the first exploration").click()
+    expect(page).to_have_url(f"{server_url}/x/{first}")
+    expect(page.locator(".what-if")).to_contain_text("Asked of this one")
+
+
+def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# what if\n" + SOURCE)
+    page.locator("#bottom-tab-what-if").click()
+    page.get_by_label("horizontal").uncheck()
+    page.get_by_label("largest group").fill("4")
+    page.get_by_label("device that decides").select_option("T4")
+    with page.expect_request(lambda request: request.method == "POST" and "/explorations" in request.url) as posted:
+        page.get_by_role("button", name="Explore and compare").click()
+    asked = posted.value.post_data_json
+    assert (asked["rules_off"], asked["largest_group"], asked["device_model"]) == (["horizontal"], 4, "T4")
+    expect(page.get_by_label("What came of it")).to_contain_text("rules off horizontal done")
+    expect(page.get_by_label("horizontal")).not_to_be_checked()
+
+
+def test_an_illegal_force_is_refused_with_the_reason(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.get_by_label("First node").fill("buf5")
+    page.get_by_label("Second node").fill("buf6")
+    page.get_by_role("button", name="Ask why").click()
+    page.locator(".answers").get_by_role("button", name="Force this fusion").click()
+    outcome = page.get_by_label("What came of it")
+    expect(outcome).to_contain_text("refused")
+    expect(outcome.get_by_role("link", name="index.reversed")).to_be_visible()

@@ -1,0 +1,56 @@
+/** "What if": the exploration on screen once more, with options that ask for other decisions. */
+import type { ExplorationRequest } from "./api";
+import { explore } from "./explore";
+import type { Report } from "./report";
+import { bottomTab, report } from "./state";
+
+/** As in compiler/options.py; a test compares them. */
+export const RULES = ["vertical", "inline", "horizontal", "across", "batch", "recompute"];
+export const DEVICE_MODELS = ["H200", "H100", "A100", "RTX 4090", "B200", "T4", "cpu"];
+
+export type Pair = [string, string];
+
+/** Null means: as the scheduler has it. */
+export interface Wishes {
+  force: Pair[];
+  forbid: Pair[];
+  rules_off: string[];
+  largest_group: number | null;
+  device_model: string | null;
+}
+
+export function wishesOf({ options }: Report): Wishes {
+  return {
+    force: (options.force ?? []) as Pair[],
+    forbid: (options.forbid ?? []) as Pair[],
+    rules_off: (options.rules_off ?? []) as string[],
+    largest_group: (options.largest_group ?? null) as number | null,
+    device_model: (options.device_model ?? null) as string | null,
+  };
+}
+
+const isSame = (one: Pair, other: Pair): boolean => [...one].sort().join() === [...other].sort().join();
+
+export function withoutPair(wishes: Wishes, pair: Pair): Wishes {
+  const others = (pairs: Pair[]): Pair[] => pairs.filter((known) => !isSame(known, pair));
+  return { ...wishes, force: others(wishes.force), forbid: others(wishes.forbid) };
+}
+
+/** What was wished of the same two nodes before is forgotten: a pair cannot be both. */
+export function withPair(wishes: Wishes, option: "force" | "forbid", pair: Pair): Wishes {
+  const others = withoutPair(wishes, pair);
+  return { ...others, [option]: [...others[option], pair] };
+}
+
+/** All that the stored report was asked for, but for the wishes. */
+export function requestWith(shown: Report, wishes: Wishes): ExplorationRequest {
+  const known = Object.entries(shown.options).filter(([, value]) => value !== null);
+  return { ...Object.fromEntries(known), ...wishes, source: shown.source, based_on: shown.id };
+}
+
+export async function ask(wishes: Wishes): Promise<void> {
+  const shown = report.value;
+  if (!shown?.id) return;
+  bottomTab.value = "what-if";
+  await explore(requestWith(shown, wishes));
+}
