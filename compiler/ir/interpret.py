@@ -287,8 +287,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 _LOW = 0xFFFFFFFF
 
 
-def philox(seed: Tensor, counter: Tensor) -> tuple[Tensor, Tensor]:
-    """The first two of the four 32-bit words of key `seed` at `counter`, as non-negative int64."""
+def philox(seed: Tensor, counter: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The four 32-bit words of key `seed` at `counter`, as non-negative int64."""
     seed, counter = torch.broadcast_tensors(seed, counter)  # type: ignore[no-untyped-call]
     c0, c1 = counter & _LOW, (counter >> 32) & _LOW
     c2 = c3 = torch.zeros_like(c0)
@@ -299,7 +299,7 @@ def philox(seed: Tensor, counter: Tensor) -> tuple[Tensor, Tensor]:
         c0, c1 = ((b >> 32) & _LOW) ^ c1 ^ k0, b & _LOW
         c2, c3 = ((a >> 32) & _LOW) ^ c3 ^ k1, a & _LOW
         k0, k1 = (k0 + 0x9E3779B9) & _LOW, (k1 + 0xBB67AE85) & _LOW
-    return c0, c1
+    return c0, c1, c2, c3
 
 
 def _to_uniform(word: Tensor) -> Tensor:
@@ -308,12 +308,14 @@ def _to_uniform(word: Tensor) -> Tensor:
     return signed.to(torch.float32) * 4.6566127342e-10
 
 
-def uniform(seed: Tensor, counter: Tensor) -> Tensor:
-    return _to_uniform(philox(seed, counter)[0])
+def uniform(seed: Tensor, position: Tensor) -> Tensor:
+    """The four words of a draw are the numbers at four positions in a row."""
+    words = torch.stack(philox(seed, position >> 2), dim=-1)
+    return _to_uniform(words.gather(-1, (position & 3).expand(words.shape[:-1])[..., None])[..., 0])
 
 
 def normal(seed: Tensor, counter: Tensor) -> Tensor:
     """Box and Muller's transform of two uniform numbers."""
-    first, second = (_to_uniform(word) for word in philox(seed, counter))
+    first, second = (_to_uniform(word) for word in philox(seed, counter)[:2])
     radius = torch.sqrt(-2.0 * torch.log(first.clamp_min(1e-7)))
     return radius * torch.cos(2 * pi * second)

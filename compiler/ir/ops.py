@@ -204,7 +204,8 @@ class Ops:
         return handler.emit("where", (condition, if_true, if_false), handler.dtype_of(if_true))
 
     def rand(self, seed: Any, index: Any) -> Any:
-        """A uniform float32 in [0, 1): Philox 4x32-10 of key `seed` (an int64 value) at counter `index`."""
+        """A uniform float32 in [0, 1): word `index` % 4 of Philox 4x32-10 with key `seed` (an int64 value) at counter
+        `index` // 4, so that one draw serves four numbers in a row."""
         return _handler.get().emit("rand", (seed,), torch.float32, index=index)
 
     def randn(self, seed: Any, index: Any) -> Any:

@@ -16,6 +16,7 @@ from compiler.codegen.triton.float8 import FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction, reduction_of
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
+from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.scans import Scan
 from compiler.codegen.triton.statements import StatementPrinter
@@ -422,7 +423,7 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     helpers = set().union(*(printer.helpers for printer in printers))
     functions = {function: None for printer in printers for function in printer.functions}
     texts = function_texts(functions, helpers)
-    known_helpers = {**HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS}
+    known_helpers = {**HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS}
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     return "\n".join([_IMPORTS, *(f"\n{text}" for text in texts)]) + "\n"
 

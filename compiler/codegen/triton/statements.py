@@ -11,6 +11,7 @@ from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
 from compiler.codegen.triton.plan import Plan
+from compiler.codegen.triton.random import runs_by_fours
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
@@ -89,10 +90,19 @@ class StatementPrinter:
             assert statement.index is not None
             offset = self._offset(statement.index)
             offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
-            return f"tl.{statement.op}({operands[0].tensor}, {offset})"
+            return f"{self._generator(statement)}({operands[0].tensor}, {offset})"
         if statement.op in NAMED:
             self.functions[statement.op, statement.dtype] = None
         return expression(statement.op, operands, statement.dtype, self.helpers)
+
+    def _generator(self, statement: Statement) -> str:
+        if statement.op == "randn":
+            return "tl.randn"
+        assert statement.index is not None
+        axis = next((axis for axis in reversed(self.vectors) if axis.block > 1), None)
+        name = "uniform_by_fours" if axis is not None and runs_by_fours(statement.index, axis) else "uniform"
+        self.helpers.add(name)
+        return name
 
     def _index_value(self, statement: Statement) -> str:
         assert statement.index is not None

@@ -6,9 +6,9 @@
 
 namespace fusionscope {
 
-// Philox 4x32-10 (Salmon et al., 2011): the seed is the key, the element's number the counter. Bit for bit what
-// Triton's tl.rand and, up to rounding, tl.randn give for the same seed and offset.
-struct Random { uint32_t first, second; };
+// Philox 4x32-10 (Salmon et al., 2011): the seed is the key, the number of the draw the counter. Bit for bit what
+// Triton's tl.rand4x and, up to rounding, tl.randn give for the same seed and offset.
+struct Random { uint32_t first, second, third, fourth; };
 
 inline Random philox(int64_t seed, int64_t counter) {
     uint32_t c0 = uint32_t(counter), c1 = uint32_t(uint64_t(counter) >> 32), c2 = 0, c3 = 0;
@@ -22,7 +22,7 @@ inline Random philox(int64_t seed, int64_t counter) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    return {c0, c1};
+    return {c0, c1, c2, c3};
 }
 
 inline float uniform(uint32_t bits) {
@@ -30,7 +30,12 @@ inline float uniform(uint32_t bits) {
     return float(value < 0 ? -value - 1 : value) * 4.6566127342e-10f;
 }
 
-inline float rand(int64_t seed, int64_t counter) { return uniform(philox(seed, counter).first); }
+// The four words of a draw are the uniform numbers at four positions in a row.
+inline float rand(int64_t seed, int64_t position) {
+    const Random bits = philox(seed, position >> 2);
+    const uint32_t low = position & 1 ? bits.second : bits.first, high = position & 1 ? bits.fourth : bits.third;
+    return uniform(position & 2 ? high : low);
+}
 
 inline float randn(int64_t seed, int64_t counter) {
     const Random bits = philox(seed, counter);
