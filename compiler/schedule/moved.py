@@ -5,7 +5,7 @@ Every figure of bytes moved (of the cost model, of a kernel, of a graph) comes f
     an element that a kernel reads at several places of its text, or in several passes, is read once
     an element that is updated in place is read and written
     the parts of a batch run side by side, so each reads for itself
-    a library call reads each of its tensors once, and writes each of its results once
+    a library call reads each of its arguments once, and writes each of its results once
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
 
 
 def moved_by_call(node: ExternNode, layouts: Mapping[str, Layout]) -> Moved:
-    """What a library call moves."""
-    read = {argument.buffer: argument.layout.bytes for argument in node.tensor_arguments}
+    """What a library call moves. Different views of one buffer add up, until all of it is read."""
+    views: dict[str, set[Layout]] = {}
+    for argument in node.tensor_arguments:
+        views.setdefault(argument.buffer, set()).add(argument.layout)
+    read = {name: min(sum(view.bytes for view in of), layouts[name].bytes) for name, of in views.items()}
     return Moved(read, {name: layouts[name].bytes for name in node.write_buffers})

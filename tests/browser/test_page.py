@@ -57,7 +57,7 @@ def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, se
 def test_the_answer_bar_says_it_in_one_line_and_opens_panes(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     said = " ".join(page.locator(".figures").inner_text().split())
-    for figure in ("9 ops", "3 kernels", "62.9 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
+    for figure in ("10 ops", "3 kernels", "79.7 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
         assert figure in said
     page.locator("[data-figure=time]").click()
     expect(page.locator("#bottom-tab-timing")).to_have_attribute("aria-selected", "true")
@@ -278,6 +278,68 @@ def test_why_is_asked_about_two_nodes_by_name(page: Page, server_url: str) -> No
     expect(answers).to_contain_text("It would fuse if `buf6` read `arg0_1`")
 
 
+def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("[data-figure=bytes]").click()
+    expect(page.locator("#bottom-tab-traffic")).to_have_attribute("aria-selected", "true")
+    rows = page.locator("#pane-bottom tbody tr")
+    expect(rows).to_have_count(3)
+    expect(page.locator(".traffic-sum")).to_have_text("54.5 MB − 8.4 MB not written − 16.8 MB not read = 29.4 MB")
+    page.get_by_role("button", name="eager 79.7 MB").click()
+    expect(rows).to_have_count(10)
+    # A call leads to the line that made it.
+    page.locator("#pane-bottom tr", has_text="aten.exp").hover()
+    expect(page.locator(".lit-line")).to_have_count(1)
+    page.locator(".traffic-bar", has_text="at least").click()
+    expect(rows).to_have_count(4)
+
+
+def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(".map-svg .edge-register[data-ref='edge:buf1 buf2'] .edge-hit").hover(force=True)
+    expect(page.locator(".map-caption")).to_contain_text("stays in a register: neither happens")
+    page.mouse.move(700, 20)
+    expect(page.locator(".map-caption")).to_have_text("through memory kept out of it")
+    page.locator("#bottom-tab-traffic").click()
+    page.get_by_role("button", name="each of 10 edges").click()
+    # By the keyboard alone: the row is pinned, and the map says the same.
+    page.locator("#pane-bottom tr[data-ref='edge:buf0 buf1']").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".map-caption")).to_contain_text("It is written and read.")
+    expect(page.locator(".map-svg [data-ref='edge:buf0 buf1']")).to_have_attribute("data-lit", "focus")
+
+
+def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(SOFTMAX).click()
+    page.locator("#rendering-tab-levels").click()
+    memory, caches, shared, registers = (page.locator(".level").nth(place) for place in range(4))
+    expect(memory).to_contain_text("reads once")
+    expect(caches).to_contain_text("buf0 8.39 MB: 3× in all")
+    expect(caches).to_contain_text("Predicted for sm_90")
+    expect(shared).to_contain_text("assembled for sm_90")
+    expect(shared).to_contain_text("128 B a program")
+    expect(registers).to_contain_text("32 a thread, nothing spilled")
+    page.locator("tr[data-ref='kernel:0']").click()
+    page.locator("#rendering-tab-levels").click()
+    expect(page.locator(".level").last).to_contain_text("A library call")
+
+
+def test_the_plan_of_memory_shows_what_is_reused(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-buffers").click()
+    pane = page.locator("#pane-bottom")
+    expect(pane).to_contain_text("8.4 MB never reach memory")
+    expect(page.locator(".plan-bar")).to_have_count(3)
+    page.get_by_role("button", name="without fusion").click()
+    expect(pane).to_contain_text("buf1 over buf0 in place")
+    # Pieces of memory: what takes over another's lies in the same row.
+    tops = page.locator(".plan-bar rect").evaluate_all("all => all.map(one => one.getAttribute('y'))")
+    assert len(tops) == 7 and len(set(tops)) == 4
+    page.locator(".plan-bar[data-ref='buffer:buf3']").hover()
+    expect(pane.locator("tr[data-ref='buffer:buf3']")).to_have_attribute("data-lit", "focus")
+
+
 def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     page.locator(SOFTMAX).click()
@@ -347,7 +409,7 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:  # 
 
 
 @pytest.mark.parametrize(
-    "tab", ["decisions", "timing", "buffers", "capture", "wrapper", "sweep", "what-if", "stages", "notes"]
+    "tab", ["decisions", "timing", "traffic", "buffers", "capture", "wrapper", "sweep", "what-if", "stages", "notes"]
 )
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:  # noqa: F811
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
@@ -356,6 +418,9 @@ def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, the
     centre = {"timing": "loops", "buffers": "nodes"}.get(tab, "graph")
     page.locator(f"#centre-tab-{centre}").click()
     page.locator(f"#bottom-tab-{tab}").click()
+    if tab in ("traffic", "buffers"):
+        page.locator("#rendering-tab-levels").click()
+        page.get_by_role("button", name=re.compile("without fusion|edges")).last.click()
     page.mouse.move(700, 20)
     page.wait_for_timeout(300)
     assert faults_known_to_axe(page) == []

@@ -143,6 +143,19 @@ def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
     assert found.summary.bytes == sum(moved)
 
 
+def attention_of_one_product(x: Tensor, w: Tensor) -> Tensor:
+    q, k, v = (x @ w).view(2, 64, 3, 4, 16).permute(2, 0, 3, 1, 4)
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def test_a_library_call_reads_each_of_the_views_that_it_is_given() -> None:
+    traffic = traffic_of(compile_program(attention_of_one_product, rnd(2 * 64, 32), rnd(32, 3 * 64)))
+    assert traffic.fused is not None
+    product, attention = traffic.fused.launches
+    (result,) = (one for one in product.tensors if one.written_bytes)
+    assert by_tensor(attention.tensors)[result.tensor] == (result.written_bytes, 0)
+
+
 def fates(traffic: report.Traffic) -> dict[tuple[str, str], str]:
     return {(edge.tensor, edge.consumer): edge.fate for edge in traffic.edges}
 

@@ -1,6 +1,6 @@
 /**
- * What belongs together in one graph: user line ↔ FX node ↔ aten node ↔ loop node ↔ buffer ↔ kernel ↔ kernel line ↔
- * decision.
+ * What belongs together in one graph: user line ↔ FX node ↔ aten node ↔ loop node ↔ buffer ↔ edge ↔ kernel ↔ kernel
+ * line ↔ decision.
  *
  * Every view names what it shows by a `Ref` and asks for its partners; no view knows another. The relation is
  * symmetric by construction, and it is not closed transitively: two operations of one kernel are both partners of the
@@ -23,6 +23,8 @@ export const ref = {
   /** A kernel of the peer. */
   peer: (place: number): Ref => `peer:${place}`,
   decision: (index: number): Ref => `decision:${index}`,
+  /** A tensor on its way to one of its readers. */
+  edge: (tensor: string, consumer: string): Ref => `edge:${tensor} ${consumer}`,
 };
 
 /** A thing about one line is lit with that line; a thing about none is not lit. */
@@ -30,7 +32,7 @@ export function refOfLine(line: number | null | undefined): Ref | undefined {
   return line == null ? undefined : ref.line(line);
 }
 
-export type RefKind = "line" | "fx" | "aten" | "loop" | "buffer" | "kernel" | "code" | "peer" | "decision";
+export type RefKind = "line" | "fx" | "aten" | "loop" | "buffer" | "kernel" | "code" | "peer" | "decision" | "edge";
 
 export function kindOf(item: Ref): RefKind {
   return item.slice(0, item.indexOf(":")) as RefKind;
@@ -102,6 +104,7 @@ export function linksOf(graph: Graph, peers: readonly Kernel[] = []): Links {
   graph.kernels.forEach((kernel, place) => joinKernel(links, graph, kernel, place));
   peers.forEach((kernel, place) => joinPeer(links, graph, kernel, place));
   joinDecisions(links, graph);
+  joinEdges(links, graph);
   return links;
 }
 
@@ -204,4 +207,17 @@ function joinDecisions(links: Links, graph: Graph): void {
       }
     }
   });
+}
+
+/** An edge stands for its tensor and both its ends, with the operations and lines behind them. */
+function joinEdges(links: Links, graph: Graph): void {
+  for (const edge of graph.traffic?.edges ?? []) {
+    const self = ref.edge(edge.tensor, edge.consumer);
+    links.join(self, ref.buffer(edge.tensor));
+    if (edge.producer === null) links.join(self, ref.aten(edge.tensor));
+    for (const loop of edge.producer === null ? [edge.consumer] : [edge.producer, edge.consumer]) {
+      links.join(self, ref.loop(loop));
+      for (const kind of ["aten", "kernel", "line"] as const) links.joinAll(self, links.partnersOfKind(ref.loop(loop), kind));
+    }
+  }
 }

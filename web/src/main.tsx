@@ -9,6 +9,7 @@ import { followTheme } from "./theme";
 import "./styles/base.css";
 import "./styles/panes.css";
 import "./styles/code.css";
+import "./styles/memory.css";
 
 async function firstExploration(): Promise<void> {
   const id = idInPath(location.pathname);

@@ -53,7 +53,7 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
       id: "bytes",
       label: summary.floor_bytes === null ? "bytes moved" : `bytes moved, at least ${format.bytes(summary.floor_bytes)}`,
       value: change(format.bytes(summary.eager_bytes), format.bytes(summary.bytes)),
-      open: openBottom("buffers"),
+      open: openBottom("traffic"),
     },
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",

@@ -2,16 +2,17 @@ import type { ComponentChildren } from "preact";
 import type { Report } from "../report";
 import { type BottomTab, bottomTab, isRunning, newestWith, report, type Shown } from "../state";
 import { isFlipping } from "../sweep";
-import { Buffers } from "./Buffers";
 import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Decisions } from "./Decisions";
+import { MemoryPlan } from "./MemoryPlan";
 import { Notes } from "./Notes";
 import { Empty } from "./Scroller";
 import { Stages } from "./Stages";
 import { Sweep } from "./Sweep";
 import { TabPanel, Tabs } from "./Tabs";
 import { Timing } from "./Timing";
+import { Traffic } from "./Traffic";
 import { WhatIf } from "./WhatIf";
 
 interface View {
@@ -29,7 +30,9 @@ function viewsOf(shown: Shown | null): View[] {
   return [
     { id: "decisions", label: "Decisions", badge: graph?.decisions.length, hasPart: (one) => one.graph.decisions.length > 0, render: (one) => <Decisions graph={one.graph} /> },
     { id: "timing", label: "Timing", hasPart: (one) => one.report.timing !== null, render: (one) => <Timing report={one.report} /> },
-    { id: "buffers", label: "Buffers", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <Buffers graph={one.graph} /> },
+    // Eager's share is counted first; fusion's arrives with the schedule.
+    { id: "traffic", label: "Traffic", hasPart: (one) => one.graph.traffic?.fused != null, render: (one) => <Traffic graph={one.graph} /> },
+    { id: "buffers", label: "Memory", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <MemoryPlan graph={one.graph} /> },
     {
       id: "capture",
       label: "Capture",

@@ -7,6 +7,7 @@ import { type MapEdge, type MapGraph, type MapNode, mapOf } from "../graph/map";
 import { ref } from "../links";
 import type { Graph } from "../report";
 import { links, pinned } from "../state";
+import { EdgeCaption } from "./EdgeCaption";
 import { Empty } from "./Scroller";
 
 const MARGIN = 14;
@@ -22,7 +23,7 @@ interface Props {
 
 /** Wider is more bytes; the logarithm keeps a thousandfold difference drawable. */
 function edgeWidth(edge: MapEdge): number {
-  if (!edge.crossesKernels || edge.bytes === 0) return 1;
+  if (edge.kind !== "memory" || edge.bytes === 0) return 1;
   return Math.min(5, 1 + Math.max(0, Math.log10(edge.bytes) - 3) * 0.6);
 }
 
@@ -80,13 +81,11 @@ function Drawing({ map, layout, graph, onOpen }: { map: MapGraph; layout: Layout
         </g>
       ))}
       {map.edges.map((edge, index) => (
-        <path
-          key={`${edge.from} ${edge.to}`}
-          class={`edge ${edge.crossesKernels ? "edge-memory" : "edge-register"}`}
-          d={layout.edges[index]}
-          stroke-width={edgeWidth(edge)}
-          marker-end="url(#arrow)"
-        />
+        <g key={`${edge.from} ${edge.to}`} class={`edge edge-${edge.kind}`} data-ref={edge.ref}>
+          {edge.title && <title>{edge.title}</title>}
+          {edge.ref && <path class="edge-hit" d={layout.edges[index]} />}
+          <path class="edge-line" d={layout.edges[index]} stroke-width={edgeWidth(edge)} marker-end="url(#arrow)" />
+        </g>
       ))}
       {map.refusals.map((refusal) => {
         const path = bowPath(layout.nodes[refusal.from], layout.nodes[refusal.to]);
@@ -195,6 +194,7 @@ export function GraphMap({ graph, level }: Props) {
           )}
         </g>
       </svg>
+      {level === "aten" && graph.traffic?.fused && <EdgeCaption graph={graph} />}
       <div class="map-tools">
         {opened.size > 0 && (
           <button type="button" onClick={() => setOpened(new Set())}>

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import * as format from "../format";
 import { ref } from "../links";
-import type { Kernel, KernelArtifact, KernelLine } from "../report";
+import type { Graph, Kernel, KernelArtifact, KernelLine } from "../report";
 import { predictedFor } from "../state";
 import { CodeView, type LineOrigin } from "./CodeView";
+import { KernelLevels } from "./KernelLevels";
 import { TabPanel, Tabs } from "./Tabs";
 
 interface Rendering {
@@ -72,45 +73,74 @@ function originsOf(place: number, rendering: number, lines: KernelLine[]): Map<n
   );
 }
 
-export function KernelCard({ kernel, place, isPeer }: { kernel: Kernel; place: number; isPeer: boolean }) {
-  const [selected, select] = useState(0);
+const LEVELS = "levels";
+
+/** `graph` is that of the kernel; the peer's kernels have none here. */
+export function KernelCard({ kernel, place, graph }: { kernel: Kernel; place: number; graph: Graph | null }) {
+  const [selected, select] = useState("0");
   const renderings = [ownRendering(kernel), ...kernel.also.map(artifactRendering)];
-  const index = Math.min(selected, renderings.length - 1);
+  const launch = graph?.traffic?.fused?.launches[place];
+  const isOfLevels = selected === LEVELS && launch !== undefined;
+  const index = isOfLevels ? 0 : Math.min(Number(selected) || 0, renderings.length - 1);
   const shown = renderings[index];
   if (!shown) return null;
+  const tab = isOfLevels ? LEVELS : String(index);
   return (
     <div class="kernel-card">
       <Tabs
         name="rendering"
         label={`Renderings of ${kernel.name}`}
-        selected={String(index)}
-        onSelect={(id) => select(Number(id))}
-        tabs={renderings.map((rendering, place) => ({ id: String(place), label: rendering.label }))}
+        selected={tab}
+        onSelect={select}
+        tabs={[
+          ...renderings.map((rendering, number) => ({ id: String(number), label: rendering.label })),
+          ...(launch ? [{ id: LEVELS, label: "Memory" }] : []),
+        ]}
       />
-      <TabPanel name="rendering" selected={String(index)}>
-        {(shown.facts.length > 0 || shown.check) && (
-          <dl class="facts">
-            {shown.facts.map(([name, value]) => (
-              <div key={name} class={name === PREDICTED ? "predicted" : ""}>
-                <dt>{name === PREDICTED ? `predicted, ${predictedFor.value}` : name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-            {shown.check && (
-              <div class="fact-check">
-                <dt>checked</dt>
-                <dd>{shown.check}</dd>
-              </div>
-            )}
-          </dl>
+      <TabPanel name="rendering" selected={tab}>
+        {isOfLevels ? (
+          <KernelLevels graph={graph as Graph} kernel={kernel} launch={launch} />
+        ) : (
+          <Source kernel={kernel} place={place} index={index} shown={shown} isPeer={graph === null} />
         )}
-        <CodeView
-          label={`${shown.label} source of ${kernel.name}`}
-          source={shown.source}
-          language={shown.language}
-          origins={isPeer ? new Map() : originsOf(place, index, shown.lines)}
-        />
       </TabPanel>
     </div>
+  );
+}
+
+interface SourceProps {
+  kernel: Kernel;
+  place: number;
+  index: number;
+  shown: Rendering;
+  isPeer: boolean;
+}
+
+function Source({ kernel, place, index, shown, isPeer }: SourceProps) {
+  return (
+    <>
+      {(shown.facts.length > 0 || shown.check) && (
+        <dl class="facts">
+          {shown.facts.map(([name, value]) => (
+            <div key={name} class={name === PREDICTED ? "predicted" : ""}>
+              <dt>{name === PREDICTED ? `predicted, ${predictedFor.value}` : name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+          {shown.check && (
+            <div class="fact-check">
+              <dt>checked</dt>
+              <dd>{shown.check}</dd>
+            </div>
+          )}
+        </dl>
+      )}
+      <CodeView
+        label={`${shown.label} source of ${kernel.name}`}
+        source={shown.source}
+        language={shown.language}
+        origins={isPeer ? new Map() : originsOf(place, index, shown.lines)}
+      />
+    </>
   );
 }

@@ -91,7 +91,7 @@ export function KernelsPane() {
         {selected ? (
           <>
             <KernelList kernels={kernels} selected={place} isPeer={isPeer} />
-            <KernelCard key={`${isPeer} ${place}`} kernel={selected} place={place} isPeer={isPeer} />
+            <KernelCard key={`${isPeer} ${place}`} kernel={selected} place={place} graph={isPeer ? null : (shown?.graph ?? null)} />
           </>
         ) : (
           <Empty>{isRunning.value ? "Kernels show here when they are written." : "No kernel was made."}</Empty>

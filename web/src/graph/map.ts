@@ -1,7 +1,8 @@
 /** From a report's graph to what is drawn: nodes, edges, and one box for each kernel. Pure; no layout, no DOM. */
 import * as format from "../format";
 import { type Links, loopsBehind, type Ref, ref } from "../links";
-import type { FxNode, Graph } from "../report";
+import { edgeSentence, isSaved, trafficOfEdges } from "../moved";
+import type { EdgeTraffic, FxNode, Graph } from "../report";
 import { stakeOf, togetherIn } from "../stake";
 
 /** Above this many nodes a kernel is drawn as one node, until it is opened. */
@@ -25,8 +26,12 @@ export interface MapEdge {
   from: string;
   to: string;
   bytes: number;
-  /** False where the value stays inside one kernel. */
-  crossesKernels: boolean;
+  /** "plain" where nothing moves: a view, or what a dead node would read. */
+  kind: "memory" | "register" | "plain";
+  /** What it carries, where that is counted: several tensors, of an operation that became several loops. */
+  traffic: EdgeTraffic[];
+  ref: Ref | undefined;
+  title: string;
 }
 
 /** A pair that was refused, between the nodes where its two sides meet. */
@@ -88,7 +93,9 @@ export function mapOf(
     if (isBoxed) boxes.set(home, [...(boxes.get(home) ?? []), node.name]);
   }
   const refusals = level === "aten" ? refusalsOf(graph, idOf) : [];
-  return { nodes: [...drawn.values()], edges: edgesOf(nodes, idOf, drawn), refusals, boxes, collapsed };
+  const traffic = level === "aten" ? trafficOfEdges(graph) : new Map<string, EdgeTraffic[]>();
+  const isCounted = traffic.size > 0;
+  return { nodes: [...drawn.values()], edges: edgesOf(nodes, idOf, drawn, isCounted ? traffic : null), refusals, boxes, collapsed };
 }
 
 function drawnNode(node: FxNode, item: Ref, kernels: number[]): MapNode {
@@ -132,7 +139,7 @@ function addToGroup(drawn: Map<string, MapNode>, id: string, place: number, grap
   });
 }
 
-function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, MapNode>): MapEdge[] {
+function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, MapNode>, traffic: ReadonlyMap<string, EdgeTraffic[]> | null): MapEdge[] {
   const edges = new Map<string, MapEdge>();
   const bytesOf = new Map(nodes.map((node) => [node.name, node.bytes ?? 0]));
   for (const node of nodes) {
@@ -140,15 +147,28 @@ function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, 
       const from = idOf.get(argument);
       const to = idOf.get(node.name);
       if (!from || !to || from === to) continue;
-      const source = drawn.get(from);
-      const target = drawn.get(to);
-      const shared = source?.kernels.some((place) => target?.kernels.includes(place)) ?? false;
       const key = `${from} ${to}`;
-      const bytes = Math.max(edges.get(key)?.bytes ?? 0, bytesOf.get(argument) ?? 0);
-      edges.set(key, { from, to, bytes, crossesKernels: !shared });
+      const known = edges.get(key);
+      const carried = [...new Set([...(known?.traffic ?? []), ...(traffic?.get(`${argument} ${node.name}`) ?? [])])];
+      const bytes = Math.max(known?.bytes ?? 0, bytesOf.get(argument) ?? 0);
+      edges.set(key, { from, to, bytes, ...carrying(carried, traffic !== null, drawn.get(from), drawn.get(to)) });
     }
   }
   return [...edges.values()];
+}
+
+/** The tensor with most bytes speaks for an edge; where nothing is counted, the kernels of both ends tell. */
+function carrying(traffic: EdgeTraffic[], isCounted: boolean, source: MapNode | undefined, target: MapNode | undefined): Omit<MapEdge, "from" | "to" | "bytes"> {
+  const [most] = [...traffic].sort((one, other) => other.read_bytes - one.read_bytes);
+  const isInOneKernel = source?.kernels.some((place) => target?.kernels.includes(place)) ?? false;
+  const staysInside = most ? traffic.every(isSaved) : isInOneKernel;
+  const isPlain = isCounted && !most && !isInOneKernel && target?.role !== "output";
+  return {
+    traffic,
+    kind: isPlain ? "plain" : staysInside ? "register" : "memory",
+    ref: most && ref.edge(most.tensor, most.consumer),
+    title: traffic.map(edgeSentence).join("\n"),
+  };
 }
 
 /** The refusals that lasted, those with most bytes at stake, each drawn from the last node of `a` to the first of `b`. */

@@ -16,9 +16,12 @@ describe("the map of a graph", () => {
   });
 
   it("tells a value that stays in a kernel from one that goes through memory", () => {
-    const crosses = new Map(draw(graph).edges.map((edge) => [`${edge.from} ${edge.to}`, edge.crossesKernels]));
-    expect(crosses.get("mul amax")).toBe(false);
-    expect(crosses.get("mm mul")).toBe(true);
+    const kinds = new Map(draw(graph).edges.map((edge) => [`${edge.from} ${edge.to}`, edge.kind]));
+    expect(kinds.get("mul amax")).toBe("register");
+    expect(kinds.get("mm mul")).toBe("memory");
+    expect(kinds.get("div output")).toBe("memory");
+    expect(kinds.get("sub exp")).toBe("register");
+    expect(kinds.get("arg0_1 cos")).toBe("plain");
   });
 
   it("draws the refusals that have bytes at stake", () => {

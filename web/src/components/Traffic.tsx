@@ -1,0 +1,191 @@
+import { useState } from "preact/hooks";
+import * as format from "../format";
+import { type Ref, ref } from "../links";
+import { fxNodeOf, readsOf, type Share, writesOf } from "../moved";
+import type { ExecutionTraffic, Graph, LaunchTraffic, Traffic as Counted } from "../report";
+import { EdgeTable } from "./EdgeTable";
+import { KernelTag } from "./KernelTag";
+import { Empty, Scroller } from "./Scroller";
+
+type Way = "eager" | "unfused" | "fused" | "floor";
+type Shown = Way | "edges";
+
+const ROWS_AT_FIRST = 60;
+
+interface Bar {
+  way: Way;
+  label: string;
+  bytes: number;
+  launches: string;
+}
+
+function barsOf(traffic: Counted): Bar[] {
+  const bar = (way: "eager" | "unfused" | "fused", label: string, noun: string): Bar[] => {
+    const execution = traffic[way];
+    return execution ? [{ way, label, bytes: execution.bytes, launches: format.count(execution.launches.length, noun) }] : [];
+  };
+  const least: Bar[] = traffic.floor_bytes === null ? [] : [{ way: "floor", label: "at least", bytes: traffic.floor_bytes, launches: "the floor" }];
+  return [...bar("eager", "eager", "call"), ...bar("unfused", "without fusion", "kernel"), ...bar("fused", "with fusion", "kernel"), ...least];
+}
+
+/** Every bar begins at zero and has the same scale: their lengths are the bytes. */
+function Bars({ bars, shown, onShow }: { bars: Bar[]; shown: Shown; onShow(way: Way): void }) {
+  const most = Math.max(...bars.map((bar) => bar.bytes), 1);
+  return (
+    <div class="traffic-bars" role="group" aria-label="Bytes moved, counted from shapes">
+      {bars.map((bar) => (
+        <button type="button" key={bar.way} class={`traffic-bar traffic-${bar.way}`} aria-pressed={shown === bar.way} onClick={() => onShow(bar.way)}>
+          <span class="traffic-name">{bar.label}</span>
+          <span class="traffic-track" aria-hidden="true">
+            <span style={{ width: `${(100 * bar.bytes) / most}%` }} />
+          </span>
+          <strong class="traffic-bytes">{format.bytes(bar.bytes)}</strong>
+          <span class="quiet">{bar.launches}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Shares({ shares, toRef }: { shares: Share[]; toRef(tensor: string): Ref }) {
+  return (
+    <>
+      {shares.map(({ tensor, bytes }, place) => (
+        <span class="share" key={place} data-ref={toRef(tensor)}>
+          <code>{tensor}</code> <span class="quiet">{format.bytes(bytes)}</span>
+        </span>
+      ))}
+    </>
+  );
+}
+
+function refOf(way: Way, launch: LaunchTraffic, place: number): Ref | undefined {
+  if (way === "fused") return ref.kernel(place);
+  if (way === "eager") return launch.node === null ? undefined : ref.fx(launch.node);
+  return ref.loop(launch.name);
+}
+
+function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; execution: ExecutionTraffic }) {
+  const [limit, setLimit] = useState(ROWS_AT_FIRST);
+  const toRef = (tensor: string): Ref => (way === "eager" ? ref.fx(fxNodeOf(tensor)) : ref.buffer(tensor));
+  return (
+    <>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{way === "eager" ? "call" : way === "unfused" ? "loop or library call" : "kernel"}</th>
+            <th scope="col">reads</th>
+            <th scope="col">writes</th>
+            <th scope="col" class="number">bytes</th>
+            <th scope="col" class="number">line</th>
+          </tr>
+        </thead>
+        <tbody>
+          {execution.launches.slice(0, limit).map((launch, place) => (
+            <tr key={place} data-ref={refOf(way, launch, place)} tabIndex={0}>
+              <th scope="row">
+                {way === "fused" && <KernelTag place={place} />}
+                {launch.name}
+              </th>
+              <td>
+                <Shares shares={readsOf(launch.tensors)} toRef={toRef} />
+              </td>
+              <td>
+                <Shares shares={writesOf(launch.tensors)} toRef={toRef} />
+              </td>
+              <td class="number">{format.bytes(launch.bytes)}</td>
+              <td class="number">{launch.lines.join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row" colSpan={3}>
+              {`the sum of ${execution.launches.length === 1 ? "one launch" : `${execution.launches.length} launches`}`}
+            </th>
+            <td class="number">
+              <strong>{format.bytes(execution.bytes)}</strong>
+            </td>
+            <td />
+          </tr>
+        </tfoot>
+      </table>
+      {execution.launches.length > limit && (
+        <button type="button" class="show-all" onClick={() => setLimit(Number.POSITIVE_INFINITY)}>
+          {`Show all ${execution.launches.length}`}
+        </button>
+      )}
+    </>
+  );
+}
+
+function Floor({ traffic }: { traffic: Counted }) {
+  return (
+    <table class="compact">
+      <caption>What any compiler must move: what is used of each input read once, each result written once.</caption>
+      <thead>
+        <tr>
+          <th scope="col">tensor</th>
+          <th scope="col" class="number">read</th>
+          <th scope="col" class="number">written</th>
+        </tr>
+      </thead>
+      <tbody>
+        {traffic.floor.map((one) => (
+          <tr key={`${one.tensor} ${one.written_bytes > 0}`} data-ref={ref.buffer(one.tensor)} tabIndex={0}>
+            <th scope="row">{one.tensor}</th>
+            <td class="number">{one.read_bytes > 0 && format.bytes(one.read_bytes)}</td>
+            <td class="number">{one.written_bytes > 0 && format.bytes(one.written_bytes)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** The way from one figure to the next, so that a reader can follow the sum. */
+function Saved({ traffic }: { traffic: Counted }) {
+  const { unfused, fused } = traffic;
+  if (!unfused || !fused || unfused.bytes === fused.bytes) return null;
+  return (
+    <p class="traffic-sum">
+      {`${format.bytes(unfused.bytes)} − ${format.bytes(traffic.saved_written_bytes)} not written − ${format.bytes(traffic.saved_read_bytes)} not read`}
+      {traffic.more_read_bytes > 0 && ` + ${format.bytes(traffic.more_read_bytes)} read to compute values again`}
+      {" = "}
+      <strong>{format.bytes(fused.bytes)}</strong>
+    </p>
+  );
+}
+
+/** Bytes that the graph moves: each figure is a sum, and the table beside it has its terms. */
+export function Traffic({ graph }: { graph: Graph }) {
+  const [wanted, setShown] = useState<Shown>("fused");
+  const { traffic } = graph;
+  if (!traffic) return <Empty>Nothing was counted.</Empty>;
+  const bars = barsOf(traffic);
+  const shown = wanted === "edges" || bars.some((bar) => bar.way === wanted) ? wanted : (bars[0]?.way ?? "edges");
+  const execution = shown === "edges" || shown === "floor" ? null : traffic[shown];
+  return (
+    <div class="traffic">
+      <div class="traffic-side">
+        <Bars bars={bars} shown={shown} onShow={setShown} />
+        <Saved traffic={traffic} />
+        {traffic.edges.length > 0 && (
+          <button type="button" aria-pressed={shown === "edges"} class="traffic-edges" onClick={() => setShown("edges")}>
+            {`each of ${format.count(traffic.edges.length, "edge")}: what it would cost in memory`}
+          </button>
+        )}
+        <p class="quiet">Counted from shapes, not measured. A click on a figure shows its terms.</p>
+      </div>
+      <Scroller label="What moves">
+        {shown === "edges" ? (
+          <EdgeTable edges={traffic.edges} />
+        ) : shown === "floor" ? (
+          <Floor traffic={traffic} />
+        ) : (
+          execution && <Launches key={shown} way={shown} execution={execution} />
+        )}
+      </Scroller>
+    </div>
+  );
+}
