@@ -48,8 +48,9 @@ class Sweep(BaseModel):
     name: str = Field(
         min_length=1,
         max_length=200,
-        description="A whole number assigned at top level (`N`), a dimension of an annotated argument (`x.shape[0]`), "
-        "or of an input of the request (`inputs[0].shape[1]`); several with commas between take the same value.",
+        description="A whole number assigned at top level (`N`), a dimension of an annotated argument "
+        "(`x.shape[0]`) or of an input of the request (`inputs[0].shape[1]`), or a number wherever it is written "
+        "(`4096`); several with commas between take the same value.",
     )
     values: tuple[int, ...] = Field(
         min_length=2, max_length=MOST_SWEPT, description="Different whole numbers, explored in ascending order."

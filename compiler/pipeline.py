@@ -47,7 +47,7 @@ from compiler.runtime.trial import measure_entries, measure_kernels, note_resour
 from compiler.schedule.describe import sums_in_any_order
 from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
-from compiler.sweep.sizes import UnknownSize
+from compiler.sweep.sizes import UnknownSize, offered
 from compiler.what_if import other_names, outcomes
 
 __all__ = ["compile_graph", "explore"]
@@ -165,6 +165,10 @@ class Exploration:
         return [work for work in self.work if not work.failed]
 
     def capture(self) -> None:
+        self.report.sizes = [
+            rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
+            for size in offered(self.source, self.options)
+        ]
         self.captured = captured = capture(self.source, self.options, self.device)
         self.report.notes += captured.notes
         self.report.output = captured.output

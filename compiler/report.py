@@ -567,6 +567,14 @@ class Graph(ReportModel):
     floor_bytes: int | None = None
 
 
+class NamedSize(ReportModel):
+    """A size of the snippet that a sweep can name, with its value as written."""
+
+    name: str
+    value: int
+    lines: list[int] = []
+
+
 class Flip(ReportModel):
     """Something that the compiler does otherwise than at the size before."""
 
@@ -708,6 +716,7 @@ class Report(ReportModel):
     compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry a compilation.")
     peer: Peer | None = None
     timing: TimingResult | None = None
+    sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")
     sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, where that was asked for.")
     gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")

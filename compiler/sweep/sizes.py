@@ -3,6 +3,7 @@
     N                  a whole number assigned once at top level: `N = 1024`, `B, N = 4, 2 * 512`
     x.shape[0]         a dimension of an argument, where an annotation such as `x: f32[4096, 4096]` says what it is like
     inputs[0].shape[1] a dimension of an input that the request gives
+    4096               the number itself, wherever it is written: `nn.Linear(4096, 4096)`
 
 Only the text of the number is replaced, so every line keeps its place.
 """
@@ -19,8 +20,8 @@ from compiler.capture.annotations import input_of_annotation
 from compiler.options import InputSpec, Options
 
 _DIMENSION = re.compile(r"\s*(\w+|inputs\[\d+\])\s*\.\s*shape\s*\[\s*(-?\d+)\s*\]\s*")
-#: Candidates that a refusal lists; a reader who needs more of them reads the snippet.
-_MOST_LISTED = 12
+#: Sizes that are offered; a reader who needs more of them reads the snippet. Smaller numbers are seldom sizes.
+MOST_OFFERED, _LEAST_OFFERED = 12, 16
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -39,43 +40,80 @@ class UnknownSize(Exception):
     """The snippet names no such size, or names it twice; the message says which sizes it does name."""
 
 
+#: First byte, byte after the last, and the text that a new value is put into.
+Span = tuple[int, int, str]
+
+
 @dataclass(frozen=True)
 class Size:
-    """A size with its value as written. `spans` are the bytes of the source that hold it, each with the text that a
-    new value is put into; a size of the request has none, but the place of its input and its dimension."""
+    """A size with its value as written, and the lines and bytes of the source that hold it. A size of the request has
+    none of them, but the place of its input and its dimension."""
 
     name: str
     value: int
-    line: int | None = None
-    spans: tuple[tuple[int, int, str], ...] = ()
+    lines: tuple[int, ...] = ()
+    spans: tuple[Span, ...] = ()
     given: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        where = f", line {self.line}" if self.line is not None else ""
-        return f"{self.name} ({self.value}{where})"
+        places = (
+            f"{'line' if len(self.lines) == 1 else 'lines'} {', '.join(map(str, self.lines))}" if self.lines else ""
+        )
+        known = str(self.value) if self.name != str(self.value) else ""
+        return f"{self.name} ({', '.join(part for part in (known, places) if part)})"
 
 
 def with_size(source: str, options: Options, names: str, value: int) -> tuple[str, Options]:
     """The snippet and its options with `value` for each size of `names`, which commas separate.
 
     Raises `UnknownSize`, and SyntaxError where the source is no Python."""
-    parts = [part.strip() for part in names.split(",")]
+    parts = [part.strip().replace("_", "") if part.strip()[:1].isdigit() else part.strip() for part in names.split(",")]
     sizes = sizes_of(source, options)
     for name in parts:
         if _normal(name, sizes) not in sizes:
-            raise UnknownSize(_why_unknown(name, source, sizes))
+            raise UnknownSize(_why_unknown(name, source, sizes, options))
     for name in parts:
         # Places move as the text changes, and a size may be in the text of another one (`N = M = 4`).
         sizes = sizes_of(source, options)
-        source, options = _put(source, options, sizes[_normal(name, sizes)], value)
+        size = sizes.get(_normal(name, sizes))
+        if size is not None:  # a number that another of the names has replaced is there no longer
+            source, options = _put(source, options, size, value)
     return source, options
 
 
 def sizes_of(source: str, options: Options) -> dict[str, Size]:
     """Every size that a sweep can name, by its name. Raises SyntaxError where the source is no Python."""
     tree = ast.parse(source)
-    found = [*_assigned(tree, source), *_annotated(tree, source), *_given(options.inputs or ())]
+    found = [
+        *_assigned(tree, source),
+        *_annotated(tree, source),
+        *_given(options.inputs or ()),
+        *_written(tree, source),
+    ]
     return {size.name: size for size in found}
+
+
+def offered(source: str, options: Options) -> list[Size]:
+    """The sizes that are worth a sweep: those that have a name, and numbers of some size that stand elsewhere too. None
+    where the source is no Python."""
+    try:
+        sizes = sizes_of(source, options).values()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last is Python's word for too deep a nesting
+        return []
+    named = [size for size in sizes if not size.name.isdigit()]
+    spans = [span for size in named for span in size.spans]
+    numbers = [
+        size
+        for size in sizes
+        if size.name.isdigit()
+        and size.value >= _LEAST_OFFERED
+        and not all(_is_within(one, spans) for one in size.spans)
+    ]
+    return [*named, *numbers][:MOST_OFFERED]
+
+
+def _is_within(one: Span, others: Sequence[Span]) -> bool:
+    return any(start <= one[0] and one[1] <= end for start, end, _ in others)
 
 
 def _put(source: str, options: Options, size: Size, value: int) -> tuple[str, Options]:
@@ -97,7 +135,7 @@ def _normal(name: str, sizes: Mapping[str, Size]) -> str:
     return f"{owner}.shape[{dimension + rank if dimension < 0 else dimension}]"
 
 
-def _why_unknown(name: str, source: str, sizes: Mapping[str, Size]) -> str:
+def _why_unknown(name: str, source: str, sizes: Mapping[str, Size], options: Options) -> str:
     lines = sorted({node.lineno for node in _stores(ast.parse(source), name)})
     if len(lines) > 1:
         said = f"{name} is assigned more than once, at lines {', '.join(map(str, lines))}, so it is no one size."
@@ -105,11 +143,10 @@ def _why_unknown(name: str, source: str, sizes: Mapping[str, Size]) -> str:
         said = f"{name}, assigned at line {lines[0]}, is not written as a whole number."
     else:
         said = f"The snippet names no size {name!r}."
-    listed = [str(size) for size in sizes.values()]
+    listed = ", ".join(map(str, offered(source, options)))
     if not listed:
         return f"{said} It names none at all: write one at top level, as in `N = 1024`, and make the shapes of it."
-    more = f" and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
-    return f"{said} Its sizes are {', '.join(listed[:_MOST_LISTED])}{more}."
+    return f"{said} Its sizes are {listed}."
 
 
 # --- whole numbers at top level
@@ -124,7 +161,7 @@ def _assigned(tree: ast.Module, source: str) -> Iterator[Size]:
             continue
         known[target.id] = number
         if number >= 0:
-            yield Size(target.id, number, target.lineno, ((*_span(value, starts), "{}"),))
+            yield Size(target.id, number, (target.lineno,), ((*_span(value, starts), "{}"),))
 
 
 def _assignments(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.Name, ast.expr]]:
@@ -205,9 +242,10 @@ def _annotated(tree: ast.Module, source: str) -> Iterator[Size]:
         start, end = _span(parameter.annotation, starts)
         for dimension, value in enumerate(spec.shape):
             name = f"{parameter.arg}.shape[{dimension}]"
-            before = found[name].spans if name in found else ()
+            before = found.get(name, Size(name, value))
             replaced = (start, end, _annotation(spec, dimension, source.encode()[start:end].count(b"\n")))
-            found[name] = Size(name, value, parameter.lineno, (*before, replaced))
+            lines = dict.fromkeys((*before.lines, parameter.lineno))
+            found[name] = Size(name, value, tuple(lines), (*before.spans, replaced))
     yield from found.values()
 
 
@@ -215,6 +253,24 @@ def _annotation(spec: InputSpec, dimension: int, line_ends: int) -> str:
     """The annotation anew with a place for one of its sizes, on as many lines."""
     sizes = ["{}" if place == dimension else str(size) for place, size in enumerate(spec.shape)]
     return f'"{spec.dtype}[{", ".join(sizes)}]"' + "\n" * line_ends
+
+
+def _written(tree: ast.Module, source: str) -> Iterator[Size]:
+    """Every whole number that stands in the source, with all its places; those in texts are left as they are."""
+    starts = _line_starts(source)
+    found: dict[int, list[ast.Constant]] = {}
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        # Before Python 3.12 what is in an f-string has no place of its own.
+        if isinstance(node, ast.JoinedStr):
+            continue
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            found.setdefault(node.value, []).append(node)
+        waiting += ast.iter_child_nodes(node)
+    for number, places in sorted(found.items()):
+        lines = tuple(sorted({place.lineno for place in places}))
+        yield Size(str(number), number, lines, tuple((*_span(place, starts), "{}") for place in places))
 
 
 def _given(inputs: Sequence[InputSpec]) -> Iterator[Size]:

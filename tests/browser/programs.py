@@ -19,6 +19,7 @@ from compiler.report import (
     GradientCheck,
     Graph,
     GraphBreak,
+    NamedSize,
     Outcome,
     Recompile,
     Report,
@@ -197,6 +198,7 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
     report = asked(varied(STORED.model_copy(update={"source": source, "id": ""}), wish), options)
     if options.sweep is not None:
         report = report.model_copy(update={"sweep": swept(options.sweep)})
+    report = report.model_copy(update={"sizes": [NamedSize(name="N", value=64, lines=[2])]})
     for stages in range(1, STAGES + 1):
         if wish == "slow":
             time.sleep(0.5)

@@ -354,6 +354,8 @@ def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_u
     open_stored(page, server_url)
     page.locator("#bottom-tab-sweep").click()
     field, ask = page.get_by_label("Sizes to explore", exact=True), page.get_by_role("button", name="Sweep", exact=True)
+    page.get_by_role("button", name="N = 64", exact=True).click()
+    expect(field).to_have_value("N = 8, 16, 32, 64, 128, 256, 512")
     field.fill("N = 256")
     expect(page.locator("#sweep-help")).to_contain_text("write a size and two or more numbers")
     expect(ask).to_be_disabled()

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from compiler.options import InputSpec, Options
-from compiler.sweep.sizes import UnknownSize, sizes_of, with_size
+from compiler.sweep.sizes import MOST_OFFERED, UnknownSize, offered, sizes_of, with_size
 
 FORMS = """import torch
 N = 1024
@@ -31,7 +31,9 @@ def f(x: f32[8, 16], y: "bf16[32]", flag: bool = True):
 
 
 def values(source: str, options: Options | None = None) -> dict[str, int]:
-    return {name: size.value for name, size in sizes_of(source, options or Options()).items()}
+    """Sizes that have a name of their own."""
+    sizes = sizes_of(source, options or Options())
+    return {name: size.value for name, size in sizes.items() if not name.isdigit()}
 
 
 def test_whole_numbers_of_the_top_level_and_dimensions_of_arguments_are_sizes() -> None:
@@ -81,6 +83,27 @@ def test_two_names_of_one_number_stay_one() -> None:
 def test_several_sizes_take_the_same_value() -> None:
     changed, _ = with_size(FORMS, Options(), "x.shape[0], y.shape[0] ,N", 77)
     assert values(changed) == values(FORMS) | {"x.shape[0]": 77, "y.shape[0]": 77, "N": 77, "M": 154}
+
+
+def test_a_number_is_replaced_wherever_it_is_written() -> None:
+    source = (
+        "import torch\nlayer = torch.nn.Linear(4096, 4_096)\nx = torch.randn(8, 4096)  # 4096\nprint('4096', 40960)\n"
+    )
+    changed, _ = with_size(source, Options(), "4_096", 77)
+    assert changed == source.replace("(4096, 4_096)", "(77, 77)").replace("(8, 4096)", "(8, 77)")
+    assert with_size("N = 64\nx = f(N, 64)\n", Options(), "N, 64", 77)[0] == "N = 77\nx = f(N, 77)\n"
+    assert with_size("N = 64\n", Options(), "N, 64", 77)[0] == "N = 77\n"
+
+
+def test_sizes_are_offered_by_name_and_numbers_that_stand_elsewhere_too() -> None:
+    source = "N = 1024\ndef f(x: f32[64, 32]):\n    return x.sum(-1) + 3\nf(g(N, 1024, 512))\n"
+    assert [str(size) for size in offered(source, Options())] == [
+        *("N (1024, line 1)", "x.shape[0] (64, line 2)", "x.shape[1] (32, line 2)"),
+        *("512 (line 4)", "1024 (lines 1, 4)"),
+    ]
+    many = offered("\n".join(f"x = f({100 + place})" for place in range(50)), Options())
+    assert len(many) == MOST_OFFERED
+    assert offered("N = = 4", Options()) == [] == offered("x = " + "-" * 9000 + "4", Options())
 
 
 def test_a_dimension_of_an_input_of_the_request_is_changed_there() -> None:

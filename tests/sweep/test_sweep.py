@@ -109,6 +109,10 @@ def test_a_size_that_the_snippet_does_not_name_is_an_error_beside_what_was_found
         "The snippet names no size 'M'. Its sizes are x.shape[0] (4, line 2), x.shape[1] (8, line 2)."
     )
     assert report.graphs[0].kernels
+    assert [(size.name, size.value, size.lines) for size in report.sizes] == [
+        ("x.shape[0]", 4, [2]),
+        ("x.shape[1]", 8, [2]),
+    ]
 
 
 def test_a_snippet_that_is_no_python_fails_with_its_own_error() -> None:

@@ -401,6 +401,13 @@ export interface Memory {
   unfused_buffers: Buffer[];
 }
 
+/** A size of the snippet that a sweep can name, with its value as written. */
+export interface NamedSize {
+  name: string;
+  value: number;
+  lines: number[];
+}
+
 /** Something that the reader must know about how the snippet was run (an input that was chosen, a device that was replaced, a stage that does not apply). `line` is a line of the snippet. */
 export interface Note {
   message: string;
@@ -672,6 +679,8 @@ export interface Report {
   compilations: Compilation[];
   peer: Peer | null;
   timing: TimingResult | null;
+  /** Sizes that a sweep of this snippet can name. */
+  sizes: NamedSize[];
   /** The snippet at other sizes, where that was asked for. */
   sweep: SweepResult | null;
   /** Training, checked from end to end. */

@@ -1,5 +1,5 @@
 /** What the page works out of a sweep: the request's text, the curves of the plot, what an outcome is called. */
-import type { Outcome, SweepResult, SweptSize } from "./report";
+import type { NamedSize, Outcome, SweepResult, SweptSize } from "./report";
 
 export interface SweepRequest {
   name: string;
@@ -29,6 +29,13 @@ export function sweepProblem(text: string): string | null {
 
 export function sweepText(sweep: SweepRequest | null | undefined): string {
   return sweep ? `${sweep.name} = ${sweep.values.join(", ")}` : "";
+}
+
+/** Sizes to begin with: from an eighth of what is written to eight times as much, as far as they are whole. */
+export function sweepAround({ name, value }: NamedSize): SweepRequest {
+  const factors = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8];
+  const values = factors.map((factor) => factor * value).filter((size) => Number.isInteger(size) && size > 0);
+  return { name, values: values.length > 1 ? values : [value, value + 1] };
 }
 
 export interface Curve {

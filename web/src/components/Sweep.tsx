@@ -1,13 +1,13 @@
 import * as format from "../format";
 import { options, setOption } from "../options";
-import type { Flip, Report, SweepResult, SweptPair, SweptSize } from "../report";
+import type { Flip, NamedSize, Report, SweepResult, SweptPair, SweptSize } from "../report";
 import { isRunning, predictedFor, reasons } from "../state";
-import { isFlipping, outcomeWord, sweepProblem } from "../sweep";
+import { isFlipping, outcomeWord, sweepAround, sweepProblem, sweepText } from "../sweep";
 import { exploreNow } from "./run";
 import { Scroller } from "./Scroller";
 import { SweepPlot } from "./SweepPlot";
 
-function Ask() {
+function Ask({ sizes }: { sizes: NamedSize[] }) {
   const text = options.value.sweep;
   const problem = sweepProblem(text);
   return (
@@ -34,8 +34,13 @@ function Ask() {
         Sweep
       </button>
       <span id="sweep-help" class={problem ? "sweep-problem" : "quiet"}>
-        {problem ?? "A number of the snippet's top level, or x.shape[0] of an annotated argument."}
+        {problem ?? (sizes.length > 0 ? "or begin with one of the snippet's:" : "A number of the snippet's top level, or x.shape[0] of an annotated argument.")}
       </span>
+      {sizes.map((size) => (
+        <button type="button" class="size-offered" key={size.name} title={`Around ${size.value}`} onClick={() => setOption("sweep", sweepText(sweepAround(size)))}>
+          {size.name === String(size.value) ? size.name : `${size.name} = ${size.value}`}
+        </button>
+      ))}
     </form>
   );
 }
@@ -142,7 +147,7 @@ export function Sweep({ report }: { report: Report | null }) {
   const sweep = report?.sweep ?? null;
   return (
     <div class="sweep">
-      <Ask />
+      <Ask sizes={report?.sizes ?? []} />
       {report && sweep && (
         <Scroller label="Sweep">
           <p class="note">

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fieldsFrom, NO_OPTIONS, requestFrom } from "../options";
 import type { SweepResult, SweptSize } from "../report";
-import { curvesOf, outcomeWord, parseSweep, sweepProblem, sweepText } from "../sweep";
+import { curvesOf, outcomeWord, parseSweep, sweepAround, sweepProblem, sweepText } from "../sweep";
 
 const nothing: SweptSize = {
   value: 0, error: null, launches: null, kernels: null, bytes: null, floor_bytes: null, predicted_us: null,
@@ -30,6 +30,14 @@ describe("a sweep that is asked for", () => {
     expect(fieldsFrom({ sweep: { ...request.sweep, max_seconds: 40 } }).sweep).toBe("N = 8, 16");
     expect(fieldsFrom({ sweep: null }).sweep).toBe("");
     expect(sweepText(parseSweep(sweepText(request.sweep)))).toBe("N = 8, 16");
+  });
+});
+
+describe("a size that is offered", () => {
+  it("is swept around what is written", () => {
+    expect(sweepAround({ name: "N", value: 1024, lines: [2] }).values).toEqual([128, 256, 512, 1024, 2048, 4096, 8192]);
+    expect(sweepAround({ name: "N", value: 3, lines: [] }).values).toEqual([3, 6, 12, 24]);
+    expect(sweepAround({ name: "N", value: 0, lines: [] }).values).toEqual([0, 1]);
   });
 });
 
