@@ -56,7 +56,7 @@ class Sweep(BaseModel):
         min_length=2, max_length=MOST_SWEPT, description="Different whole numbers, explored in ascending order."
     )
     max_seconds: float = Field(
-        default=40.0,
+        default=45.0,
         gt=0,
         le=600,
         description="A size is not measured if that is expected to end later than this after the exploration began.",
