@@ -9,6 +9,7 @@
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
     fusionscope bench --suite fusion --out docs/performance/fusion.json
     fusionscope bench --suite layouts --device cuda --out docs/performance/layouts_h200.json
+    fusionscope bench --suite products --device cuda --out products.json
     fusionscope bench --suite scheduling --cases optimiser --nodes 500,1000
 
 The JSON file is written anew after every case, and a Markdown table beside it at the end.
@@ -26,7 +27,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from bench import random_programs, snippets, table
+from bench import products, random_programs, snippets, table
 from bench.contest import CONTESTANTS, VARIANTS
 from bench.environment import copy_bandwidth, describe, write_json
 from bench.fusion import suite as fusion
@@ -56,7 +57,8 @@ MODEL_METHOD = (
     "forward, loss and backward, without an optimiser."
 )
 SUITES = (
-    "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "scheduling", "layouts",
+    "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "products", "scheduling",
+    "layouts",
 )  # fmt: skip
 CLOCK = {
     "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
@@ -77,6 +79,8 @@ def main(argv: list[str] | None = None) -> int:
         return random_programs.run(asked, device, console)
     if asked.suite == "fusion":
         return fusion.run(asked, chosen, console)
+    if asked.suite == "products":
+        return products.run(asked, chosen, device, console)
     if asked.suite == "scheduling":
         return scheduling.run(asked, chosen, console)
     if asked.suite == "snippets":

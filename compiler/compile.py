@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.program import RenderedKernel
 from compiler.codegen.triton.render import render_triton
@@ -27,8 +28,10 @@ from compiler.layout.decide import lower_in_layout
 from compiler.options import Options
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
+from compiler.runtime.product_steps import product_launcher
 from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan, plan_memory
+from compiler.schedule.products import Product
 from compiler.schedule.scheduler import Schedule, schedule
 from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 
@@ -87,24 +90,39 @@ class GraphCompilation:
         storage = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
         for group in self.groups:
             if self.runs_on.type != "cuda":
-                self.cpp[group.name] = render_cpp(group, storage, self.memory.written_over(group))
+                self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
             if wants_triton:
                 self.triton[group.name] = render_triton(group, storage, self.model)
+
+    def _render_cpp(self, group: Group, storage: dict[str, torch.dtype], memory: MemoryPlan) -> RenderedKernel:
+        if isinstance(group, Product):
+            return render_product(group, storage)
+        return render_cpp(group, storage, memory.written_over(group))
 
     def build(self) -> Executable:
         assert self.schedule is not None and self.memory is not None
         wrapper = render_wrapper(self.schedule, self.memory, self.primary)
-        launchers = _launchers(self.primary, self.runs_on)
+        launchers = self._launchers()
         self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
         return self.executable
 
+    def _launchers(self) -> dict[str, Callable[..., None]]:
+        if self.runs_on.type != "cuda":
+            return self._launchers_of_cpu()
+        from compiler.runtime.triton_launch import load_triton
 
-def _launchers(kernels: dict[str, RenderedKernel], device: torch.device) -> dict[str, Callable[..., None]]:
-    if device.type != "cuda":
-        return compile_kernels(list(kernels.values())) if kernels else {}
-    from compiler.runtime.triton_launch import load_triton
+        return {name: load_triton(kernel) for name, kernel in self.primary.items()}
 
-    return {name: load_triton(kernel) for name, kernel in kernels.items()}
+    def _launchers_of_cpu(self) -> dict[str, Callable[..., None]]:
+        assert self.schedule is not None
+        kernels = [step for kernel in self.primary.values() for step in kernel.steps or (kernel,)]
+        compiled = compile_kernels(kernels) if kernels else {}
+        layouts = self.schedule.graph.buffers
+        products = [group for group in self.groups if isinstance(group, Product)]
+        together = {
+            self.primary[g.name].name: product_launcher(g, self.primary[g.name], compiled, layouts) for g in products
+        }
+        return {kernel.name: together.get(kernel.name) or compiled[kernel.name] for kernel in self.primary.values()}
 
 
 def compile_graph(graph: GraphModule, options: Options, device: torch.device) -> Callable[[list[Any]], list[Any]]:

@@ -73,7 +73,7 @@ class Sweep(BaseModel):
 
 
 #: The rules of fusion, which `rules_off` and the knob `disable` may name.
-FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "batch", "recompute")
+FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "epilogue", "prologue", "batch", "recompute")
 #: What else it may name.
 PASSES = ("layout",)
 

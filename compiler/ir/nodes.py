@@ -151,6 +151,9 @@ class ExternNode:
     returns_sequence: bool = False
     reason: str = ""
     crosses_devices: bool = False
+    #: Whether a product of float32 may round its operands to TensorFloat-32 for tensor cores, as torch's settings were
+    #: when the graph was lowered.
+    allows_tf32: bool = False
 
     # The arguments hold lists, so identity is by name, which is unique in a graph.
     def __hash__(self) -> int:

@@ -68,6 +68,11 @@ def eager_tensors(value: Any) -> list[EagerTensor]:
     return []
 
 
+def tf32_is_allowed() -> bool:
+    """Whether torch was told to compute products of float32 in TensorFloat-32 on GPUs."""
+    return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
+
+
 def as_element(value: Any, dtype: torch.dtype) -> Any:
     """A value of a body as an element of a tensor of `dtype`. A float8 is rounded here, the half types where they are
     stored."""
@@ -339,7 +344,7 @@ class Builder:
         own_name = self.fresh_name(self.origin) if returns_sequence or outputs[0] is None else outputs[0][0]
         self._nodes.append(ExternNode(
             own_name, target, arguments, keywords, outputs, is_fallback=is_fallback,
-            returns_sequence=returns_sequence, reason=reason, **self._provenance,
+            returns_sequence=returns_sequence, reason=reason, allows_tf32=tf32_is_allowed(), **self._provenance,
         ))  # fmt: skip
         values = tuple(None if output is None else of_buffer(*output) for output in outputs)
         return values if returns_sequence else values[0]

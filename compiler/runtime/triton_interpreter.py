@@ -8,7 +8,8 @@ The interpreter is meant to be switched on by an environment variable before Tri
 process from compiling kernels. Here it is switched on for the length of one call instead. What it gets wrong for our
 kernels is put right in the same scope:
 
-- it keeps bfloat16 as bits in uint16, and cuts float32 off where hardware rounds to the nearest even;
+- it keeps bfloat16 as bits in uint16, cuts float32 off where hardware rounds to the nearest even, and multiplies
+  matrices of these bits;
 - a reduction or a scan with a combine function of our own calls that function once for each element;
 - `libdevice` does nothing;
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
@@ -85,6 +86,7 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
     ours.set_attr(JITFunction, "__call__", _call_library_function)
     ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
+    ours.set_attr(InterpreterBuilder, "create_dot", _dot)
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
     ours.set_attr(stock.ScanOps, "generic_scan", _scan_in_steps)
@@ -119,6 +121,12 @@ def _cast(builder: Any, source: Any, wanted: Any) -> Any:
     elif wanted.scalar == tl.bfloat16 and source.dtype.scalar != tl.bfloat16:
         return TensorHandle(_round_to_bfloat16(source.data.astype(np.float32)), tl.bfloat16)
     return _stock_cast(builder, source, wanted)
+
+
+def _dot(_builder: Any, left: Any, right: Any, total: Any, *_settings: Any) -> Any:
+    """A product of tiles, added to `total`, whose type its sums have. TensorFloat-32 is not rounded to."""
+    one, two = (_cast(_builder, operand, tl.float32).data for operand in (left, right))
+    return TensorHandle(np.matmul(one, two, dtype=total.data.dtype) + total.data, total.dtype.scalar)
 
 
 def _round_to_bfloat16(values: Array) -> Array:

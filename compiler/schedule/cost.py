@@ -25,11 +25,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compiler.devices import Device
-from compiler.ir.nodes import Layout
+from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.group import Group, parts_of
-from compiler.schedule.moved import moved_by_group
+from compiler.schedule.moved import moved_by_call, moved_by_group
+from compiler.schedule.product_tiles import library_us, programs_of, template_us, tile_of
+from compiler.schedule.products import Matrices, Product
 from compiler.schedule.shape import Shape, shape_of
-from compiler.schedule.work import Work, iterations, traffic_of, work_of
+from compiler.schedule.work import Work, iterations, traffic_of, unit_slots, work_of
 
 #: The power of the norm that joins what overlaps in part.
 POWER = 4
@@ -137,13 +139,35 @@ def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost
 
 
 def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
+    if isinstance(group, Product):
+        moved = moved_by_group(group, layouts).bytes
+        time = template_us(group, moved, slots_besides(group, device), device)
+        return Cost(moved, operations(group), time)
     terms = terms_of(*_foreseen(group, layouts, device), device)
     return Cost(moved_by_group(group, layouts).bytes, operations(group), terms.total(device))
+
+
+def slots_besides(product: Product, device: Device) -> int:
+    """Issue slots of what is fused into a product: with each sum, and with each element of an operand for every tile
+    that it is loaded for."""
+    batch, m, n, k = product.matrices.sizes
+    tile = tile_of(product, device)
+    loaded = m * k * -(-n // tile.n)
+    total = 0
+    for member in product.members:
+        is_sum = member.name == product.call.name
+        for _, is_after, count in unit_slots(member.body):
+            # Of the sum itself the multiplication is no work besides.
+            points = m * n if is_after or not is_sum else loaded
+            total += batch * points * (count if is_after or not is_sum else max(count - 1, 0))
+    return total
 
 
 def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
     """What the prediction of `group_cost` is made of, as plain JSON: microseconds, bytes by how they are walked, and
     operations by the unit that does them."""
+    if isinstance(group, Product):
+        return _parts_of_product(group, layouts, device)
     found = [_foreseen(part, layouts, device) for part in parts_of(group)]
     terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
     moved: Counter[str] = Counter()
@@ -163,3 +187,31 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
         "programs": sum(shape.programs for _, shape in found),
         "passes": max(len(shape.passes) for _, shape in found),
     }
+
+
+def _parts_of_product(product: Product, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
+    moved = moved_by_group(product, layouts).bytes
+    slots = slots_besides(product, device)
+    none = dict.fromkeys(("cache_us", "few_us", "ends_us"), 0.0)
+    overhead = device.alone_us + device.launch_us + device.latency_us
+    return {
+        "alone_us": device.alone_us,
+        "launch_us": device.launch_us,
+        "latency_us": device.latency_us,
+        "memory_us": 1e6 * moved / device.bandwidth,
+        "arithmetic_us": template_us(product, 0, slots, device) - overhead,
+        **none,
+        "bytes": {"contiguous": moved},
+        "slots": {"simple": slots},
+        "read_again": 0,
+        "updates": 0,
+        "programs": programs_of(product.matrices, tile_of(product, device)),
+        "passes": 1,
+    }
+
+
+def extern_cost(call: ExternNode, matrices: Matrices, layouts: dict[str, Layout], device: Device) -> Cost:
+    """The expected cost of a matrix product by the library."""
+    batch, m, n, k = matrices.sizes
+    moved = moved_by_call(call, layouts).bytes
+    return Cost(moved, 2 * batch * m * n * k, library_us(matrices, moved, device))

@@ -63,6 +63,22 @@ REASONS: dict[str, Reason] = _list(
         "{b} is gathered across the rows of {a} while they are in registers: {shared} is read once for both",
     ),
     Reason(
+        "fused.epilogue",
+        "fused",
+        "The node needs one element of a matrix product at a time, so it is computed on the sums of a tile before they "
+        "are stored. A kernel of our own takes the place of the library's.",
+        "{b} is computed on the tiles of {call} before they are stored, in a kernel of our own: predicted "
+        "{fused_us:.1f} us instead of {unfused_us:.1f} us",
+    ),
+    Reason(
+        "fused.prologue",
+        "fused",
+        "The node makes an operand of a matrix product and is cheap, so it is computed on each tile of the operand as "
+        "it is loaded. A kernel of our own takes the place of the library's.",
+        "{a} is computed on the tiles that {call} loads, in a kernel of our own: predicted {fused_us:.1f} us instead "
+        "of {unfused_us:.1f} us",
+    ),
+    Reason(
         "fused.batch",
         "fused",
         "Neither node needs the other, and each takes little longer than its launch: they run side by side in one "
@@ -151,6 +167,13 @@ REASONS: dict[str, Reason] = _list(
         "{extern} is a library call",
     ),
     Reason(
+        "kind.not_pointwise",
+        "kind",
+        "A program of a matrix product's kernel holds one tile of the result: what needs more than one element at "
+        "a time, such as a reduction, cannot be computed there.",
+        "{call} is a matrix product: only what needs one element at a time could join its kernel",
+    ),
+    Reason(
         "kind.fallback",
         "kind",
         "We have no loops for this operator, or not for this case of it, so it runs as PyTorch's own call.",
@@ -175,6 +198,21 @@ REASONS: dict[str, Reason] = _list(
         "profit",
         "The device model expects the fused kernel to take longer than the two separate ones.",
         "predicted {fused_us:.1f} us fused against {unfused_us:.1f} us apart",
+    ),
+    Reason(
+        "profit.library",
+        "profit",
+        "The library's kernel for this matrix product is faster than ours, by more than the bytes and the launch that "
+        "fusion would save, or too nearly so for a prediction to decide.",
+        "predicted {fused_us:.1f} us as one kernel of our own, {unfused_us:.1f} us with the library's for {call} and "
+        "another one; it would have to be {least_gain:.0%} less",
+    ),
+    Reason(
+        "profit.operand_needed",
+        "profit",
+        "The operand of a matrix product is read by others too, or is too dear to compute again for each tile that is "
+        "loaded: it is written once.",
+        "{shared} is needed in memory, or too dear to compute for each tile of {b} that reads it",
     ),
     Reason(
         "profit.recompute",

@@ -17,6 +17,7 @@ from dataclasses import replace
 from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
+from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
 
@@ -31,14 +32,16 @@ def recompute_in_readers(
 ) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | Refuse | None:
     """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
 
-    A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call or a scatter
-    among the readers)."""
+    A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call, a matrix
+    product or a scatter among the readers)."""
     graph = context.graph
     maker = graph.units[a]
     readers = sorted(graph.readers[buffer] - {a})
     units = [graph.units[number] for number in readers]
     groups = [unit for unit in units if isinstance(unit, Group)]
     if not isinstance(maker, Group) or buffer in graph.outputs or not groups or len(groups) < len(units):
+        return None
+    if any(isinstance(unit, Product) for unit in (maker, *units)):
         return None
     if any(buffer in group.updated for group in groups):
         return None

@@ -8,6 +8,9 @@ So a round is one fusion and the questions that came before it, and the search e
 pair is left that may and should fuse. A candidate stays as good as it was until one of its units is gone, so only the
 neighbours of a new unit are scored; all that another fusion can change is that a third unit now has to run between the
 two, which is looked at once more when the candidate's turn comes. Every answer leaves a decision.
+
+Library calls come last, when loops have found together: a product that took in the first node of a pointwise chain
+before the others have joined it would tear the chain apart.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from compiler.schedule.group import Group
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
+from compiler.schedule.rules.products import is_call
 from compiler.schedule.units import UnitGraph
 
 
@@ -36,6 +40,7 @@ class Search:
         self.turn = 1
         self._queue: list[tuple[tuple[int, ...], int, int, int, Fuse]] = []
         self._asked = count()
+        self._about_calls = False
 
     def run(self) -> None:
         """Fuse until nothing pays; then drop buffers that are cheaper to compute again, and fuse what that allows."""
@@ -44,14 +49,20 @@ class Search:
             self.turn += 1
         changed: Iterable[int] = list(self.graph.units)
         while changed:
-            self.ask(changed)
-            while self._take_best():
-                pass
+            self._fuse(changed)
             changed = self._recompute()
+        self._about_calls = True
+        self._fuse([number for number, unit in self.graph.units.items() if is_call(unit)])
+
+    def _fuse(self, units: Iterable[int]) -> None:
+        """Ask about these units, and take the best candidate until none is left."""
+        self.ask(units)
+        while self._take_best():
+            pass
 
     def ask(self, units: Iterable[int]) -> None:
         """Score the pairs of these units and their neighbours: each is queued, or refused."""
-        for a, b in _pairs(self.graph, units):
+        for a, b in _pairs(self.graph, units, self._about_calls):
             verdict = can_fuse(a, b, self.context)
             if isinstance(verdict, Fuse):
                 # Of equal scores, that of the pair that was asked about first.
@@ -112,12 +123,19 @@ class Search:
         return sorted(changed)
 
 
-def _pairs(graph: UnitGraph, units: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Distinct pairs of a unit and a neighbour, the one that must run first in front; two library calls are none."""
+def _is_about_calls(graph: UnitGraph, pair: tuple[int, int]) -> bool | None:
+    """Whether one of the two is a library call, or has taken the place of one; None for two that stay calls."""
+    units = [graph.units[number] for number in pair]
+    return None if all(isinstance(unit, ExternNode) for unit in units) else any(map(is_call, units))
+
+
+def _pairs(graph: UnitGraph, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:
+    """Distinct pairs of a unit and a neighbour, the one that must run first in front: pairs of loops, or pairs of a
+    library call and loops. Two library calls are none."""
     found: set[tuple[int, int]] = set()
     for number, other in graph.neighbours(units):
         pair = min(number, other), max(number, other)
-        if pair in found or all(isinstance(graph.units[unit], ExternNode) for unit in pair):
+        if pair in found or _is_about_calls(graph, pair) != about_calls:
             continue
         found.add(pair)
         yield pair if not graph.must_precede(pair[1], pair[0]) else (pair[1], pair[0])

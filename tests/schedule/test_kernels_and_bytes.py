@@ -110,15 +110,15 @@ PROGRAMS = [
         2 * MATRIX + COLUMNS * 4,
     ),
     Program(
-        "multilayer perceptron", gelu_mlp, (rnd(512, 64), rnd(128, 64), rnd(128), rnd(64, 128), rnd(64)), 1, 2, None
+        "multilayer perceptron", gelu_mlp, (rnd(512, 64), rnd(128, 64), rnd(128), rnd(64, 128), rnd(64)), 1, 1, None
     ),
     Program(
         "dead matrix product",
         dead_matmul,
         (rnd(8, 16), rnd(16, 32), rnd(16, 32), rnd(32, 16)),
         1,
-        2,
-        4 * (8 * 16 + 16 * 32 + 8 * 32 + 2 * 8 * 32 + 8 * 32 + 32 * 16 + 8 * 16),
+        1,
+        4 * (8 * 16 + 16 * 32 + 8 * 32 + 8 * 32 + 32 * 16 + 8 * 16),
     ),
     Program("read in reverse", reverse_read, (rnd(ROWS, COLUMNS),), 2, 0, MATRIX + 3 * ROWS * 4),
     Program(

@@ -24,7 +24,7 @@ def f(x, w):
     s = y.sum(1)
     back = s * torch.flip(s, (0,))
     return back, torch.tanh(w), torch.exp(y).t(), torch.softmax(y, -1)
-f(torch.randn(64, 32), torch.randn(32, 32))
+f(torch.randn(64, 32).double(), torch.randn(32, 32).double())
 """
 TO_KERNELS = ("capture", "lower", "schedule", "codegen")
 TO_RESULTS = (*TO_KERNELS, "run")

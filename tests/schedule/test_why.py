@@ -11,7 +11,7 @@ from compiler.schedule import describe_decisions
 from compiler.schedule.reasons import REASONS
 from compiler.why import UnknownNode, why
 
-HEAD = "import torch\nx, w = torch.randn(64, 32), torch.randn(32, 32)\n@torch.compile\ndef f(x, w):\n"
+HEAD = "import torch\nx, w = torch.randn(64, 32).double(), torch.randn(32, 32).double()\n@torch.compile\ndef f(x, w):\n"
 PROGRAM = """
     y = torch.relu(x @ w)
     s = y.sum(1)

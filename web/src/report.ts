@@ -302,7 +302,7 @@ export interface KernelArtifact {
 /** Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured. */
 export interface KernelLevels {
   target: string;
-  plan: "pointwise" | "persistent" | "looped" | "split" | "batch";
+  plan: "pointwise" | "persistent" | "looped" | "split" | "batch" | "product";
   programs: number;
   /** Of one program. */
   threads: number;

@@ -22,16 +22,20 @@ from compiler.codegen.triton.plan import Axis, Plan, plan_tile
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
-from compiler.ir.size import hint
+from compiler.ir.size import hint, known
 from compiler.schedule.cost import lost_from_cache
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.moved import moved_by_group
+from compiler.schedule.product_tiles import programs_of, tile_of
+from compiler.schedule.products import Product
 
 
 def describe_levels(
     group: Group, storage: dict[str, torch.dtype], layouts: Mapping[str, Layout], device: Device
 ) -> report.KernelLevels:
     """The levels of memory of the Triton kernel of `group` for `device`."""
+    if isinstance(group, Product):
+        return _levels_of_product(group, layouts, device)
     plans = [plan_tile(part, storage, device) for part in parts_of(group)]
     loaded = Counter[str]()
     for plan in plans:
@@ -52,6 +56,32 @@ def describe_levels(
         missed_bytes=lost_from_cache(group, dict(layouts), device),
         kept=[member.name for member in group.members if member.name not in group.stored],
         combined=list(dict.fromkeys(s.nodes[0] for s in combined)),
+    )
+
+
+def _levels_of_product(product: Product, layouts: Mapping[str, Layout], device: Device) -> report.KernelLevels:
+    tile = tile_of(product, device)
+    blocks = {product.matrices.rows: tile.m, product.matrices.columns: tile.n}
+    loaded = Counter[str]()
+    for access in {access for member in product.members for access in member.body.reads}:
+        if access.buffer not in product.produced:
+            # Each tile of the result loads what it needs for itself.
+            apart = (known(dim.size) if dim in access.index.dims else -(-known(dim.size) // blocks.get(dim, 1))
+                     for dim in product.space.x)  # fmt: skip
+            along_k = known(product.matrices.inner.size) if product.matrices.inner in access.index.dims else 1
+            loaded[access.buffer] += prod(apart) * along_k * layouts[access.buffer].dtype.itemsize
+    return report.KernelLevels(
+        target=device.target,
+        plan="product",
+        programs=programs_of(product.matrices, tile),
+        threads=32 * tile.warps,
+        tile={"MBLOCK": tile.m, "NBLOCK": tile.n, "KBLOCK": tile.k},
+        passes=1,
+        loads=[
+            report.TensorLoads(tensor=name, memory_bytes=size, loaded_bytes=max(loaded[name], size))
+            for name, size in moved_by_group(product, layouts).read.items()
+        ],
+        kept=[member.name for member in product.members if member.name not in product.stored],
     )
 
 

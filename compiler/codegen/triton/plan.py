@@ -27,7 +27,7 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.size import Integer, ceiling_quotient, hint, is_multiple, known, product
 from compiler.schedule.group import Group, Space
 
-Kind = Literal["pointwise", "persistent", "looped", "split"]
+Kind = Literal["pointwise", "persistent", "looped", "split", "product"]
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768
@@ -47,7 +47,7 @@ class Axis:
 
     A scalar axis has one element a program and no place in the shape of values."""
 
-    name: Literal["x", "y", "r"]
+    name: Literal["x", "y", "r", "b", "m", "n", "k"]
     dims: tuple[Dim, ...]
     block: int
     is_scalar: bool = False

@@ -140,22 +140,26 @@ class StatementPrinter:
     def _load(self, statement: Statement, pass_number: int) -> str:
         assert statement.buffer is not None
         stored = self.program.storage[statement.buffer]
-        axes = self.axes_of[statement.number]
+        text = self.loaded(statement, self.axes_of[statement.number], pass_number)
+        computed = compute_dtype(stored)
+        if stored in FLOAT8:
+            self.helpers.add(FLOAT8[stored].name)
+            return loaded(text, stored)
+        return text if computed == stored else f"{text}.to({DTYPES[computed]})"
+
+    def loaded(self, statement: Statement, axes: frozenset[str], pass_number: int = 0) -> str:
+        """The text of a load along `axes`, whose value has the dtype of the buffer."""
         masks = [self.operand(number).typed for number in statement.operands] + self.masks(axes)
         arguments = [self._address(statement, axes)]
         if masks:
             arguments.append(" & ".join(masks))
             # What a lane outside reads matters only where a mask of the model put it there, or as an address.
             arguments.append("other=0")
-        if self.last_loads.get((statement.buffer, statement.index), 0) > 1:
+        if self.last_loads.get((statement.buffer or "", statement.index), 0) > 1:
+            assert statement.buffer is not None
             is_last = pass_number == self.last_loads[statement.buffer, statement.index]
             arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
-        text = f"tl.load({', '.join(arguments)})"
-        computed = compute_dtype(stored)
-        if stored in FLOAT8:
-            self.helpers.add(FLOAT8[stored].name)
-            return loaded(text, stored)
-        return text if computed == stored else f"{text}.to({DTYPES[computed]})"
+        return f"tl.load({', '.join(arguments)})"
 
     def _store(self, statement: Statement) -> str:
         assert statement.buffer is not None

@@ -7,7 +7,7 @@ folder.
 
 from __future__ import annotations
 
-from compiler.ir.nodes import ExternNode, Layout
+from compiler.ir.nodes import Layout
 from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.cost import sequence_us
 from compiler.schedule.group import Group
@@ -16,7 +16,8 @@ from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.batch import batch
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer
-from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score, unless_forbidden
+from compiler.schedule.rules.products import fuse_with_call, is_call
+from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score, third_between, unless_forbidden
 from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
 
 __all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
@@ -32,13 +33,6 @@ def shared_buffers(one: Unit, two: Unit, layouts: dict[str, Layout]) -> tuple[li
     return vertical + sorted(size, key=lambda name: (-size[name], name)), bool(vertical)
 
 
-def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
-    """Whether a third unit must run after the one and before the other."""
-    # An earlier fusion may have ordered two units that were free of each other, either way around.
-    between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
-    return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})
-
-
 def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
     """May units `a` and `b` (a before b, where one depends on the other) become one kernel, and does it pay?"""
     graph = context.graph
@@ -49,8 +43,9 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     shared, _ = shared_buffers(one, two, graph.layouts)
-    if isinstance(one, ExternNode) or isinstance(two, ExternNode):
-        return Refuse("kind.extern", {"extern": one.name if isinstance(one, ExternNode) else two.name})
+    if is_call(one) or is_call(two):
+        return fuse_with_call(a, b, context)
+    assert isinstance(one, Group) and isinstance(two, Group)
     intermediate = third_between(a, b, graph)
     if intermediate is not None:
         return intermediate

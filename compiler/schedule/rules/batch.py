@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.names import fused_name
+from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, unless_forbidden
 from compiler.schedule.units import Unit
@@ -81,7 +82,7 @@ def can_be_a_part(group: Group) -> bool:
     sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
     if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
         return False
-    if any(member.body.is_scatter for member in group.members):
+    if isinstance(group, Product) or any(member.body.is_scatter for member in group.members):
         return False
     return not group.space.r or group.space.reduction_numel <= LONGEST_ROW
 

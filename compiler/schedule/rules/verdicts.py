@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from compiler.devices import Device
 from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
+from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.units import Unit, UnitGraph
 from compiler.schedule.wishes import NO_WISHES, Wishes
@@ -38,6 +39,8 @@ class Context:
     costs: dict[Group, Cost] = field(default_factory=dict)
     #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
+    #: Library calls as products of our own, by name; None for those that are none.
+    products: dict[str, Product | None] = field(default_factory=dict)
 
     def cost(self, group: Group) -> Cost:
         """The expected cost of `group` as one kernel; each one is worked out once."""
@@ -102,6 +105,13 @@ class Rule(Protocol):
     def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool: ...
 
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse: ...
+
+
+def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
+    """Whether a third unit must run after the one and before the other."""
+    # An earlier fusion may have ordered two units that were free of each other, either way around.
+    between = graph.between(a, b) if graph.must_precede(a, b) else graph.between(b, a)
+    return None if between is None else Refuse("dependency.intermediate", {"between": graph.units[between].name})
 
 
 def join(name: str, members: Sequence[Member], host: Group, context: Context, inside: set[int]) -> Group:

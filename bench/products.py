@@ -1,0 +1,233 @@
+"""`fusionscope bench --suite products`: matrix products with what follows them, by the library and by our kernel.
+
+For each case the same function: by PyTorch's eager mode; by us with the library's product and a kernel for the rest
+("library"), in one kernel ("fused"), and as the device model chooses ("ours"); and by TorchInductor. Then our kernel
+alone with each tile that it might have had, so that the shares of the peak rate in `schedule/product_tiles.py` and its
+choice of tiles can be held against what was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+
+from bench.contest import sentence_of
+from bench.environment import copy_bandwidth, describe, write_json
+from compiler.codegen.triton.product import render_tiles
+from compiler.compile import GraphCompilation, observed_compilations
+from compiler.devices import device_for
+from compiler.options import Timing
+from compiler.runtime.measure import take_samples
+from compiler.runtime.stopwatch import Call, stopwatch
+from compiler.schedule.cost import group_cost
+from compiler.schedule.group import Group
+from compiler.schedule.product_tiles import TILES, Tile, tile_of
+from compiler.schedule.products import Product
+
+Tensor = torch.Tensor
+
+METHOD = (
+    "Device time between CUDA events, L2 cache overwritten before each sample, contestants interleaved: medians in "
+    "microseconds. `tiles` are our kernel alone, by rows, columns, step along k, warps and stages. Errors are "
+    "||out - ref|| / ||ref|| against float64."
+)
+#: Of errors against float64: a product of half types is rounded once, or twice where the library rounds it first.
+MOST_ERROR = {torch.bfloat16: 2e-2, torch.float16: 3e-3, torch.float32: 1e-5}
+CALLS_OFF = {"rules_off": ["epilogue", "prologue"]}
+
+
+def relu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return torch.relu(F.linear(x, w, b))
+
+
+def gelu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.gelu(F.linear(x, w, b))
+
+
+def gelu_tanh(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.gelu(F.linear(x, w, b), approximate="tanh")
+
+
+def residual(x: Tensor, w: Tensor, b: Tensor, r: Tensor) -> Tensor:
+    return F.linear(x, w, b) + r
+
+
+def scaled(x: Tensor, w: Tensor, s: Tensor) -> Tensor:
+    """A pointwise producer of an operand."""
+    return F.linear(x * s, w)
+
+
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "residual": residual,
+    "scaled": scaled,
+}
+SHAPES = ((8192, 3072, 768), (512, 512, 512), (64, 4096, 4096), (8192, 1024, 1024), (2048, 2048, 2048), (1, 4096, 4096))
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Case:
+    function: str
+    shape: tuple[int, int, int]
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.function}_{'x'.join(map(str, self.shape))}_{self.dtype}"
+
+    def inputs(self, device: torch.device) -> list[Tensor]:
+        m, n, k = self.shape
+        sizes: dict[str, list[tuple[int, ...]]] = {"residual": [(n,), (m, n)], "scaled": [(k,)]}
+        shapes = [(m, k), (n, k), *sizes.get(self.function, [(n,)])]
+        scale = 1 / math.sqrt(k)
+        made = [torch.randn(shape, device=device, dtype=DTYPES[self.dtype]) for shape in shapes]
+        return [made[0], made[1] * scale, *made[2:]]
+
+
+CASES = {
+    case.name: case for shape in SHAPES for dtype in DTYPES for case in (Case(name, shape, dtype) for name in FUNCTIONS)
+}
+
+
+def run(asked: argparse.Namespace, chosen: Sequence[str], device_name: str, console: Console) -> int:
+    """0 if every case ran and was right, 1 if one was not, 2 for a mistake in the request."""
+    missing = [name for name in chosen if name not in CASES]
+    device = torch.device(device_name)
+    if missing or device.type != "cuda":
+        console.print(f"No case {', '.join(missing)}." if missing else "Kernels of products are for GPUs.")
+        return 2
+    watch = stopwatch(device)
+    environment = describe(device, copy_bandwidth(device, watch), asked.seed)
+    document: dict[str, Any] = {"suite": "products", "method": METHOD, "environment": environment, "cases": {}}
+    for name in chosen or CASES:
+        torch.manual_seed(asked.seed)
+        result = _measure(CASES[name], device, Timing(min_runs=asked.repeat, max_seconds=asked.max_seconds))
+        document["cases"][name] = result
+        write_json(asked.out, document)
+        console.print(_line(name, result), markup=False, highlight=False)
+    return 0 if all(not result["wrong"] and not result["errors"] for result in document["cases"].values()) else 1
+
+
+def _measure(case: Case, device: torch.device, timing: Timing) -> dict[str, Any]:
+    function, inputs = FUNCTIONS[case.function], case.inputs(device)
+    reference = function(*(tensor.double() for tensor in inputs))
+    result: dict[str, Any] = {"us": {}, "error": {}, "errors": {}, "wrong": [], "tiles": {}, "predicted": {}}
+    calls: dict[str, Call] = {}
+
+    def add(name: str, compiled: Callable[..., Tensor]) -> None:
+        try:
+            error = float((compiled(*inputs).double() - reference).norm() / reference.norm())
+        except Exception as problem:  # the others may do
+            result["errors"][name] = sentence_of(problem)
+            return
+        result["error"][name] = error
+        if not error <= MOST_ERROR[DTYPES[case.dtype]]:
+            result["wrong"].append(name)
+        calls[name] = lambda: compiled(*inputs)
+
+    add("eager", function)
+    library = _compiled(function, inputs, CALLS_OFF)
+    add("library", library[0])
+    ours = _compiled(function, inputs, {})
+    add("ours", ours[0])
+    fused = _compiled(function, inputs, {"force": _pairs(library[1])})
+    add("fused", fused[0])
+    torch._dynamo.reset()
+    add("inductor", torch.compile(function, dynamic=False))
+    samples = take_samples(calls, stopwatch(device), device, timing)
+    result["us"] = {name: 1e3 * taken.median_ms for name, taken in samples.items()}
+    result["is_fused"] = any(isinstance(group, Product) for group in ours[1].groups)
+    _measure_tiles(fused[1], device, timing, result)
+    return result
+
+
+def _compiled(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor], options: dict[str, Any]
+) -> tuple[Callable[..., Tensor], GraphCompilation]:
+    """The function compiled by us, and what was made of its one graph."""
+    torch._dynamo.reset()
+    made: list[GraphCompilation] = []
+    compiled = torch.compile(function, backend="fusionscope", options=options, dynamic=False)
+    with torch.no_grad(), observed_compilations(made.append):
+        compiled(*inputs)
+    (compilation,) = made
+    assert compilation.schedule is not None and compilation.executable is not None
+    # Dynamo sorts inputs by first use, and names them as the function does.
+    given = dict(zip(signature(function).parameters, inputs, strict=True))
+    values = [given[name or ""] for name in compilation.schedule.graph.inputs]
+    call = compilation.executable.call
+    # Without Dynamo's guards: what is compared is the device's time.
+    return (lambda *_: call(list(values))[0]), compilation
+
+
+def _pairs(compilation: GraphCompilation) -> list[list[str]]:
+    """The product and each node of loops beside it."""
+    assert compilation.schedule is not None
+    call = next(unit.name for unit in compilation.schedule.units if not isinstance(unit, Group))
+    return [[call, member.name] for group in compilation.groups for member in group.members]
+
+
+def _measure_tiles(compilation: GraphCompilation, device: torch.device, timing: Timing, result: dict[str, Any]) -> None:
+    from compiler.runtime.triton_launch import load_triton
+
+    product = next((group for group in compilation.groups if isinstance(group, Product)), None)
+    if product is None or compilation.schedule is None:
+        result["errors"]["tiles"] = "no kernel of a product was made"
+        return
+    model = device_for(device)
+    layouts = compilation.schedule.graph.buffers
+    storage = {name: layout.dtype for name, layout in layouts.items()}
+    result["predicted"]["fused"] = group_cost(product, layouts, model).microseconds
+    for decision in compilation.schedule.decisions:
+        numbers = decision.verdict.numbers
+        result["predicted"] |= {n: numbers[n] for n in ("library_us", "fused_us", "unfused_us") if n in numbers}
+    result["tile"] = _text(tile_of(product, model))
+    calls: dict[str, Call] = {}
+    for tile in TILES[product.matrices.precision]:
+        kernel = render_tiles(product, storage, tile)
+        tensors = [torch.randn(_flat(layouts[name]), device=device, dtype=storage[name]) for name in kernel.parameters]
+        try:
+            launch = load_triton(kernel)
+            launch(*tensors)
+            torch.cuda.synchronize(device)
+        except Exception as problem:  # a tile that does not fit is a result
+            result["tiles"][_text(tile)] = sentence_of(problem)
+            continue
+        calls[_text(tile)] = _launching(launch, tensors)
+        result.setdefault("spills", {})[_text(tile)] = launch.spills
+    samples = take_samples(calls, stopwatch(device), device, timing)
+    result["tiles"] |= {name: 1e3 * taken.median_ms for name, taken in samples.items()}
+
+
+def _launching(launch: Callable[..., None], tensors: Sequence[Tensor]) -> Call:
+    return lambda: launch(*tensors)
+
+
+def _flat(layout: Any) -> int:
+    return int(layout.storage_numel)
+
+
+def _text(tile: Tile) -> str:
+    return f"{tile.m}x{tile.n}x{tile.k}/{tile.warps}w{tile.stages}s"
+
+
+def _line(name: str, result: dict[str, Any]) -> str:
+    times = "  ".join(f"{who} {time:.1f}" for who, time in result["us"].items())
+    tiles = {tile: time for tile, time in result["tiles"].items() if isinstance(time, float)}
+    best = min(tiles, key=lambda tile: tiles[tile], default="none")
+    chosen = f"best tile {best} {tiles.get(best, math.nan):.1f}, chosen {result.get('tile')}"
+    predicted = "  ".join(f"{what} {time:.1f}" for what, time in result["predicted"].items())
+    problems = [*result["errors"].items(), *((who, "wrong") for who in result["wrong"])]
+    verdict = "fused" if result.get("is_fused") else "library"
+    return f"{name}: {times} us | {chosen} | ours is {verdict}; predicted {predicted} {problems or ''}"

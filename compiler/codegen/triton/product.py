@@ -1,0 +1,233 @@
+"""The kernel of a matrix product: tiles of the result, sums over k on tensor cores, what follows on the sums.
+
+    for k_start in range(0, 768, KBLOCK):
+        k = k_start + tl.arange(0, KBLOCK)
+        x = tl.load(x_ptr + (768 * m + k[None, :]))
+        weight = tl.load(weight_ptr + (3072 * k[:, None] + n))
+        product = tl.dot(x, weight, product)
+
+Three printers of statements share one program: of the left operand over tiles (m, k), of the right one over (k, n), and
+of what is computed with the sums over (m, n). A pointwise producer of an operand stands in the loop, between the load
+and the product. Half types go to the tensor cores as they are stored, and sums are float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from compiler.codegen.program import Program, RenderedKernel, Statement, build_program, identifier
+from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.plan import Axis, Plan
+from compiler.codegen.triton.printer import module_head
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
+from compiler.devices import Device
+from compiler.ir.index import Dim, Indirect
+from compiler.ir.size import known
+from compiler.schedule.product_tiles import Tile, programs_of, tile_of
+from compiler.schedule.products import Matrices, Product
+
+#: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
+#: few columns, which the cache keeps for all of them.
+ROWS_TOGETHER = 8
+
+
+def render_product(product: Product, storage: dict[str, torch.dtype], device: Device) -> RenderedKernel:
+    """The kernel of `product`, by the tile that the model of `device` prefers."""
+    return render_tiles(product, storage, tile_of(product, device))
+
+
+def render_tiles(product: Product, storage: dict[str, torch.dtype], tile: Tile) -> RenderedKernel:
+    """The kernel of `product` by this tile."""
+    return _ProductPrinter(product, build_program(product, storage), tile).kernel()
+
+
+class _OperandPrinter(StatementPrinter):
+    """Prints the statements of one operand. In its tiles k lies along another axis than in the other's, so the vector
+    `k` gets its place in the tile where it is used."""
+
+    def __init__(self, plan: Plan, k_place: str) -> None:
+        super().__init__(plan)
+        self._k = f"k{k_place}"
+        self._k_mask = f"k_mask{k_place}"
+
+    def masks(self, axes: frozenset[str]) -> list[str]:
+        return [self._k_mask if mask == "k_mask" else mask for mask in super().masks(axes)]
+
+    def _name(self, atom: Dim | Indirect) -> str:
+        return self._k if isinstance(atom, Dim) and atom.name == "k" else super()._name(atom)
+
+    def as_stored(self, load: Statement) -> str:
+        """A load of a whole tile as it lies in memory."""
+        return self.loaded(load, self.all_axes)
+
+
+class _ProductPrinter:
+    def __init__(self, product: Product, program: Program, tile: Tile) -> None:
+        self.product, self.program, self.tile = product, program, tile
+        self.matrices: Matrices = product.matrices
+        self.by_number = {s.number: s for s in program.statements}
+        self.sum = next(s for s in program.statements if s.op == "reduce")
+        self.factors = self._factors()
+        rows = Axis("m", (self.matrices.rows,), tile.m)
+        columns = Axis("n", (self.matrices.columns,), tile.n)
+        inner = Axis("k", (self.matrices.inner,), tile.k)
+        self.rows, self.columns, self.inner = rows, columns, inner
+        self.left = _OperandPrinter(self._plan(rows, inner), "[None, :]")
+        self.right = _OperandPrinter(self._plan(inner, columns), "[:, None]")
+        self.after = StatementPrinter(self._plan(rows, columns))
+        self.writer = Writer(indent=1)
+        self.wide = ".to(tl.int64)" if self._is_wide() else ""
+
+    def _plan(self, *axes: Axis) -> Plan:
+        batch = () if self.matrices.batch is None else (Axis("b", (self.matrices.batch,), 1, is_scalar=True),)
+        return Plan("product", self.program, (*batch, *axes), self.tile.warps)
+
+    def _factors(self) -> tuple[Statement, Statement]:
+        multiplied = self.by_number[self.sum.operands[0]]
+        assert multiplied.op == "mul"
+        left, right = (self.by_number[number] for number in multiplied.operands)
+        return left, right
+
+    def _is_wide(self) -> bool:
+        """Whether an offset in elements goes beyond 31 bits."""
+        indices = [s.index for s in self.program.statements if s.index is not None]
+        most = max(abs(known(bound)) for index in indices for bound in index.bounds)
+        # The last tile may reach beyond the tensors, before its mask is looked at.
+        return 2 * most >= 2**31
+
+    def kernel(self) -> RenderedKernel:
+        self._places()
+        self._products()
+        self._results()
+        parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
+        blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
+        text = module_head([self.left, self.right, self.after]) + self._definition(parameters, list(blocks))
+        lines = self.writer.numbered(text.count("\n"))
+        grid = programs_of(self.matrices, self.tile)
+        config: dict[str, int | str | tuple[int, ...]] = {
+            **blocks,
+            "num_warps": self.tile.warps,
+            "num_stages": self.tile.stages,
+            "grid": (grid,),
+            "plan": "product",
+        }
+        name = identifier(self.program.name)
+        return RenderedKernel(name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid)
+
+    def _definition(self, parameters: Sequence[str], blocks: Sequence[str]) -> str:
+        arguments = [self.after.pointer(name) for name in parameters]
+        arguments += [f"{name}: tl.constexpr" for name in blocks]
+        define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
+        names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
+        sizes = ", ".join(f"{dim.name} < {dim.size}" for dim in self.program.space.x)
+        how = {
+            "half": "on tensor cores, in float32",
+            "tf32": "on tensor cores, in float32 of operands rounded to TensorFloat-32",
+            "ieee": "in float32",
+        }[self.matrices.precision]
+        loops = f"For {sizes}, by tiles: products summed over k < {self.matrices.inner.size} {how}."
+        docstring = wrapped_docstring(loops, f"Computes {', '.join(names)}.")
+        return f"\n@triton.jit\n{define}\n{docstring}"
+
+    # Which tile ----------------------------------------------------------------------------------------------
+
+    def _places(self) -> None:
+        """The tile of this program: `m` and `n`, and the matrix `b` of a batch."""
+        line = self.writer.line
+        rows, columns = known(self.rows.blocks), known(self.columns.blocks)
+        place = "tl.program_id(0)"
+        if self.matrices.batch is not None:
+            line(f"program = {place}")
+            line(f"b = program{self.wide} // {rows * columns}")
+            place = f"program % {rows * columns}"
+        self._tile_in_order(place, rows, columns)
+        for axis, spread in ((self.rows, "[:, None]"), (self.columns, "[None, :]")):
+            first = f"{axis.name}_block{self.wide} * {axis.block_name}"
+            line(f"{axis.name} = {first} + tl.arange(0, {axis.block_name}){spread}")
+            if not axis.is_exact:
+                line(f"{axis.name}_mask = {axis.name} < {axis.numel}")
+
+    def _tile_in_order(self, place: str, rows: int, columns: int) -> None:
+        line = self.writer.line
+        if columns == 1:
+            line(f"m_block = {place}")
+            line("n_block = 0")
+        elif rows <= ROWS_TOGETHER:
+            line(f"tile_number = {place}")
+            line(f"m_block = tile_number % {rows}" if rows > 1 else "m_block = 0")
+            line(f"n_block = tile_number // {rows}" if rows > 1 else "n_block = tile_number")
+        else:
+            band = ROWS_TOGETHER * columns
+            line(f"# Bands of {ROWS_TOGETHER} rows of tiles, column by column: programs near in time share loads.")
+            line(f"tile_number = {place}")
+            line(f"first_block = tile_number // {band} * {ROWS_TOGETHER}")
+            band_rows = str(ROWS_TOGETHER)
+            if rows % ROWS_TOGETHER:
+                line(f"band_rows = tl.minimum({rows} - first_block, {ROWS_TOGETHER})")
+                band_rows = "band_rows"
+            line(f"m_block = first_block + tile_number % {band} % {band_rows}")
+            line(f"n_block = tile_number % {band} // {band_rows}")
+
+    # The sums ------------------------------------------------------------------------------------------------
+
+    def _products(self) -> None:
+        line, total = self.writer.line, self.sum.target
+        self.writer.blank()
+        line(f"{total} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", self.sum.nodes)
+        line(f"for k_start in range(0, {self.inner.numel}, KBLOCK):")
+        with self.writer.indented():
+            line("k = k_start + tl.arange(0, KBLOCK)")
+            if not self.inner.is_exact:
+                line(f"k_mask = k < {self.inner.numel}")
+            printers = (self.left, self.right)
+            operands = [self._operand(p, factor) for p, factor in zip(printers, self.factors, strict=True)]
+            how = f', input_precision="{self.matrices.precision}"' if self.matrices.dtype == torch.float32 else ""
+            line(f"{total} = tl.dot({', '.join(operands)}, {total}{how})", self.sum.nodes)
+        self.writer.blank()
+
+    def _operand(self, printer: _OperandPrinter, factor: Statement) -> str:
+        """Print what makes an operand's tile; gives the text of the tile."""
+        wanted = self.matrices.dtype
+        if factor.op == "load" and not factor.operands:
+            self.writer.line(f"{factor.target} = {printer.as_stored(factor)}", factor.nodes)
+            is_wanted = self.program.storage[factor.buffer or ""] == wanted
+            return factor.target if is_wanted else f"{factor.target}.to({DTYPES[wanted]})"
+        for statement in self._closure(factor):
+            printer.note_axes(statement)
+            line = printer.line(statement, 0)
+            if line is not None:
+                self.writer.line(line, statement.nodes)
+        text = printer.operand(factor.number).tensor
+        if printer.axes_of[factor.number] != printer.all_axes:
+            text = f"tl.broadcast_to({text}, {printer.shape(printer.all_axes)})"
+        if not self.inner.is_exact:
+            # The producer of a zero need not be zero.
+            text = f"tl.where({printer.masks(frozenset('k'))[0]}, {text}, 0.0)"
+        return text if wanted == torch.float32 else f"({text}).to({DTYPES[wanted]})"
+
+    def _closure(self, root: Statement) -> list[Statement]:
+        needed, open_ = set[int](), [root.number]
+        while open_:
+            number = open_.pop()
+            if number not in needed:
+                needed.add(number)
+                open_ += self.by_number[number].needs
+        return [s for s in self.program.statements if s.number in needed]
+
+    # What follows --------------------------------------------------------------------------------------------
+
+    def _results(self) -> None:
+        inside = {s.number for s in self._closure(self.sum)}
+        for statement in self.program.statements:
+            if statement.number == self.sum.number:
+                self.after.axes_of[statement.number] = self.after.all_axes
+                continue
+            if statement.number in inside and statement.op != "constant":
+                continue
+            self.after.note_axes(statement)
+            line = self.after.line(statement, 0)
+            if line is not None:
+                self.writer.line(line, statement.nodes)

@@ -1,0 +1,184 @@
+"""The tile of a matrix product, and what the device model expects of a product: by the library, and by our kernel.
+
+    time = alone + launch + latency + (memory^p + few^p + products^p)^(1/p) + rest          p = 4, as in cost.py
+
+    memory      bytes of operands, results and what else is read, each once, over the bandwidth
+    products    multiplications of all waves of tiles, at the rate that such a kernel reaches
+    few         what one program loads from the cache, and the latency of its steps along k
+    rest        what is computed on the sums: after the last step, when nothing else runs in the program
+
+The library is expected to have the best tile for every size, and to share k among programs where tiles are few. The
+rates are shares of the data sheet's; where no measurement is named they are assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+from compiler.devices import Device
+from compiler.ir.ops import NAMED, POINTWISE
+from compiler.schedule.products import Matrices, Precision, Product
+
+_POWER = 4
+_REGISTERS_FOR_ADDRESSES = 32
+
+#: The share of the peak rate that cuBLAS reaches. Half types: 370 us for (8192, 4096) x (4096, 4096) in bfloat16 on an
+#: H200, measured.
+LIBRARY_SHARE: Mapping[Precision, float] = {"half": 0.75, "tf32": 0.65, "ieee": 0.75}
+#: That of our kernel: assumed.
+TEMPLATE_SHARE: Mapping[Precision, float] = {"half": 0.60, "tf32": 0.50, "ieee": 0.30}
+#: Shares of k among which the library is expected to choose.
+_SPLITS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows and columns of the result that one program makes, how much of k it takes at a time, and how many such steps
+    are being loaded while one is multiplied."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+
+    @property
+    def sums_of_a_thread(self) -> int:
+        return self.m * self.n // (32 * self.warps)
+
+    def shared_bytes(self, itemsize: int) -> int:
+        return self.stages * self.k * (self.m + self.n) * itemsize
+
+
+_HALF = (
+    Tile(128, 256, 64, 8, 3),
+    Tile(256, 128, 64, 8, 3),
+    Tile(128, 128, 64, 8, 4),
+    Tile(128, 64, 64, 4, 4),
+    Tile(64, 128, 64, 4, 4),
+    Tile(64, 64, 64, 4, 4),
+    Tile(64, 32, 64, 4, 5),
+    Tile(32, 64, 64, 4, 5),
+    Tile(32, 32, 64, 4, 5),
+    Tile(16, 64, 64, 4, 5),
+    Tile(64, 16, 64, 4, 5),
+    Tile(16, 32, 128, 4, 5),
+    Tile(16, 16, 128, 4, 5),
+)
+_TF32 = (
+    Tile(128, 128, 32, 8, 4),
+    Tile(128, 64, 32, 4, 4),
+    Tile(64, 128, 32, 4, 4),
+    Tile(64, 64, 32, 4, 4),
+    Tile(64, 32, 32, 4, 5),
+    Tile(32, 64, 32, 4, 5),
+    Tile(32, 32, 32, 4, 5),
+    Tile(16, 32, 64, 4, 5),
+    Tile(16, 16, 64, 4, 5),
+)
+_IEEE = (
+    Tile(128, 64, 16, 8, 3),
+    Tile(64, 128, 16, 8, 3),
+    Tile(64, 64, 16, 4, 3),
+    Tile(64, 32, 16, 4, 3),
+    Tile(32, 64, 16, 4, 3),
+    Tile(32, 32, 16, 4, 3),
+    Tile(16, 32, 32, 2, 3),
+    Tile(16, 16, 32, 1, 3),
+)
+TILES: Mapping[Precision, tuple[Tile, ...]] = {"half": _HALF, "tf32": _TF32, "ieee": _IEEE}
+
+
+def may_be_ours(matrices: Matrices, device: Device) -> bool:
+    """Whether our kernel can be compiled for the device: older ones than sm_80 lack what it is made of."""
+    return device.kind == "cuda" and device.capability >= 80 and matrices.dtype in (
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+    )  # fmt: skip
+
+
+def tile_of(product: Product, device: Device) -> Tile:
+    """The tile with which our kernel is expected to take least time, of those that registers and shared memory hold."""
+    return _tile_of(product.matrices, _values_of_a_sum(product), device)
+
+
+@lru_cache(maxsize=4096)
+def _tile_of(matrices: Matrices, values: float, device: Device) -> Tile:
+    fitting = [
+        tile
+        for tile in TILES[matrices.precision]
+        if tile.shared_bytes(matrices.dtype.itemsize) <= device.shared_per_block
+        and tile.sums_of_a_thread * values + _REGISTERS_FOR_ADDRESSES <= device.registers_per_thread
+    ]
+    smallest = TILES[matrices.precision][-1:]
+    return min(
+        fitting or smallest, key=lambda tile: _busy_us(matrices, tile, TEMPLATE_SHARE[matrices.precision], 1, device)
+    )
+
+
+def _values_of_a_sum(product: Product) -> float:
+    """How many registers a thread holds for each of its sums: the sum, what is loaded beside it for each point, and the
+    intermediate values of a function."""
+    dims = {product.matrices.rows, product.matrices.columns}
+    accesses = {access for member in product.members for access in member.body.reads}
+    beside = [a for a in accesses if a.buffer not in product.produced and dims <= a.index.dims]
+    ops = {i.op for member in product.members for i in member.body.instructions}
+    has_function = any((POINTWISE.get(op) or NAMED.get(op) or POINTWISE["add"]).cost > 1 for op in ops)
+    return 1 + len(beside) * product.matrices.dtype.itemsize / 4 + has_function
+
+
+def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
+    """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
+    matrices = product.matrices
+    share = TEMPLATE_SHARE[matrices.precision]
+    busy = _busy_us(matrices, tile_of(product, device), share, 1, device)
+    rest = 2e6 * slots / device.flops
+    return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
+
+
+@lru_cache(maxsize=4096)
+def library_us(matrices: Matrices, moved: int, device: Device) -> float:
+    """Microseconds of the library's kernel."""
+    share = LIBRARY_SHARE[matrices.precision]
+    busy = min(
+        _busy_us(matrices, tile, share, splits, device)
+        for tile in TILES[matrices.precision]
+        for splits in _SPLITS
+        if splits * tile.k <= matrices.sizes[3] or splits == 1
+    )
+    return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth)
+
+
+def programs_of(matrices: Matrices, tile: Tile) -> int:
+    batch, m, n, _ = matrices.sizes
+    return batch * -(-m // tile.m) * -(-n // tile.n)
+
+
+def _overhead_us(device: Device) -> float:
+    return device.alone_us + device.launch_us + device.latency_us
+
+
+def _norm(*terms: float) -> float:
+    return sum(term**_POWER for term in terms) ** (1 / _POWER)
+
+
+def _busy_us(matrices: Matrices, tile: Tile, share: float, splits: int, device: Device) -> float:
+    """What the multiprocessors take, one wave of tiles after another."""
+    k = -(-matrices.sizes[3] // tile.k) * tile.k / splits
+    waves = -(-programs_of(matrices, tile) * splits // device.multiprocessors)
+    rate = _peak(matrices.precision, device) * share / device.multiprocessors
+    products = 2e6 * tile.m * tile.n * k / rate
+    loads = 1e6 * (tile.m + tile.n) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
+    steps = k / tile.k * device.step_us / (tile.stages - 1)
+    joining = device.split_us if splits > 1 else 0.0
+    return waves * _norm(products, loads, steps) + joining
+
+
+def _peak(precision: Precision, device: Device) -> float:
+    rates = {"half": device.half_product_flops, "tf32": device.tf32_product_flops, "ieee": device.flops}
+    return rates[precision] or device.flops

@@ -1,0 +1,149 @@
+"""Matrix products as loops: what a library call of one computes, in the form in which groups are fused.
+
+    mm      for m: for n: for k: sum += left[m, k] * right[k, n]
+    addmm   ...; then alpha * sum + beta * bias[m, n]
+    bmm     for b: the same
+
+A `Product` is such a loop nest as a group: one kernel of our own in place of the call, so that pointwise nodes may
+join it. What follows at the same m and n is computed on the sums before they are stored; a pointwise producer of an
+operand is computed as the operand's tiles are loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from compiler.ir.body import trace
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import ExternNode, Layout, LoopNode, TensorArgument
+from compiler.ir.ops import ops
+from compiler.schedule.group import Group, Member, Space
+
+aten = torch.ops.aten
+
+#: How many of the leading arguments are added to the product: one for `addmm(bias, left, right)`.
+_ADDED = {
+    aten.mm.default: 0,
+    aten.bmm.default: 0,
+    aten.addmm.default: 1,
+    aten.baddbmm.default: 1,
+}
+#: Dtypes that tensor cores, or `tl.dot` without them, multiply.
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+Precision = Literal["half", "tf32", "ieee"]
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The loops of a product and the dtype of its operands: left[b, m, k] times right[b, k, n]. `precision` says what
+    multiplies: tensor cores on half types or on rounded float32, or float32 arithmetic."""
+
+    rows: Dim
+    columns: Dim
+    inner: Dim
+    batch: Dim | None
+    dtype: torch.dtype
+    precision: Precision
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batch, m, n, k."""
+        dims = (self.batch or Dim("b", 1), self.rows, self.columns, self.inner)
+        return tuple(int(dim.size) for dim in dims)  # type: ignore[return-value, arg-type]
+
+
+@dataclass(frozen=True)
+class Product(Group):
+    """A matrix product with what is fused into it. The member whose body has the sum is the product itself; `call` is
+    the library call that it stands for, `before` the groups that its operands came from."""
+
+    call: ExternNode
+    matrices: Matrices
+    before: tuple[Group, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.stored))
+
+    @property
+    def product(self) -> Member:
+        return next(member for member in self.members if member.name == self.call.name)
+
+    @property
+    def after(self) -> Group | None:
+        """What is computed with the product's result, as a group of its own that reads it."""
+        made_before = {name for group in self.before for name in group.produced}
+        members = tuple(m for m in self.members if m.name != self.call.name and m.name not in made_before)
+        if not members:
+            return None
+        stored = self.stored - {self.call.name} - made_before
+        return Group(self.name, Space(self.space.x), members, stored)
+
+
+def as_product(call: ExternNode) -> Product | None:
+    """The call as loops, or None where it is none of the products above, or one that `tl.dot` does not do: of other
+    dtypes, of several dtypes, of sizes that differ from call to call."""
+    added = _ADDED.get(call.target)
+    if added is None or call.crosses_devices or len(call.outputs) != 1 or call.outputs[0] is None:
+        return None
+    tensors = call.arguments[: added + 2]
+    if len(call.arguments) != added + 2 or not all(isinstance(tensor, TensorArgument) for tensor in tensors):
+        return None
+    scales = {name: call.keywords.get(name, 1) for name in ("alpha", "beta")}
+    if set(call.keywords) - set(scales) or not all(isinstance(scale, int | float) for scale in scales.values()):
+        return None
+    layouts = [tensor.layout for tensor in tensors] + [call.outputs[0][1]]
+    sizes = [size for layout in layouts for size in (*layout.shape, *layout.stride, layout.offset)]
+    dtypes = {layout.dtype for layout in layouts}
+    if len(dtypes) != 1 or layouts[-1].dtype not in DTYPES or not all(isinstance(size, int) for size in sizes):
+        return None
+    if any(0 in layout.shape for layout in layouts) or scales["beta"] == 0:
+        return None
+    return _loops_of(call, list(tensors), call.outputs[0][1], **scales)
+
+
+def _loops_of(call: ExternNode, tensors: list[TensorArgument], result: Layout, alpha: float, beta: float) -> Product:
+    *added, left, right = tensors
+    *leading, m_size, k_size = left.layout.shape
+    b, m, n, k = (
+        Dim("b", leading[0] if leading else 1),
+        Dim("m", m_size),
+        Dim("n", right.layout.shape[-1]),
+        Dim("k", k_size),
+    )
+    batch = (Index.of(b),) if leading else ()
+    at_m, at_n, at_k = Index.of(m), Index.of(n), Index.of(k)
+    dtype = result.dtype
+
+    def body() -> None:
+        one = _load(left, (*batch, at_m, at_k))
+        two = _load(right, (*batch, at_k, at_n))
+        value = ops.reduce("sum", ops.mul(one, two))
+        if alpha != 1:
+            value = ops.mul(value, ops.constant(alpha, torch.float32))
+        if added:
+            bias = _load(added[0], _broadcast(added[0].layout, (*batch, at_m, at_n)))
+            value = ops.add(value, bias if beta == 1 else ops.mul(bias, ops.constant(beta, torch.float32)))
+        ops.store(call.name, result.index((*batch, at_m, at_n)), value)
+
+    x_dims = (*((b,) if leading else ()), m, n)
+    node = LoopNode(call.name, result, x_dims, (k,), trace(body), call.origins, call.lines)
+    precision: Precision = "half" if dtype.itemsize == 2 else "tf32" if call.allows_tf32 else "ieee"
+    matrices = Matrices(m, n, k, b if leading else None, dtype, precision)
+    member = Member(node, node.body)
+    return Product(call.name, Space(x_dims, (k,)), (member,), frozenset((call.name,)), call, matrices)
+
+
+def _load(tensor: TensorArgument, position: tuple[Index, ...]) -> Any:
+    return ops.load(tensor.buffer, tensor.layout.index(position), tensor.layout.dtype)
+
+
+def _broadcast(layout: Layout, position: tuple[Index, ...]) -> tuple[Index, ...]:
+    """The position in a tensor that is broadcast to the shape that has this position."""
+    kept = position[len(position) - len(layout.shape) :]
+    return tuple(
+        Index.number(0) if size == 1 else index for index, size in zip(kept, layout.shape, strict=True)
+    )  # fmt: skip

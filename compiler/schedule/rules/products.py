@@ -1,0 +1,158 @@
+"""Pointwise nodes in the kernel of a matrix product.
+
+    sum = left @ right;  for i: y[i] = f(sum[i], z[i])     ->    each tile of sums: y = f(sum, z)           (epilogue)
+    for i: x[i] = g(i);  sum = x @ right                   ->    each tile of x that is loaded: g           (prologue)
+
+A library call is a finished kernel, so a kernel of our own takes its place, and the library's is often the faster one:
+that loss is weighed against the bytes and the launch that are saved. An epilogue is legal where it reads the product at
+the point that it writes; a prologue wherever it may be computed again for each tile that reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compiler.ir.body import Body
+from compiler.ir.nodes import ExternNode
+from compiler.schedule.cost import Cost, extern_cost, sequence_us
+from compiler.schedule.group import Group
+from compiler.schedule.inline import compose, inline_into
+from compiler.schedule.legality import align, in_order, move, reads_match_writes
+from compiler.schedule.names import fused_name
+from compiler.schedule.product_tiles import may_be_ours
+from compiler.schedule.products import Product, as_product
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
+from compiler.schedule.units import Unit, produced_by, read_by
+
+EPILOGUE, PROLOGUE = "fused.epilogue", "fused.prologue"
+#: The model of products errs by more than that of loops, and the library is the safe choice: so much must be gained.
+LEAST_GAIN = 0.10
+
+
+def is_call(unit: Unit) -> bool:
+    """Whether it is a library call, or the kernel that took the place of one."""
+    return isinstance(unit, ExternNode | Product)
+
+
+def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
+    """The verdict on two units of which one is a library call, or a product already."""
+    one, two = context.graph.units[a], context.graph.units[b]
+    made = [name for name in sorted(produced_by(one)) if name in read_by(two)]
+    if made and not is_call(two):
+        product, rule = _as_ours(one, context), "epilogue"
+    elif made and not is_call(one):
+        product, rule = _as_ours(two, context), "prologue"
+    else:
+        product, rule = None, ""
+    if product is None:
+        call = next((unit for unit in (one, two) if isinstance(unit, ExternNode)), one if is_call(one) else two)
+        return Refuse("kind.extern", {"extern": _name_of(call)})
+    if rule in context.disabled:
+        return Refuse("policy.disabled", {"knob": rule})
+    intermediate = third_between(a, b, context.graph)
+    if intermediate is not None:
+        return intermediate
+    nodes = sum(len(unit.members) if isinstance(unit, Group) else 1 for unit in (one, two))
+    if nodes > context.limits.most_nodes:
+        return Refuse("policy.group_size", {"nodes": nodes, "limit": context.limits.most_nodes})
+    if rule == "epilogue":
+        assert isinstance(two, Group)
+        group = _with_epilogue(product, two, made)
+    else:
+        assert isinstance(one, Group)
+        group = _with_prologue(one, product, made, {a, b}, context)
+    if isinstance(group, Refuse):
+        return group
+    group = replace(group, stored=context.graph.escaping(group.produced, {a, b}))
+    return _weigh(f"fused.{rule}", group, a, b, context)
+
+
+def _name_of(unit: Unit) -> str:
+    return unit.call.name if isinstance(unit, Product) else unit.name
+
+
+def _as_ours(unit: Unit, context: Context) -> Product | None:
+    """The unit as a kernel of our own, where it is a product and the device can run such a kernel."""
+    if isinstance(unit, ExternNode):
+        if unit.name not in context.products:
+            context.products[unit.name] = as_product(unit) if context.device.kind == "cuda" else None
+        found = context.products[unit.name]
+    else:
+        found = unit if isinstance(unit, Product) else None
+    return found if found is not None and may_be_ours(found.matrices, context.device) else None
+
+
+def _with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
+    if guest.space.r or guest.updated or any(member.body.is_scatter for member in guest.members):
+        return Refuse("kind.not_pointwise", {"call": product.call.name})
+    values = align(product, guest, made)
+    if isinstance(values, Refuse):
+        return values
+    members = in_order((*product.members, *move(guest, values)))
+    wrong = reads_match_writes(members)
+    if wrong is not None:
+        return wrong
+    return replace(product, name=fused_name(members), members=members)
+
+
+def _with_prologue(
+    producer: Group, product: Product, made: list[str], inside: set[int], context: Context
+) -> Product | Refuse:
+    if producer.space.r or producer.updated or any(member.body.is_scatter for member in producer.members):
+        return Refuse("kind.not_pointwise", {"call": product.call.name})
+    (buffer, *others) = made
+    is_random = any(member.body.is_random for member in producer.members)
+    if others or is_random or len(producer.stored) != 1 or context.graph.escaping(producer.produced, inside):
+        return Refuse("profit.operand_needed", {"shared": buffer})
+    arithmetic = compose(producer, buffer)
+    members = None if arithmetic is None else inline_into(product, arithmetic, buffer, producer.space.x)
+    if members is None or _is_read_outside(product, buffer):
+        return Refuse("index.no_common_loops")
+    absorbed = [replace(member, body=Body(())) for member in producer.members]
+    everything = (*absorbed, *members)
+    return replace(product, name=fused_name(everything), members=everything, before=(*product.before, producer))
+
+
+def _is_read_outside(product: Product, buffer: str) -> bool:
+    """Whether what follows the sums reads the operand as well, or the product reads it as both."""
+    reads = [access for member in product.members for access in member.body.reads if access.buffer == buffer]
+    return len(reads) != 1 or not any(dim.name == "k" for dim in reads[0].index.dims)
+
+
+def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fuse | Refuse:
+    graph = context.graph
+    one, two = graph.units[a], graph.units[b]
+    is_forced = context.wishes.forces(one, two)
+    buffers = len(group.read_buffers) + len(group.stored)
+    if not is_forced and buffers > context.limits.most_buffers:
+        return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
+    apart = [_cost_of(unit, context) for unit in (one, two)]
+    fused = context.cost(group)
+    unfused_us = sequence_us(apart, context.device)
+    saved = sum(cost.bytes for cost in apart) - fused.bytes
+    distance = abs(graph.first_position(a) - graph.first_position(b))
+    score = Score(reason.removeprefix("fused."), saved, distance, fused.microseconds, unfused_us, is_forced=is_forced)
+    library = next((cost for unit, cost in zip((one, two), apart, strict=True) if isinstance(unit, ExternNode)), None)
+    numbers = {
+        "call": group.call.name,
+        "bytes_apart": sum(cost.bytes for cost in apart),
+        "bytes_fused": fused.bytes,
+        "fused_us": fused.microseconds,
+        "unfused_us": unfused_us,
+        "least_gain": LEAST_GAIN,
+        "space": str(group.space),
+    }
+    if library is not None:
+        numbers["library_us"] = library.microseconds
+    if not is_forced and fused.microseconds > unfused_us * (1 - LEAST_GAIN):
+        return Refuse("profit.library", numbers)
+    return Fuse(reason, group, score, numbers)
+
+
+def _cost_of(unit: Unit, context: Context) -> Cost:
+    if isinstance(unit, Group):
+        return context.cost(unit)
+    product = context.products[unit.name]
+    assert product is not None
+    return extern_cost(unit, product.matrices, context.graph.layouts, context.device)
