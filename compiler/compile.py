@@ -76,7 +76,7 @@ class GraphCompilation:
         return self.triton if self.runs_on.type == "cuda" else self.cpp
 
     def lower(self, graph: GraphModule) -> None:
-        self.loops, self.layouts = lower_in_layout(graph, self.model, self.options)
+        self.loops, self.layouts = lower_in_layout(graph, self.decides_for, self.options)
 
     def plan(self) -> None:
         assert self.loops is not None

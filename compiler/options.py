@@ -145,9 +145,10 @@ class Options(BaseModel):
     @classmethod
     def _known_rules(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
         kinds = tuple(dict.fromkeys(rule.removeprefix("fused.") for rule in rules))
-        unknown = [kind for kind in kinds if kind not in FUSION_KINDS]
+        known = (*FUSION_KINDS, *PASSES)
+        unknown = [kind for kind in kinds if kind not in known]
         if unknown:
-            raise ValueError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(FUSION_KINDS)}")
+            raise ValueError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(known)}")
         return kinds
 
     @field_validator("device_model")

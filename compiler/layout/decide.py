@@ -39,7 +39,7 @@ KNOB = "layout"
 def lower_in_layout(graph: GraphModule, device: Device, options: Options) -> tuple[LoopGraph, tuple[LayoutChoice, ...]]:
     """The loops of `graph` for `device`, with the layouts that are expected to be fastest, and why they are."""
     choices, prices = _candidates(graph, device, options)
-    batches = "batch" not in options.knobs.get("disable", ())
+    batches = "batch" not in options.disabled_rules
     while prices:
         layouts = ChannelsLast(prices)
         loops = lower(graph, layouts)
@@ -70,7 +70,7 @@ def _candidates(graph: GraphModule, device: Device, options: Options) -> tuple[l
 
 def _priced(node: Node, device: Device, options: Options) -> Price | str:
     """What the convolution takes in either layout, or the id of the reason for which it stays as it is."""
-    if KNOB in options.knobs.get("disable", ()):
+    if KNOB in options.disabled_rules:
         return "policy.disabled"
     image, weight, *_, is_transposed, _, groups = _values(node)
     result = node.meta["val"]

@@ -13,7 +13,6 @@ from compiler.ir.nodes import ExternNode
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
 from compiler.schedule.rules.batch import batch, can_be_a_part
-from compiler.schedule.units import Unit
 
 Answer = Callable[[int, int, Fuse | Refuse], None]
 
@@ -53,12 +52,11 @@ def _units_of(a: str, b: str, context: Context) -> tuple[int, int] | None:
 
 
 def _unit_of(node: str, context: Context) -> int | None:
-    """The unit that a node is in; None for one that was dead."""
-    return next((number for number, unit in context.graph.units.items() if node in _names(unit)), None)
-
-
-def _names(unit: Unit) -> frozenset[str]:
-    return frozenset((unit.name,)) if isinstance(unit, ExternNode) else unit.produced
+    """The unit that a node is in; None for a dead one. A loop is named as its buffer, a library call may not be."""
+    graph = context.graph
+    calls = ((number, unit) for number, unit in graph.units.items() if isinstance(unit, ExternNode))
+    found = graph.producer.get(node)
+    return found if found is not None else next((number for number, unit in calls if unit.name == node), None)
 
 
 def _share(one: int, two: int, context: Context) -> bool:

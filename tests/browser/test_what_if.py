@@ -22,6 +22,7 @@ def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server
     expect(page.get_by_test_id("comparison-verdict")).to_contain_text("2 generated kernels became 3")
     kernels = page.locator(".comparison tr", has_text="taken_out")
     expect(kernels).to_have_count(1)
+    expect(page.get_by_test_id("beside")).to_contain_text("2 generated kernels became 3")
     expect(page.locator(".comparison tr", has_text="compiled")).to_contain_text("no measurable difference")
     expect(page.locator(".comparison td.predicted").first).to_have_css("font-style", "italic")
     assert first not in page.url
@@ -29,6 +30,7 @@ def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server
     page.get_by_role("link", name="the first exploration").click()
     expect(page).to_have_url(f"{server_url}/x/{first}")
     expect(page.locator(".what-if")).to_contain_text("Asked of this one")
+    expect(page.get_by_test_id("beside")).to_have_count(0)
 
 
 def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) -> None:

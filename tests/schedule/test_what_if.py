@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from compiler import report as rep
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import GPUS, device_for
-from compiler.options import DEVICE_MODELS, FUSION_KINDS, Options
+from compiler.options import DEVICE_MODELS, FUSION_KINDS, PASSES, Options
 from compiler.pipeline import explore
 from compiler.schedule.rules import Fuse
 from compiler.why import why
@@ -209,5 +209,5 @@ def test_an_option_that_cannot_be_meant_says_what_may_be_asked(options: dict[str
 
 
 def test_every_rule_can_be_turned_off() -> None:
-    report = explored(PROGRAM, rules_off=FUSION_KINDS)
+    report = explored(PROGRAM, rules_off=(*FUSION_KINDS, *PASSES))
     assert all(len(nodes) == 1 for nodes in kernels_of(report))

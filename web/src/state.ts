@@ -5,7 +5,7 @@
  * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place.
  */
 import { computed, signal } from "@preact/signals";
-import type { Example, Reason, Version } from "./api";
+import type { Comparison, Example, Reason, Version } from "./api";
 import { Links, linksOf, type Ref } from "./links";
 import type { Graph, Report } from "./report";
 
@@ -31,6 +31,9 @@ export const isEdited = computed(() => {
   const shown = report.value ?? previous.value;
   return shown !== null && !isRunning.value && shown.source !== source.value;
 });
+
+/** The report on screen beside the one that it is based on, once that is known. */
+export const beside = signal<Comparison | null>(null);
 
 export const graphIndex = signal(0);
 

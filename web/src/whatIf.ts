@@ -1,11 +1,12 @@
 /** "What if": the exploration on screen once more, with options that ask for other decisions. */
-import type { ExplorationRequest } from "./api";
+import { effect } from "@preact/signals";
+import { type ExplorationRequest, getComparison } from "./api";
 import { explore } from "./explore";
 import type { Report } from "./report";
-import { bottomTab, report } from "./state";
+import { beside, bottomTab, problem, report } from "./state";
 
 /** As in compiler/options.py; a test compares them. */
-export const RULES = ["vertical", "inline", "horizontal", "across", "batch", "recompute"];
+export const RULES = ["vertical", "inline", "horizontal", "across", "batch", "recompute", "layout"];
 export const DEVICE_MODELS = ["H200", "H100", "A100", "RTX 4090", "B200", "T4", "cpu"];
 
 export type Pair = [string, string];
@@ -53,4 +54,23 @@ export async function ask(wishes: Wishes): Promise<void> {
   if (!shown?.id) return;
   bottomTab.value = "what-if";
   await explore(requestWith(shown, wishes));
+}
+
+/** Keeps `beside` what belongs to the report on screen. */
+export function installComparison(): void {
+  effect(() => {
+    const shown = report.value;
+    if (shown === null || shown.status === "running" || shown.based_on === null) {
+      beside.value = null;
+      return;
+    }
+    if (beside.peek()?.after === shown.id) return;
+    beside.value = null;
+    getComparison(shown.id).then(
+      (found) => {
+        if (report.peek()?.id === found.after) beside.value = found;
+      },
+      (error: Error) => (problem.value = error.message),
+    );
+  });
 }

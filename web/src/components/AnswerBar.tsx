@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report, Summary } from "../report";
-import { type BottomTab, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince } from "../state";
+import { type BottomTab, beside, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince } from "../state";
 import { GraphSelector } from "./GraphSelector";
 
 interface Figure {
@@ -175,6 +175,11 @@ export function AnswerBar() {
             )
           )}
         </p>
+        {beside.value && (
+          <button type="button" class="beside" data-testid="beside" onClick={openBottom("what-if")}>
+            {`what if: ${beside.value.verdict}`}
+          </button>
+        )}
         <GraphSelector />
       </div>
     </section>

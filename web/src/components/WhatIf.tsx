@@ -1,9 +1,9 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Child, type Comparison as Beside, getChildren, getComparison } from "../api";
+import { type Child, getChildren } from "../api";
 import { open, pathOf } from "../explore";
 import type { Report, WhatIf as Outcome } from "../report";
-import { isRunning } from "../state";
+import { beside, isRunning, problem } from "../state";
 import { ask, DEVICE_MODELS, type Pair, RULES, type Wishes, wishesOf, withoutPair } from "../whatIf";
 import { Comparison } from "./Comparison";
 import { Scroller } from "./Scroller";
@@ -111,33 +111,31 @@ function LinkTo({ id, children }: { id: string; children: JSX.Element | string }
   );
 }
 
-/** What the service knows of a report that is done: what it is compared with, and what was asked of it. */
-function useLinked({ id, status, based_on }: Report): { beside: Beside | null; asked: Child[]; problem: string } {
-  const [found, setFound] = useState<{ id: string; beside: Beside | null; asked: Child[]; problem: string }>();
+/** What was asked of a report that is done. */
+function useChildren({ id, status }: Report): Child[] {
+  const [found, setFound] = useState<{ id: string; children: Child[] }>({ id: "", children: [] });
   useEffect(() => {
     if (!id || status === "running") return;
-    const known = Promise.all([based_on === null ? null : getComparison(id), getChildren(id)]);
-    known.then(
-      ([beside, asked]) => setFound({ id, beside, asked, problem: "" }),
-      (error: Error) => setFound({ id, beside: null, asked: [], problem: error.message }),
+    getChildren(id).then(
+      (children) => setFound({ id, children }),
+      (error: Error) => (problem.value = error.message),
     );
-  }, [id, status, based_on]);
-  return found?.id === id ? found : { beside: null, asked: [], problem: "" };
+  }, [id, status]);
+  return found.id === id ? found.children : [];
 }
 
 export function WhatIf({ report }: { report: Report }) {
-  const { beside, asked, problem } = useLinked(report);
+  const asked = useChildren(report);
   return (
     <Scroller label="What if" class="what-if">
       <Form report={report} />
-      {problem && <p class="note bad">{problem}</p>}
       {report.based_on !== null && (
         <p class="note">
           This asks “what if” of <LinkTo id={report.based_on}>the first exploration</LinkTo>, and stands beside it here.
         </p>
       )}
       <Outcomes outcomes={report.what_if} />
-      {beside && <Comparison beside={beside} />}
+      {beside.value && <Comparison beside={beside.value} />}
       {asked.length > 0 && (
         <p class="note">
           {"Asked of this one: "}
