@@ -42,6 +42,8 @@ class Model:
         torch.manual_seed(seed)
         with torch.device(device):
             example = self.build(size)
+            # `torch.Tensor(3, 4)`, as Mask2Former makes one of its parameters, knows nothing of a default device.
+            example.module.to(device)
             _spread_constants(example.module)
         example.module.train(self.is_trained)
         return example

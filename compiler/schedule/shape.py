@@ -102,7 +102,7 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         while x_block > 1 and rows < x_block * device.multiprocessors and not is_outer:
             x_block //= 2
         x_block = min(x_block, _power_of_two(max(rows, 1)))
-        threads = WARP * _warps(x_block * padded, 16 if padded >= 8192 else 8, 32)
+        threads = WARP * _warps(x_block * padded, 16 if padded >= 8192 or itemsize <= 2 else 8, 32)
         across = frozenset() if is_mixed else across
         return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
     is_shared = len(passes) == 1 and not group.has_scan
@@ -116,7 +116,7 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     else:
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, _power_of_two(rows))
         r_block = min(4096 if itemsize <= 4 else 2048, _power_of_two(size))
-    threads = WARP * _warps(x_block * r_block, 8, 16)
+    threads = WARP * _warps(x_block * r_block, 16 if is_outer else 8, 16)
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     splits = _splits(programs, threads, steps, device) if is_shared else 1
     weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1

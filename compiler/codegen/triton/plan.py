@@ -308,6 +308,12 @@ def _fits_registers(program: Program, walk: _Walk, passes: int, device: Device) 
     return padded <= _LONGEST_PERSISTENT and held <= budget
 
 
+def _elements_per_thread(r_block: int, itemsize: int) -> int:
+    """Of a row in registers: two vectors of 16 bytes, which one thread has in flight together. On an H200, layer norm
+    of rows of 4,096 bfloat16 takes 72 us with 16 elements in each thread, 84 us with 8."""
+    return min(16, max(_BYTES_PER_THREAD // itemsize, 16 if r_block >= 8192 else 8))
+
+
 def _plan_persistent(program: Program, walk: _Walk, device: Device) -> Plan:
     rows, size = hint(program.space.numel), known(program.space.reduction_numel)
     r_block = next_power_of_two(size)
@@ -318,7 +324,7 @@ def _plan_persistent(program: Program, walk: _Walk, device: Device) -> Plan:
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
-    per_thread = 16 if r_block >= 8192 else 8
+    per_thread = _elements_per_thread(r_block, walk.itemsize)
     warps = _warps(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
     needed = _live_registers(program) * (x_block * r_block // (warps * 32)) + _REGISTERS_FOR_ADDRESSES
     while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):
@@ -344,7 +350,7 @@ def _plan_looped(program: Program, walk: _Walk, is_shared: bool, device: Device)
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
         r_block = min(2048 if accumulators > 2 or walk.itemsize > 4 else 4096, next_power_of_two(size))
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
-    return Plan("looped", program, axes, _warps(x_block * r_block, 8, most=16))
+    return Plan("looped", program, axes, _warps(x_block * r_block, 16 if walk.is_outer else 8, most=16))
 
 
 #: Rows of parts that one program joins without help.
