@@ -107,6 +107,12 @@ def tile_of(product: Product, device: Device) -> Tile:
     return _tile_of(product.matrices, _values_of_a_sum(product), device)
 
 
+def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
+    """The tiles that are expected to take at most so many times what the best one takes."""
+    times = {tile: _busy_of_ours(product.matrices, tile, device) for tile in TILES[product.matrices.precision]}
+    return [tile for tile, time in times.items() if time <= factor * min(times.values())]
+
+
 @lru_cache(maxsize=4096)
 def _tile_of(matrices: Matrices, values: float, device: Device) -> Tile:
     fitting = [
@@ -116,9 +122,7 @@ def _tile_of(matrices: Matrices, values: float, device: Device) -> Tile:
         and tile.sums_of_a_thread * values + _REGISTERS_FOR_ADDRESSES <= device.registers_per_thread
     ]
     smallest = TILES[matrices.precision][-1:]
-    return min(
-        fitting or smallest, key=lambda tile: _busy_us(matrices, tile, TEMPLATE_SHARE[matrices.precision], 1, device)
-    )
+    return min(fitting or smallest, key=lambda tile: _busy_of_ours(matrices, tile, device))
 
 
 def _values_of_a_sum(product: Product) -> float:
@@ -134,9 +138,7 @@ def _values_of_a_sum(product: Product) -> float:
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
     """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
-    matrices = product.matrices
-    share = TEMPLATE_SHARE[matrices.precision]
-    busy = _busy_us(matrices, tile_of(product, device), share, 1, device)
+    busy = _busy_of_ours(product.matrices, tile_of(product, device), device)
     rest = 2e6 * slots / device.flops
     return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
 
@@ -165,6 +167,10 @@ def _overhead_us(device: Device) -> float:
 
 def _norm(*terms: float) -> float:
     return sum(term**_POWER for term in terms) ** (1 / _POWER)
+
+
+def _busy_of_ours(matrices: Matrices, tile: Tile, device: Device) -> float:
+    return _busy_us(matrices, tile, TEMPLATE_SHARE[matrices.precision], 1, device)
 
 
 def _busy_us(matrices: Matrices, tile: Tile, share: float, splits: int, device: Device) -> float:
