@@ -22,7 +22,10 @@ from compiler.runtime.verify import is_correct, relative_error, to_double
 
 CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
 #: Ours with other options, which run where they are asked for.
-VARIANTS: dict[str, dict[str, Any]] = {"ours_in_eager_layout": {"knobs": {"disable": ["layout"]}}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "ours_in_eager_layout": {"knobs": {"disable": ["layout", "folding"]}},
+    "ours_without_folding": {"knobs": {"disable": ["folding"]}},
+}
 
 Outputs = Any
 Function = Callable[..., Outputs]

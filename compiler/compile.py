@@ -22,6 +22,7 @@ from compiler.codegen.program import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import render_wrapper
 from compiler.devices import Device, device_for
+from compiler.folding.fold import Folding
 from compiler.ir.nodes import LoopGraph
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
@@ -52,6 +53,7 @@ class GraphCompilation:
     wishes: Wishes = NO_WISHES
     loops: LoopGraph | None = None
     layouts: tuple[LayoutChoice, ...] = ()
+    foldings: tuple[Folding, ...] = ()
     schedule: Schedule | None = None
     memory: MemoryPlan | None = None
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
@@ -76,7 +78,7 @@ class GraphCompilation:
         return self.triton if self.runs_on.type == "cuda" else self.cpp
 
     def lower(self, graph: GraphModule) -> None:
-        self.loops, self.layouts = lower_in_layout(graph, self.decides_for, self.options)
+        self.loops, self.layouts, self.foldings = lower_in_layout(graph, self.decides_for, self.options)
 
     def plan(self) -> None:
         assert self.loops is not None

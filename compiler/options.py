@@ -75,7 +75,7 @@ class Sweep(BaseModel):
 #: The rules of fusion, which `rules_off` and the knob `disable` may name.
 FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "epilogue", "prologue", "batch", "recompute")
 #: What else it may name.
-PASSES = ("layout",)
+PASSES = ("layout", "folding")
 
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.

@@ -10,7 +10,7 @@ from compiler.codegen.program import RenderedKernel
 from compiler.codegen.triton.levels import describe_levels
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
-from compiler.layout.describe import describe_layout
+from compiler.layout.describe import describe_folding, describe_layout
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import EagerCall, eager_traffic
 from compiler.schedule.cost import group_cost, sequence_us
@@ -83,6 +83,7 @@ def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.loops is not None
     report.loops = describe_loops(compilation.loops)
     report.layouts = [describe_layout(choice) for choice in compilation.layouts]
+    report.foldings = [describe_folding(folding) for folding in compilation.foldings]
     report.removed = [*without_effect(report), *map(_present_removed, compilation.loops.removed)]
 
 

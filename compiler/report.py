@@ -309,6 +309,18 @@ class LayoutDecision(ReportModel):
     lines: list[int] = []
 
 
+class FoldingDecision(ReportModel):
+    """Whether a convolution takes the products and sums of each channel, and the ReLU, that follow it."""
+
+    verdict: Literal["folded", "kept"]
+    reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
+    message: str
+    nodes: list[str] = Field(default=[], description="Of `aten`: the convolution first, the ReLU last.")
+    predicted_saved_us: float = Field(description="The pass over the result that is spared.")
+    predicted_filter_us: float = Field(description="What it takes to compute the filter in each call.")
+    lines: list[int] = []
+
+
 class Round(ReportModel):
     """One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of
     small kernels that share launches.
@@ -546,6 +558,7 @@ class Graph(ReportModel):
     rewrites: list[Rewrite] = Field(default=[], description="What was replaced between `fx` and `aten`, or nearly was.")
     removed: list[Removed] = Field(default=[], description="What became no loop, since there was nothing to do.")
     layouts: list[LayoutDecision] = Field(default=[], description="What was decided of convolutions, before `loops`.")
+    foldings: list[FoldingDecision] = Field(default=[], description="What convolutions took of what follows them.")
     loops: list[LoopNode] = []
     decisions: list[Decision] = Field(
         default=[], description="In a large graph only the weightiest: see `more_decisions`."

@@ -29,18 +29,19 @@ from compiler.runtime.stopwatch import stopwatch
 NETS = ("resnet", "mobilenet_v2", "convnext")
 BATCHES = (1, 32)
 CONVOLUTIONS = "convolutions"
-CONTESTANTS = ("eager", "ours", "ours_in_eager_layout", "inductor_default")
+CONTESTANTS = ("eager", "ours", "ours_without_folding", "ours_in_eager_layout", "inductor_default")
 
 METHOD = (
     "Medians, contestants interleaved; on a GPU device time between CUDA events, L2 cache overwritten before each "
     "sample. Single convolutions have image and filter in the layout at hand; ratios are channels-last to contiguous. "
-    "Nets are those of the suite `models`, weights and inputs in the dtype named, forward in evaluation mode; `ours in "
-    "eager's layout` is the same compiler with the knob `disable: [layout]`."
+    "Nets are those of the suite `models`, weights and inputs in the dtype named, forward in evaluation mode; `ours "
+    "without folding` is the same compiler with the knob `disable: [folding]`, `ours in eager's layout` without both."
 )
 ROW_COLUMNS = ("contiguous us", "channels-last us", "ratio", "predicted ratio")
 NET_COLUMNS = (
     ("eager ms", "eager", 3),
     ("ours ms", "ours", 3),
+    ("ours without folding ms", "ours_without_folding", 3),
     ("ours in eager's layout ms", "ours_in_eager_layout", 3),
     ("Inductor ms", "inductor_default", 3),
     ("ours / Inductor", "ours_to_inductor", 3),

@@ -7,6 +7,9 @@ from typing import Any
 
 from compiler.lowering.channels_last import Conversion
 
+#: The reason of a region that is channels-last.
+LAID_OUT = "layout.channels_last"
+
 
 @dataclass(frozen=True)
 class LayoutChoice:
@@ -27,4 +30,4 @@ class LayoutChoice:
 
     @property
     def is_moved(self) -> bool:
-        return self.reason == "layout.channels_last"
+        return self.reason == LAID_OUT

@@ -19,9 +19,11 @@ from torch.fx import GraphModule, Node
 
 from compiler.capture.torch_internals import strides_of_result
 from compiler.devices import Device
+from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.folding.fold import Folding, fold
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
-from compiler.layout.choice import LayoutChoice
+from compiler.layout.choice import LAID_OUT, LayoutChoice
 from compiler.layout.price import Convolution, Price, price_of
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
 from compiler.lowering.lower import lower
@@ -36,8 +38,27 @@ aten = torch.ops.aten
 KNOB = "layout"
 
 
-def lower_in_layout(graph: GraphModule, device: Device, options: Options) -> tuple[LoopGraph, tuple[LayoutChoice, ...]]:
-    """The loops of `graph` for `device`, with the layouts that are expected to be fastest, and why they are."""
+def lower_in_layout(
+    graph: GraphModule, device: Device, options: Options
+) -> tuple[LoopGraph, tuple[LayoutChoice, ...], tuple[Folding, ...]]:
+    """The loops of `graph` for `device`, with the layouts that are expected to be fastest and with what convolutions
+    take of what follows them, and why both are so. The library's kernels that go on from a convolution are
+    channels-last: one that stays contiguous takes nothing."""
+    contiguous: frozenset[str] = frozenset()
+    while True:
+        folded, foldings = fold(graph, device, options, contiguous)
+        loops, choices = _laid_out(folded, device, options)
+        last = {
+            name for choice in choices if choice.reason in (LAID_OUT, "layout.eager") for name in choice.convolutions
+        }
+        found = {folding.nodes[0] for folding in foldings if folding.is_folded} - last
+        if not found:
+            return loops, choices, foldings
+        contiguous |= found
+
+
+def _laid_out(graph: GraphModule, device: Device, options: Options) -> tuple[LoopGraph, tuple[LayoutChoice, ...]]:
+    """The loops of `graph`, with the layouts of its convolutions, and why they are so."""
     choices, prices = _candidates(graph, device, options)
     batches = "batch" not in options.disabled_rules
     while prices:
@@ -49,7 +70,7 @@ def lower_in_layout(graph: GraphModule, device: Device, options: Options) -> tup
         if not losing:
             return loops, (*weighed, *choices)
         lost = {name for choice in losing for name in choice.convolutions}
-        prices = {node: price for node, price in prices.items() if node.name not in lost}
+        prices = {node: price for node, price in prices.items() if _name(node) not in lost}
     return lower(graph), tuple(choices)
 
 
@@ -58,7 +79,7 @@ def _candidates(graph: GraphModule, device: Device, options: Options) -> tuple[l
     kept: dict[str, list[Node]] = defaultdict(list)
     prices: dict[Node, Price] = {}
     for node in graph.graph.nodes:
-        if node.target is not aten.convolution.default or len(node.meta["val"].shape) != 4:
+        if node.target not in (aten.convolution.default, FUSED_CONVOLUTION) or len(node.meta["val"].shape) != 4:
             continue
         found = _priced(node, device, options)
         if isinstance(found, Price):
@@ -91,12 +112,16 @@ def _stays_channels_last(node: Node, wanted: Sequence[Integer]) -> bool:
     """Whether ATen gives the result channels-last where image and filter are."""
     arguments = _values(node)
     strides = {place: channels_last_strides(arguments[place].shape) for place in (0, 1)}
-    return lies_alike(node.meta["val"].shape, strides_of_result(node.target, arguments, strides), wanted)
+    return lies_alike(node.meta["val"].shape, strides_of_result(aten.convolution.default, arguments, strides), wanted)
 
 
 def _values(node: Node) -> tuple[Any, ...]:
-    """What a call takes, with the fake tensor of each node."""
-    return torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])  # type: ignore[no-any-return]
+    """What `aten.convolution` takes, with the fake tensor of each node."""
+    values: tuple[Any, ...] = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
+    if node.target is FUSED_CONVOLUTION:
+        image, weight, bias, _, *geometry = values
+        return (image, weight, bias, *geometry, False, [0, 0], 1)
+    return values
 
 
 def _weigh(layouts: ChannelsLast, prices: dict[Node, Price], costs: _Conversions) -> list[LayoutChoice]:
@@ -115,8 +140,8 @@ def _weigh(layouts: ChannelsLast, prices: dict[Node, Price], costs: _Conversions
             "conversions": len(costs.of(region)), "bytes": sum(map(costs.bytes, costs.of(region))),
         }  # fmt: skip
         found.append(LayoutChoice(
-            "layout.channels_last" if moved_us < kept_us else "layout.slower",
-            tuple(node.name for node in nodes), _lines(nodes), numbers,
+            LAID_OUT if moved_us < kept_us else "layout.slower",
+            tuple(map(_name, nodes)), _lines(nodes), numbers,
             tuple(name for name, own in layouts.moved.items() if layouts.region_of(own) == region),
             tuple((conversion, costs.bytes(conversion)) for conversion in costs.of(region)),
             kept_us, moved_us,
@@ -166,7 +191,13 @@ class _Conversions:
 
 
 def _record(reason: str, nodes: Sequence[Node], numbers: dict[str, Any]) -> LayoutChoice:
-    return LayoutChoice(reason, tuple(node.name for node in nodes), _lines(nodes), numbers)
+    return LayoutChoice(reason, tuple(map(_name, nodes)), _lines(nodes), numbers)
+
+
+def _name(convolution: Node) -> str:
+    """The name that it has in the graph as it was captured."""
+    stands_for: tuple[str, ...] = convolution.meta.get("stands_for", (convolution.name,))
+    return stands_for[0]
 
 
 def _lines(nodes: Iterable[Node]) -> tuple[int, ...]:

@@ -1,10 +1,11 @@
-"""Decisions on layouts as the report shows them."""
+"""Decisions on convolutions, their layouts and what is folded into them, as the report shows them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from compiler import report
+from compiler.folding.fold import Folding
 from compiler.layout.choice import LayoutChoice
 from compiler.schedule.reasons import message_of
 
@@ -33,4 +34,17 @@ def describe_layout(choice: LayoutChoice) -> report.LayoutDecision:
             for conversion, size in choice.conversions
         ],
         lines=list(choice.lines),
+    )
+
+
+def describe_folding(folding: Folding) -> report.FoldingDecision:
+    figures = {"saved_us": folding.saved_us, "filter_us": folding.filter_us}
+    return report.FoldingDecision(
+        verdict="folded" if folding.is_folded else "kept",
+        reason=folding.reason,
+        message=message_of(folding.reason, figures),
+        nodes=list(folding.nodes),
+        predicted_saved_us=round(folding.saved_us, 3),
+        predicted_filter_us=round(folding.filter_us, 3),
+        lines=list(folding.lines),
     )

@@ -154,7 +154,8 @@ class Builder:
     def _provenance(self) -> dict[str, Any]:
         if self.node is None:
             return {}
-        return {"origins": (self.node.name,), "lines": tuple(self.node.meta.get("lines", ()))}
+        stands_for = self.node.meta.get("stands_for", ())
+        return {"origins": (self.node.name, *stands_for), "lines": tuple(self.node.meta.get("lines", ()))}
 
     # --- loop nodes
 

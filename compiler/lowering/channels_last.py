@@ -102,16 +102,18 @@ class ChannelsLast:
 
     # --- convolutions
 
-    def convolution(self, build: Builder, args: Sequence[Any], reason: str) -> TensorValue:
+    def convolution(self, build: Builder, target: Any, args: Sequence[Any], reason: str) -> TensorValue:
         """The call of the current node with image and filter channels-last, and so its result."""
         image, weight, *others = args
+        others = [self._argument(build, v, "argument") if _is_images(v) else v for v in others]
         arguments = (self._argument(build, image, "image"), self._argument(build, weight, "filter"), *others)
         result = replace(build.eager, strides=channels_last_strides(build.eager.shape))
         value: TensorValue = build.extern(
-            aten.convolution.default, arguments, {}, is_fallback=False, reason=reason, result=result
+            target, arguments, {}, is_fallback=False, reason=reason, result=result
         )
         assert value.buffer is not None
-        sources = [self.moved[a.buffer] for a in arguments[:2] if a.buffer in self.moved]
+        tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
+        sources = [self.moved[tensor.buffer] for tensor in tensors if tensor.buffer in self.moved]
         self.moved[value.buffer] = self._join([build.origin, *sources])
         return value
 
@@ -184,6 +186,10 @@ class ChannelsLast:
         """Note a copy of a moved tensor that has eager's strides."""
         if value.buffer in self.moved and copy.buffer is not None:
             self._note(Conversion(copy.buffer, value.buffer or "", what, reader))
+
+
+def _is_images(value: Any) -> bool:
+    return isinstance(value, TensorValue) and value.rank == 4
 
 
 def _is_repeated(layout: Layout) -> bool:

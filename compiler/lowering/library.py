@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import LOWERINGS, overloads
 
@@ -50,13 +51,18 @@ def _register() -> None:
                 LOWERINGS[overload] = _call(overload, reason)
 
 
-def _call(target: OpOverload[..., Any], reason: str) -> Any:
+def _call(target: Any, reason: str) -> Any:
     def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
         if build.channels_last is not None and build.node in build.channels_last.convolutions:
-            return build.channels_last.convolution(build, args, reason)
+            return build.channels_last.convolution(build, target, args, reason)
         return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
 
     return library_call
+
+
+def fused_convolution(build: Builder, *args: Any) -> Any:
+    """A convolution with what was folded into its call."""
+    return _call(FUSED_CONVOLUTION, REASONS[CONVOLUTIONS])(build, *args)
 
 
 _register()

@@ -21,6 +21,7 @@ import torch.fx
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
+from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, hint
 from compiler.lowering import (  # noqa: F401
@@ -244,6 +245,8 @@ class _Walk:
             return self._with_effect(node, args, kwargs)
         if node.target in replayed.DRAWS:
             return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
+        if node.target is FUSED_CONVOLUTION:
+            return library.fused_convolution(self.build, *args)
         if not isinstance(node.target, OpOverload):
             if isinstance(node.meta.get("val"), torch.SymFloat):
                 return scalar(node.target, args)

@@ -1,4 +1,4 @@
-"""Why two nodes were fused or not, and why tensors lie as they do: the one closed list of reasons.
+"""Why two nodes were fused or not, and what was decided of convolutions: the one closed list of reasons.
 
 `can_fuse` answers with `Fuse` or with `Refuse(reason, numbers)`; there is no bare no. `sentence` is for a learner;
 `template` makes the message of one decision out of its numbers.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy", "layout"]
+Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy", "layout", "folding"]
 
 
 @dataclass(frozen=True)
@@ -334,6 +334,28 @@ REASONS: dict[str, Reason] = _list(
         "Sizes differ from call to call, and which layout is faster depends on them, so tensors lie as eager lays them "
         "out.",
         "their sizes differ from call to call",
+    ),
+    Reason(
+        "folding.filter",
+        "folding",
+        "With constant statistics a batch norm is a product and a sum for each channel: the product goes into the "
+        "filter, and the sum, what is added after it and the ReLU into the library's call, which spares a pass over "
+        "the result.",
+        "predicted to save {saved_us:.1f} us, a pass over the result, for {filter_us:.1f} us to compute the filter",
+    ),
+    Reason(
+        "folding.slower",
+        "folding",
+        "What follows the convolution could go into its filter and its call, but that would save no pass over the "
+        "result, or less than computing the filter in each call takes.",
+        "predicted to save {saved_us:.1f} us, for {filter_us:.1f} us to compute the filter",
+    ),
+    Reason(
+        "folding.layout",
+        "folding",
+        "The library's kernels that go on from a convolution with a sum and a ReLU are channels-last, and this "
+        "convolution works on contiguous tensors.",
+        "the convolution stays contiguous",
     ),
 )
 

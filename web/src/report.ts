@@ -140,6 +140,21 @@ export interface Flip {
   after: string;
 }
 
+/** Whether a convolution takes the products and sums of each channel, and the ReLU, that follow it. */
+export interface FoldingDecision {
+  verdict: "folded" | "kept";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  /** Of `aten`: the convolution first, the ReLU last. */
+  nodes: string[];
+  /** The pass over the result that is spared. */
+  predicted_saved_us: number;
+  /** What it takes to compute the filter in each call. */
+  predicted_filter_us: number;
+  lines: number[];
+}
+
 /** A node of an FX graph. `users` and `args` name nodes of the same graph; `lines` are lines of the snippet. */
 export interface FxNode {
   name: string;
@@ -194,6 +209,8 @@ export interface Graph {
   removed: Removed[];
   /** What was decided of convolutions, before `loops`. */
   layouts: LayoutDecision[];
+  /** What convolutions took of what follows them. */
+  foldings: FoldingDecision[];
   loops: LoopNode[];
   /** In a large graph only the weightiest: see `more_decisions`. */
   decisions: Decision[];

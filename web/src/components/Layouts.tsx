@@ -7,9 +7,9 @@ function figures({ predicted_kept_us, predicted_moved_us, conversions }: LayoutD
   return ` ${conversions.length} conversions of ${format.bytes(bytes)} in all.`;
 }
 
-/** How tensors lie around convolutions, each region with its lines. */
+/** How tensors lie around convolutions, and what is folded into them, each with its lines. */
 export function Layouts({ graph }: { graph: Graph }) {
-  const { layouts } = graph;
+  const { layouts, foldings } = graph;
   if (layouts.length === 0) return null;
   return (
     <details class="removed">
@@ -19,6 +19,14 @@ export function Layouts({ graph }: { graph: Graph }) {
           <li key={place}>
             <code>{one.convolutions.join(", ")}</code>
             {` ${one.verdict === "kept" ? "as in eager" : "channels-last"} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${figures(one)}`}
+          </li>
+        ))}
+        {foldings.map((one, place) => (
+          <li key={`folding ${place}`}>
+            <code>{one.nodes[0]}</code>
+            {` ${one.verdict === "folded" ? "takes what follows up to" : "does not take what follows up to"} `}
+            <code>{one.nodes[one.nodes.length - 1]}</code>
+            {` (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.`}
           </li>
         ))}
       </ul>
