@@ -379,6 +379,10 @@ def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_u
     expect(page.locator("#bottom-tab-sweep .badge")).to_have_text("1")
     page.locator("#bottom-tab-sweep").click()
     expect(field).to_have_value("N = 256, 1024, 4096")
+    # Another snippet has other sizes.
+    page.get_by_label("Example").select_option(index=2)
+    expect(field).to_have_value("")
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
 
 
 def test_an_example_can_be_chosen_and_the_theme_turned(page: Page, server_url: str) -> None:

@@ -1,5 +1,5 @@
 import { explore } from "../explore";
-import { requestFrom } from "../options";
+import { requestFrom, setOption } from "../options";
 import { examples, flash, helpIsOpen, report, say, source, version } from "../state";
 import { theme, toggleTheme } from "../theme";
 import { copyText } from "./copy";
@@ -8,6 +8,8 @@ function loadExample(name: string): void {
   const example = examples.value.find((candidate) => candidate.name === name);
   if (!example) return;
   source.value = example.source;
+  // A size of the snippet before is no size of this one.
+  setOption("sweep", "");
   void explore(requestFrom(example.source));
 }
 
