@@ -697,6 +697,7 @@ class Summary(ReportModel):
     kernels: int | None = None
     peer_kernels: int | None = None
     eager_bytes: int | None = None
+    unfused_bytes: int | None = Field(default=None, description="One kernel for each loop node and library call.")
     bytes: int | None = None
     floor_bytes: int | None = None
     graph_breaks: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from compiler.capture.captured import Capture
-from compiler.report import Contestant, Report, Summary
+from compiler.report import Contestant, Graph, Report, Summary
 from compiler.runtime.measure import is_measurable_difference
 
 
@@ -20,6 +20,7 @@ def summarise(report: Report, errors: list[tuple[float | None, float | None]], c
         kernels=sum(len(graph.kernels) for graph in graphs) if has_kernels else None,
         peer_kernels=_peer_kernels(report, captured),
         eager_bytes=_sum(graph.eager_bytes for graph in graphs),
+        unfused_bytes=_sum(_unfused_bytes(graph) for graph in graphs),
         bytes=sum(kernel.bytes for graph in graphs for kernel in graph.kernels) if has_kernels else None,
         floor_bytes=_sum(graph.floor_bytes for graph in graphs),
         graph_breaks=captured.graph_breaks if captured else 0,
@@ -41,6 +42,11 @@ def _peer_kernels(report: Report, captured: Capture | None) -> int | None:
     if report.peer is None or not report.peer.kernels or captured is None or captured.recompiles:
         return None
     return len(report.peer.kernels)
+
+
+def _unfused_bytes(graph: Graph) -> int | None:
+    unfused = graph.traffic.unfused if graph.traffic else None
+    return unfused.bytes if unfused else None
 
 
 def _contestant(report: Report, name: str) -> Contestant | None:

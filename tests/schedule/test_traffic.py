@@ -141,6 +141,8 @@ def test_every_place_of_a_report_shows_the_same_bytes(name: str) -> None:
         assert (graph.eager_kernels, graph.eager_bytes) == (len(eager.launches), eager.bytes)
     moved = [graph.traffic.fused.bytes for graph in found.graphs if graph.traffic and graph.traffic.fused]
     assert found.summary.bytes == sum(moved)
+    unfused = [graph.traffic.unfused.bytes for graph in found.graphs if graph.traffic and graph.traffic.unfused]
+    assert found.summary.unfused_bytes == sum(unfused)
 
 
 def attention_of_one_product(x: Tensor, w: Tensor) -> Tensor:

@@ -554,6 +554,8 @@ export interface Summary {
   kernels: number | null;
   peer_kernels: number | null;
   eager_bytes: number | null;
+  /** One kernel for each loop node and library call. */
+  unfused_bytes: number | null;
   bytes: number | null;
   floor_bytes: number | null;
   graph_breaks: number;

@@ -31,7 +31,7 @@ function viewsOf(shown: Shown | null): View[] {
     { id: "decisions", label: "Decisions", badge: graph?.decisions.length, hasPart: (one) => one.graph.decisions.length > 0, render: (one) => <Decisions graph={one.graph} /> },
     { id: "timing", label: "Timing", hasPart: (one) => one.report.timing !== null, render: (one) => <Timing report={one.report} /> },
     // Eager's share is counted first; fusion's arrives with the schedule.
-    { id: "traffic", label: "Traffic", hasPart: (one) => one.graph.traffic?.fused != null, render: (one) => <Traffic graph={one.graph} /> },
+    { id: "traffic", label: "Traffic", hasPart: (one) => one.graph.traffic?.fused != null, render: (one) => <Traffic graph={one.graph} report={one.report} /> },
     { id: "buffers", label: "Memory", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <MemoryPlan graph={one.graph} /> },
     {
       id: "capture",

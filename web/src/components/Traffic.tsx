@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import * as format from "../format";
 import { type Ref, ref } from "../links";
 import { fxNodeOf, readsOf, type Share, writesOf } from "../moved";
-import type { ExecutionTraffic, Graph, LaunchTraffic, Traffic as Counted } from "../report";
+import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../report";
 import { EdgeTable } from "./EdgeTable";
 import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
@@ -157,8 +157,14 @@ function Saved({ traffic }: { traffic: Counted }) {
   );
 }
 
+function Together({ summary, graphs }: { summary: Summary; graphs: number }) {
+  const figures: [string, number | null][] = [["eager", summary.eager_bytes], ["without fusion", summary.unfused_bytes], ["with fusion", summary.bytes], ["at least", summary.floor_bytes]];
+  const known = figures.flatMap(([name, value]) => (value === null ? [] : [`${name} ${format.bytes(value)}`]));
+  return known.length > 0 ? <p>{`All ${graphs} graphs together: ${known.join(", ")}.`}</p> : null;
+}
+
 /** Bytes that the graph moves: each figure is a sum, and the table beside it has its terms. */
-export function Traffic({ graph }: { graph: Graph }) {
+export function Traffic({ graph, report }: { graph: Graph; report: Report }) {
   const [wanted, setShown] = useState<Shown>("fused");
   const { traffic } = graph;
   if (!traffic) return <Empty>Nothing was counted.</Empty>;
@@ -175,6 +181,7 @@ export function Traffic({ graph }: { graph: Graph }) {
             {`each of ${format.count(traffic.edges.length, "edge")}: what it would cost in memory`}
           </button>
         )}
+        {report.graphs.length > 1 && <Together summary={report.summary} graphs={report.graphs.length} />}
         <p class="quiet">Counted from shapes, not measured. A click on a figure shows its terms.</p>
       </div>
       <Scroller label="What moves">
