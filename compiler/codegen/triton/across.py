@@ -19,6 +19,11 @@ from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known
 
+#: Rows of the workspace that are loaded at once, and added as a tree.
+_TOGETHER = 4
+#: Elements of r up to which float32 sums of parts are added in double precision.
+_SHORT_ROW = 1024
+
 
 class Gathering:
     """Prints the lines of one plan that has `parts`; `reduction_of` gives the printing rules of a reduction."""
@@ -111,7 +116,10 @@ class Gathering:
         plan = self.plan
         self.writer.line("# The last of a team joins the parts of the team.")
         of_rows = [s for s in plan.program.across if s.level == "r"]
-        self._add_up(of_rows, f"team * {plan.team_size}", f"tl.minimum((team + 1) * {plan.team_size}, {plan.parts})")
+        first, last = f"team * {plan.team_size}", f"(team + 1) * {plan.team_size}"
+        is_full = plan.parts % plan.team_size == 0
+        last = last if is_full else f"tl.minimum({last}, {plan.parts})"
+        self._add_up(of_rows, first, last, is_full and plan.team_size % _TOGETHER == 0)
         for s in of_rows:
             place = self._place(s, f"({plan.parts} + team)")
             self.writer.line(f"tl.store({', '.join([place, f'{s.target}_acc', *self._mask(s)])})", s.nodes)
@@ -125,35 +133,48 @@ class Gathering:
         self.writer.line("# The last program joins the results, always in the same order.")
         of_rows = [s for s in program.across if s.level == "r"]
         if of_rows:
-            self._add_up(of_rows, first, str(count + int(first)))
+            self._add_up(of_rows, first, str(count + int(first)), count % _TOGETHER == 0)
         self._add_up_values([s for s in program.across if s.level == "x"])
         for s in program.across:
             is_truth = s.dtype == torch.bool
             self.writer.line(f"{s.target} = {s.target}_acc{' != 0' if is_truth else ''}", s.nodes)
         tail()
 
-    def _add_up(self, statements: list[Statement], first: str, last: str) -> None:
-        """Sums for each r, over rows of the workspace; those of float32 in double precision, since hundreds of rows are
-        added one after the other."""
+    def _add_up(self, statements: list[Statement], first: str, last: str, is_even: bool) -> None:
+        """Sums for each r, over rows of the workspace, whose number is a multiple of `_TOGETHER` where it `is_even`."""
         widened = [s for s in statements if self._is_summed_in_double(s)]
         for s in statements:
             reduction = self.reductions[s.number]
             shape, held = self.printer.shape("r"), "tl.float64" if s in widened else _type(reduction)
             self.writer.line(f"{s.target}_acc = tl.full({shape}, {reduction.identity}, {held})", s.nodes)
-        self.writer.line(f"for other in range({first}, {last}):")
+        self.writer.line(f"for other in range({first}, {last}, {_TOGETHER}):")
         with self.writer.indented():
             for s in statements:
-                masks = self._mask(s)
-                arguments = [self._place(s, "other"), *masks, *(["other=0"] if masks else []), 'cache_modifier=".cg"']
-                load = f"tl.load({', '.join(arguments)})"
-                name = f"{s.target}_acc"
-                self.writer.line(f"{name} = {self.reductions[s.number].join(name, load)}", s.nodes)
+                self._add_rows(s, last, is_even)
         for s in widened:
             self.writer.line(f"{s.target}_acc = {s.target}_acc.to(tl.float32)", s.nodes)
 
+    def _add_rows(self, statement: Statement, last: str, is_even: bool) -> None:
+        """Some rows of the workspace at once: each load waits as long as all of them do."""
+        reduction, name = self.reductions[statement.number], f"{statement.target}_acc"
+        loaded = []
+        for place in range(_TOGETHER):
+            row = f"(other + {place})" if place else "other"
+            masks = self._mask(statement) + ([f"(other + {place} < {last})"] if place and not is_even else [])
+            arguments = [self._place(statement, row)]
+            arguments += [" & ".join(masks), f"other={reduction.identity}"] if masks else []
+            loaded.append(f"{statement.target}_{place}")
+            arguments.append('cache_modifier=".cg"')
+            self.writer.line(f"{loaded[-1]} = tl.load({', '.join(arguments)})", statement.nodes)
+        while len(loaded) > 1:
+            joined = [reduction.join(*pair) for pair in zip(loaded[::2], loaded[1::2], strict=True)]
+            loaded = [f"({pair})" if reduction.kind in ("sum", "prod") else pair for pair in joined]
+        self.writer.line(f"{name} = {reduction.join(name, *loaded)}", statement.nodes)
+
     def _is_summed_in_double(self, statement: Statement) -> bool:
+        """Where rows are short and many: of a long row one multiprocessor would convert every element of every part."""
         reduction = self.reductions[statement.number]
-        return reduction.kind == "sum" and reduction.dtype == torch.float32
+        return reduction.kind == "sum" and reduction.dtype == torch.float32 and self._row <= _SHORT_ROW
 
     def _add_up_values(self, statements: list[Statement]) -> None:
         """Single values of all programs, loaded at once."""
