@@ -24,23 +24,29 @@ def fuse_forced_first(context: Context, answer: Answer) -> None:
         if units is not None and _share(*units, context):
             verdict = can_fuse(*units, context)
             if isinstance(verdict, Fuse):
-                answer(*units, verdict)
-                context.graph.merge(*units, verdict.group)
+                _settle(units, verdict, context, answer)
 
 
 def fuse_forced_last(context: Context, answer: Answer) -> None:
     """Merge the forced pairs that are still apart, where that is legal; `answer` gets the verdict on each of them."""
-    for share in (True, False):
-        # A launch of parts is fused with nothing more, so pairs that need one come last.
-        for a, b in context.wishes.forced:
-            units = _units_of(a, b, context)
-            if units is None or _share(*units, context) != share:
-                continue
-            one, two = units
-            verdict = can_fuse(one, two, context) if share else _side_by_side(one, two, context)
-            answer(one, two, verdict)
-            if isinstance(verdict, Fuse):
-                context.graph.merge(one, two, verdict.group)
+    sharing_nothing = []
+    for a, b in context.wishes.forced:
+        units = _units_of(a, b, context)
+        if units is not None and _share(*units, context):
+            _settle(units, can_fuse(*units, context), context, answer)
+        else:
+            sharing_nothing.append((a, b))
+    # A launch of parts is fused with nothing more, so pairs that need one come last.
+    for a, b in sharing_nothing:
+        units = _units_of(a, b, context)
+        if units is not None:
+            _settle(units, _side_by_side(*units, context), context, answer)
+
+
+def _settle(units: tuple[int, int], verdict: Fuse | Refuse, context: Context, answer: Answer) -> None:
+    answer(*units, verdict)
+    if isinstance(verdict, Fuse):
+        context.graph.merge(*units, verdict.group)
 
 
 def _units_of(a: str, b: str, context: Context) -> tuple[int, int] | None:
