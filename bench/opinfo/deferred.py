@@ -31,7 +31,8 @@ from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
-from compiler.runtime.cpp_library import CompilationFailed, compile_kernels
+from compiler.runtime.cpp_compiler import CompilationFailed
+from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import build_executable
 
 
@@ -132,9 +133,7 @@ class _Operator(torch.nn.Module):
         return tuple(self.function(*tensors))
 
 
-def prepare(
-    function: Callable[..., list[Any]], tensors: Sequence[Tensor], is_whole: bool = True
-) -> Compiled:
+def prepare(function: Callable[..., list[Any]], tensors: Sequence[Tensor], is_whole: bool = True) -> Compiled:
     """Everything up to the kernels' text, forward and, where a tensor wants a gradient, backward.
 
     Where the function is not `is_whole`, since parts of it are for PyTorch alone (sparse tensors), TorchDynamo finds

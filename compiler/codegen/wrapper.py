@@ -1,7 +1,8 @@
 """The wrapper: the Python function that allocates buffers, launches kernels in order, and calls libraries.
 
 Its text is what runs, not a rendering of it: it is executed with the names of `compiler/runtime/executable.py` in
-scope. `empty` allocates on the graph's device, `view` makes a strided view, `reuse` gives a buffer freed storage.
+scope. `empty` allocates on the graph's device, `view` makes a strided view, `reuse` gives a buffer freed storage for
+elements of another dtype. For the same dtype a view of the freed tensor does, or the tensor itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from compiler.schedule.scheduler import Schedule
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset("torch device inf nan max min float empty view reuse as_planned library inputs call".split())
+
+#: Operators that torch has a function of, with the same arguments; calling it takes the host half as long.
+_FUNCTIONS_OF_TORCH = frozenset(
+    getattr(torch.ops.aten, name).default for name in ("mm", "addmm", "bmm", "baddbmm", "convolution")
+)
 
 
 def variable(buffer: str) -> str:
@@ -96,15 +102,18 @@ class _Writer:
     def allocate(self, name: str) -> None:
         buffer = self.plan.buffers[name]
         shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
-        source = variable(buffer.takes_over or "")
-        if buffer.takes_over and buffer.fate != "reused" and self.graph.buffers[buffer.takes_over] == buffer.layout:
-            self.line(f"{variable(name)} = {source}")
-        elif buffer.takes_over:
-            self.line(f"{variable(name)} = reuse({source}, {shape}, {stride}, {dtype})")
-            if buffer.fate == "reused":
-                self.line(f"del {source}")
-        else:
+        if buffer.takes_over is None:
             self.line(f"{variable(name)} = empty({shape}, {stride}, {dtype})")
+            return
+        source, before = variable(buffer.takes_over), self.graph.buffers[buffer.takes_over]
+        if before == buffer.layout:
+            self.line(f"{variable(name)} = {source}")
+        elif before.dtype == dtype and not before.offset:
+            self.line(f"{variable(name)} = view({source}, {shape}, {stride}, 0)")
+        else:
+            self.line(f"{variable(name)} = reuse({source}, {shape}, {stride}, {dtype})")
+        if buffer.fate == "reused":
+            self.line(f"del {source}")
 
     def library_call(self, node: ExternNode) -> None:
         arguments = [self.argument(value) for value in node.arguments]
@@ -170,7 +179,9 @@ def _sizes_in(node: ExternNode) -> Iterator[Size]:
 
 
 def _operator_text(target: Any) -> str:
-    """`torch.ops.aten.mm.default` for an operator, or the name under which the executable offers another callable."""
+    """`torch.ops.aten.topk.default` for an operator, or the name under which the executable offers another callable."""
+    if target in _FUNCTIONS_OF_TORCH:
+        return f"torch.{target._opname}"
     if isinstance(target, torch._ops.OpOverload):
         return f"torch.ops.{target.namespace}.{target._opname}.{target._overloadname}"
     return f"library[{getattr(target, '__name__', str(target))!r}]"

@@ -1,60 +1,26 @@
-"""C++ kernels as Python functions: compiled once for all kernels of a graph, kept on disk, loaded by ctypes.
+"""C++ kernels as Python functions: compiled once for all kernels of a graph, and called without a detour.
 
-The cache's key is everything that decides the machine code: sources, header, flags, compiler and CPU. A library is
-written beside its place and moved there, so a reader finds a whole one or none; one that is not what was written is
-compiled again.
+`launcher.cpp` calls a kernel straight from its tensors; where that cannot be had, ctypes does.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
-import hashlib
 import os
-import platform
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from compiler.codegen.program import RenderedKernel, identifier
-
-INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
-
-#: No -ffast-math: infinities and NaN mean what they mean in PyTorch, and sums are not reordered behind our back.
-#: Neither errno nor floating point traps are looked at, and without them loops become vectors. Integers wrap.
-FLAGS = (
-    "-O3",
-    "-march=native",
-    "-std=c++17",
-    "-fopenmp",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fwrapv",
-    "-fPIC",
-    "-shared",
-    "-w",
-    # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
-    *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()),
-)
+from compiler.runtime.cpp_compiler import load_library
+from compiler.runtime.launcher import CpuKernel, cpu_launch, launcher_library
 
 #: Reading the headers costs as much as compiling so many kernels, so fewer are not worth a compiler of their own.
 KERNELS_OF_ONE_UNIT = 8
 
 Kernel = Callable[..., None]
-
-
-class CompilerMissing(RuntimeError):
-    """There is no C++ compiler; says how to get one."""
-
-
-class CompilationFailed(RuntimeError):
-    """The compiler refused a kernel; carries what it said."""
 
 
 def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
@@ -64,8 +30,10 @@ def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
     The tensors must have the dtypes and the layout that the kernel was written for; nothing is checked here.
     """
     batches = _batches(list(kernels))
-    with ThreadPoolExecutor(max(len(batches), 1)) as pool:
+    with ThreadPoolExecutor(len(batches) + 1) as pool:
+        launcher = pool.submit(launcher_library)  # compiled once for a machine
         libraries = pool.map(load_library, ["\n".join(kernel.source for kernel in batch) for batch in batches])
+        launcher.result()
         return {
             kernel.name: _bind(library, kernel)
             for batch, library in zip(batches, libraries, strict=True)
@@ -83,27 +51,20 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def load_library(source: str) -> ctypes.CDLL:
-    """The shared library of a source, from the cache where it is there and whole."""
-    path = cache_directory() / f"{_key(source)}.so"
-    if not _is_whole(path):
-        _compile(source, path)
-    return ctypes.CDLL(str(path))
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether the library is there as it was written; loading a damaged one could end the process."""
-    try:
-        return path.with_suffix(".sha256").read_text() == _digest(path)
-    except OSError:
-        return False
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
+    set_threads = getattr(library, "omp_set_num_threads", None) if kernel.config.get("parallel") != "no" else None
+    record = CpuKernel(
+        function=ctypes.cast(getattr(library, identifier(kernel.name)), ctypes.c_void_p).value,
+        tensors=len(kernel.parameters),
+        sizes=len(kernel.sizes),
+    )
+    if set_threads is not None:
+        record.threads = torch.get_num_threads
+        record.set_threads = ctypes.cast(set_threads, ctypes.c_void_p).value
+    return cpu_launch(record) or _bind_by_ctypes(library, kernel)
+
+
+def _bind_by_ctypes(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
     function = getattr(library, identifier(kernel.name))
     count = len(kernel.parameters)
     function.argtypes = [ctypes.c_void_p] * count + [ctypes.c_int64] * len(kernel.sizes)
@@ -118,75 +79,3 @@ def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
 
     run.__name__ = kernel.name
     return run
-
-
-def cache_directory() -> Path:
-    """Where libraries are kept: $FUSIONSCOPE_CACHE_DIR, else a directory of the user's own."""
-    chosen = os.environ.get("FUSIONSCOPE_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fusionscope"
-    directory = base / "cpp"
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(directory, os.W_OK):
-            return directory
-    except OSError:
-        if chosen:
-            raise
-    return _temporary_directory()
-
-
-@functools.cache
-def _temporary_directory() -> Path:
-    """For a user without a home that can be written: gone with the machine's temporary files."""
-    return Path(tempfile.mkdtemp(prefix="fusionscope-"))
-
-
-def _compile(source: str, path: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=path.parent) as work:
-        text, library = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
-        text.write_text(source)
-        # Compilers have faults of their own where they make vectors, so what one of them refuses gets a second try.
-        for extra in ((), ("-O1", "-fno-tree-vectorize")):
-            command = [compiler(), *FLAGS, *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
-            if result.returncode == 0:
-                digest = Path(work) / "kernels.sha256"
-                digest.write_text(_digest(library))
-                os.replace(library, path)
-                os.replace(digest, path.with_suffix(".sha256"))
-                return
-        said = result.stderr.replace(work, "").strip()
-    raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")
-
-
-@functools.cache
-def compiler() -> str:
-    """The path of the C++ compiler: $CXX, else g++ or clang++ from the PATH."""
-    wanted = os.environ.get("CXX")
-    for name in (wanted,) if wanted else ("g++", "clang++", "c++"):
-        path = shutil.which(name) if name else None
-        if path:
-            return path
-    raise CompilerMissing(
-        f"There is no C++ compiler {wanted!r} on the PATH."
-        if wanted
-        else "There is no C++ compiler on the PATH: install g++ (Debian, Ubuntu: apt install g++) or name one in $CXX."
-    )
-
-
-@functools.cache
-def _machine() -> str:
-    """What the machine code depends on besides its source: compiler and CPU (-march=native)."""
-    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
-    wanted = ("model name", "flags", "Features", "CPU part")
-    try:
-        described = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(wanted)]
-    except OSError:
-        described = [platform.processor()]
-    return "\n".join([version, platform.machine(), *sorted(set(described))])
-
-
-def _key(source: str) -> str:
-    headers = "".join(path.read_text() for path in sorted(INCLUDE.glob("*.h")))
-    parts = "\0".join([source, headers, " ".join(FLAGS), _machine()])
-    return hashlib.sha256(parts.encode()).hexdigest()[:32]

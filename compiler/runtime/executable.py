@@ -12,16 +12,19 @@ import torch
 
 from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.runtime.quick_torch import allocator, view
 from compiler.schedule.scheduler import Schedule
 
 _serial = count()
+
+Call = Callable[[list[Any]], list[Any]]
 
 
 @dataclass(frozen=True)
 class Executable:
     """`call` takes the graph's inputs and gives its outputs, both as flat lists; `wrapper` is its source."""
 
-    call: Callable[[list[Any]], list[Any]]
+    call: Call
     wrapper: str
     kernels: Mapping[str, Callable[..., None]]
 
@@ -30,7 +33,8 @@ def build_executable(
     schedule: Schedule, wrapper: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
 ) -> Executable:
     """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
-    scope = _scope(schedule.graph, device) | dict(kernels)
+    launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
+    scope = _scope(schedule.graph, device) | launches
     scope["library"] = {
         getattr(unit.target, "__name__", str(unit.target)): unit.target
         for unit in schedule.units
@@ -39,33 +43,38 @@ def build_executable(
     file_name = f"<fusionscope wrapper {next(_serial)}>"
     linecache.cache[file_name] = (len(wrapper), None, wrapper.splitlines(keepends=True), file_name)
     exec(compile(wrapper, file_name, "exec"), scope)
-    return Executable(scope["call"], wrapper, kernels)
+    return Executable(_on_device(scope["call"], device), wrapper, kernels)
+
+
+def _on_device(call: Call, device: torch.device) -> Call:
+    """`call` with its GPU as the current one, which allocations and launches go to."""
+    if device.type != "cuda" or torch.cuda.device_count() < 2:
+        return call
+    number = torch.cuda.current_device() if device.index is None else device.index
+    current = torch.cuda.current_device
+
+    def call_there(inputs: list[Any]) -> list[Any]:
+        if current() == number:
+            return call(inputs)
+        with torch.cuda.device(number):
+            return call(inputs)
+
+    return call_there
 
 
 def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
-    allocate = torch.empty_strided
-
-    def empty(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-        return allocate(shape, stride, dtype=dtype, device=device)
-
     constants = {variable(name): tensor for name, tensor in graph.constants.items()}
     return {
         "torch": torch,
         "device": torch.device,
         "inf": float("inf"),
         "nan": float("nan"),
-        "empty": empty,
+        "empty": allocator(device),
         "view": view,
         "reuse": reuse,
         "as_planned": as_planned,
         **constants,
     }
-
-
-def view(whole: torch.Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> torch.Tensor:
-    """A strided view that starts `offset` elements after the first of `whole`, which may itself start anywhere in its
-    storage: an input can be a slice."""
-    return whole.as_strided(shape, stride, whole.storage_offset() + offset)
 
 
 def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

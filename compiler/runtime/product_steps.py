@@ -12,7 +12,8 @@ import torch
 
 from compiler.codegen.program import RenderedKernel
 from compiler.ir.nodes import Layout, TensorArgument
-from compiler.runtime.executable import as_planned, view
+from compiler.runtime.executable import as_planned
+from compiler.runtime.quick_torch import view
 from compiler.schedule.products import Product
 
 Launcher = Callable[..., None]

@@ -1,24 +1,27 @@
 """Launching Triton kernels on the GPU at hand.
 
 Triton's own dispatch looks at every argument on every call to find the right specialisation, which takes longer than
-many kernels run. Our kernels take pointers, and sizes that they are not specialised for, so one question is left: are
-all pointers divisible by 16, as memory from torch's allocator is? Where they are, the kernel that was compiled once is
-launched straight; a view that starts elsewhere goes through Triton's dispatch.
+many kernels run. Our kernels take pointers, and sizes that they are not specialised for, so little is left to ask: are
+all pointers divisible by 16, as memory from torch's allocator is, and do the sizes have 32 bits? Where they do, the
+kernel that was compiled once is launched straight, by `launcher.cpp`; what differs goes through Triton's dispatch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from compiler.codegen.program import RenderedKernel
+from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch
 from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, kernel_namespace, workspace_of
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
+
+#: Threads of a warp.
+WARP = 32
 
 
 def load_triton(kernel: RenderedKernel) -> TritonLauncher:
@@ -29,23 +32,11 @@ def load_triton(kernel: RenderedKernel) -> TritonLauncher:
     return TritonLauncher(kernel)
 
 
-@dataclass(frozen=True)
-class _Compiled:
-    """A kernel compiled and loaded on one device, for aligned pointers."""
-
-    run: Callable[..., None]
-    function: Any
-    metadata: Any
-    registers: int
-    spills: int
-    shared_bytes: int
-
-
 class TritonLauncher:
     """What `load_triton` returns. Tensors must be on one device, of the dtypes that the kernel was rendered for.
 
-    `registers`, `spills` (32-bit words in local memory, for each thread) and `shared_bytes` are known once the kernel
-    is compiled, None before."""
+    `launch` does the same as a call, and is what a wrapper should hold. `registers`, `spills` (32-bit words in local
+    memory, for each thread) and `shared_bytes` are known once the kernel is compiled, None before."""
 
     def __init__(self, kernel: RenderedKernel) -> None:
         self.kernel = kernel
@@ -53,46 +44,48 @@ class TritonLauncher:
         self._grid = grid_of(kernel)
         self._count = len(kernel.parameters)
         self._blocks = block_sizes(kernel)
-        self._constants = tuple(self._blocks.values())
         self._options = {name: kernel.config[name] for name in LAUNCH_OPTIONS}
         self._wanted = workspace_of(kernel)
         self._workspaces: dict[tuple[int, int], list[torch.Tensor]] = {}
-        self._compiled: dict[int, _Compiled] = {}
+        #: Kernels by device, as Triton compiled them for aligned pointers.
+        self._compiled: dict[int, Any] = {}
+        self._record = GpuKernel(
+            tensors=self._count,
+            sizes=len(kernel.sizes),
+            grid=kernel.grid if isinstance(kernel.grid, int) else -1,
+            has_workspace=self._wanted is not None,
+            workspace_stream=-1,
+            grid_of=self._grid,
+        )
+        self._launch: Launch | None = None
         self.registers: int | None = None
         self.spills: int | None = None
         self.shared_bytes: int | None = None
 
+    @property
+    def launch(self) -> Launch:
+        """A builtin function that launches, once the kernel is compiled; this very object where there can be none."""
+        self._record.otherwise = self._launch_slowly
+        self._record.stream_of = torch._C._cuda_getCurrentRawStream
+        return gpu_launch(self._record) or self._launch_slowly
+
     def __call__(self, *arguments: Any) -> None:
+        if self._launch is None:
+            self._launch = self.launch
+        self._launch(*arguments)
+
+    def _launch_slowly(self, *arguments: Any) -> None:
+        """The first launch, and every one that is not like it."""
         tensors, sizes = arguments[: self._count], arguments[self._count :]
         grid = self._grid(*sizes)
         if grid == 0:
             return
         device = tensors[0].get_device()
-        stream = torch._C._cuda_getCurrentRawStream(device)
         if self._wanted is not None:
-            tensors = (*tensors, *self._workspace(device, stream))
-        pointers = [tensor.data_ptr() for tensor in tensors]
-        together = 0
-        for pointer in pointers:
-            together |= pointer
-        if together % ALIGNMENT or device != torch.cuda.current_device():
-            self._dispatch(device, grid, (*tensors, *sizes))
-            return
-        compiled = self._compiled.get(device) or self._compile(device, (*tensors, *sizes))
-        compiled.run(
-            grid,
-            1,
-            1,
-            stream,
-            compiled.function,
-            compiled.metadata,
-            None,
-            None,
-            None,
-            *pointers,
-            *sizes,
-            *self._constants,
-        )
+            tensors = (*tensors, *self._workspace(device, torch._C._cuda_getCurrentRawStream(device)))
+        if device not in self._compiled and _is_ordinary(tensors, sizes):
+            self._compile(device, (*tensors, *sizes))
+        self._dispatch(device, grid, (*tensors, *sizes))
 
     def prepare(self, *arguments: Any) -> None:
         """Compile and load for the device of these tensors, without a launch."""
@@ -103,22 +96,18 @@ class TritonLauncher:
                 tensors = (*tensors, *self._workspace(device, torch._C._cuda_getCurrentRawStream(device)))
             self._compile(device, (*tensors, *sizes))
 
-    def _compile(self, device: int, arguments: tuple[Any, ...]) -> _Compiled:
+    def _compile(self, device: int, arguments: tuple[Any, ...]) -> None:
         with torch.cuda.device(device):
             kernel = self._function.warmup(*arguments, grid=(1,), **self._blocks, **self._options)
-            run = kernel.run  # loads the binary, after which the other attributes are there
-            compiled = _Compiled(
-                run,
-                kernel.function,
-                kernel.packed_metadata,
-                int(kernel.n_regs),
-                int(kernel.n_spills),
-                int(kernel.metadata.shared),
-            )
-        self._compiled[device] = compiled
-        self.registers, self.spills = compiled.registers, compiled.spills
-        self.shared_bytes = compiled.shared_bytes
-        return compiled
+            kernel.run  # noqa: B018 - loads the binary, after which the other attributes are there
+        self._compiled[device] = kernel
+        self.registers, self.spills = int(kernel.n_regs), int(kernel.n_spills)
+        self.shared_bytes = int(kernel.metadata.shared)
+        if not self._record.function and _is_plain(kernel.metadata):
+            self._record.on_device = self._record.device_number = device
+            self._record.block = WARP * int(kernel.metadata.num_warps)
+            self._record.shared_bytes = self.shared_bytes
+            self._record.function = kernel.function
 
     def _dispatch(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
@@ -135,4 +124,24 @@ class TritonLauncher:
                 torch.empty(max(size, ALIGNMENT), dtype=torch.uint8, device=f"cuda:{device}"),
                 torch.zeros(max(counters, 1), dtype=torch.int32, device=f"cuda:{device}"),
             ]
+        if not self._record.function or device == self._record.on_device:
+            self._record.workspace, self._record.counters = (tensor.data_ptr() for tensor in known)
+            self._record.workspace_stream = stream
         return known
+
+
+def _is_ordinary(tensors: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
+    """Whether a kernel compiled for these arguments does for nearly all others: pointers are aligned, sizes short."""
+    return all(tensor.data_ptr() % ALIGNMENT == 0 for tensor in tensors) and all(-(2**31) <= n < 2**31 for n in sizes)
+
+
+def _is_plain(metadata: Any) -> bool:
+    """Whether a kernel is launched with a grid, a block and its arguments, and nothing besides."""
+    special = (
+        "launch_cooperative_grid",
+        "launch_pdl",
+        "global_scratch_size",
+        "profile_scratch_size",
+        "tensordesc_meta",
+    )
+    return not any(getattr(metadata, name, None) for name in special) and getattr(metadata, "num_ctas", 1) == 1

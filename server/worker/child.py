@@ -86,6 +86,8 @@ def _point_caches_to(folder: Path) -> None:
     os.environ.update(
         HOME=str(folder),
         TMPDIR=str(folder),
+        XDG_CACHE_HOME=str(folder / "cache"),
+        FUSIONSCOPE_CACHE_DIR=str(folder / "fusionscope"),
         TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"),
         TRITON_CACHE_DIR=str(folder / "triton"),
         TORCH_EXTENSIONS_DIR=str(folder / "extensions"),

@@ -31,6 +31,7 @@ class WorkerConfig(Message):
         "torch._dynamo",
         "torch._functorch.aot_autograd",
         "compiler.pipeline",
+        "compiler.runtime.preload",
         "compiler.peer.preload",
     )
     folder: str

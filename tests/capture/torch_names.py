@@ -102,7 +102,12 @@ TABLE = (
         _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
     ),
     Taken(("compiler/rewrite/calls.py",), "tell builtin functions of torch apart", ("torch._C._nn",)),
-    # Launching and timing on a GPU.
+    # Launching and timing.
+    Taken(
+        ("compiler/runtime/quick_torch.py",),
+        "allocate, view and find addresses as torch's own compiled code does",
+        ("torch._C._dynamo.guards",),
+    ),
     Taken(
         ("compiler/runtime/triton_launch.py",),
         "launch on the current stream",

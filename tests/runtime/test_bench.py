@@ -19,7 +19,7 @@ from bench.patterns import PATTERNS, SMOKE, Case
 from bench.suite import Progress, Request, run_suite
 from compiler import pipeline
 from compiler.options import Options
-from compiler.runtime import cpp_library
+from compiler.runtime import cpp_compiler
 
 CPU = torch.device("cpu")
 HAS_COMPILER = find_spec("compiler.backend") is not None
@@ -53,13 +53,13 @@ def test_a_snippet_tells_what_compiling_took_with_empty_caches(tmp_path: Path, m
     source = "import torch\n\n@torch.compile\ndef f(x):\n    return x + 1\n\nf(torch.ones(64))\n"
     (folder / "trivial.py").write_text(source)
     compiled: list[tuple[str, Path]] = []
-    compile_source = cpp_library._compile
+    compile_source = cpp_compiler._compile
 
     def remember(source: str, path: Path) -> None:
         compiled.append((source, path.parent))
         compile_source(source, path)
 
-    monkeypatch.setattr(cpp_library, "_compile", remember)
+    monkeypatch.setattr(cpp_compiler, "_compile", remember)
     arguments = ["--suite", "snippets", "--folder", str(folder), "--device", "cpu", "--repeat", "3", "--out", str(out)]
     assert cli.main(arguments) == 0
     written = json.loads(out.read_text())
@@ -70,7 +70,7 @@ def test_a_snippet_tells_what_compiling_took_with_empty_caches(tmp_path: Path, m
     (first, its_folder), (second, other_folder) = compiled[:2]
     assert first == second
     assert its_folder != other_folder
-    assert cpp_library.cache_directory() not in (its_folder, other_folder)
+    assert cpp_compiler.cache_directory() not in (its_folder, other_folder)
     assert "empty caches" in written["method"]
     assert "| ours compile s | Inductor compile s |" in out.with_suffix(".md").read_text()
 

@@ -12,8 +12,11 @@ import pytest
 import torch
 
 from compiler.codegen.program import RenderedKernel
-from compiler.runtime import cpp_library
-from compiler.runtime.cpp_library import CompilationFailed, CompilerMissing, compile_kernels
+from compiler.ir.size import Symbol
+from compiler.runtime import cpp_compiler, cpp_library, launcher
+from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing
+from compiler.runtime.cpp_library import compile_kernels
+from compiler.runtime.launcher import MOST_ARGUMENTS, launcher_library
 
 
 def kernel(name: str, body: str = "out[0] = x[0] + 1.0f;") -> RenderedKernel:
@@ -23,6 +26,7 @@ def kernel(name: str, body: str = "out[0] = x[0] + 1.0f;") -> RenderedKernel:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    launcher_library()  # which this process keeps where the others are
     monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
     return tmp_path / "cpp"
 
@@ -36,30 +40,30 @@ def value_of(made: RenderedKernel) -> float:
 def test_second_time_needs_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert value_of(kernel("one")) == 2.0
     assert len(list(cache.iterdir())) == 2  # the library and its digest
-    monkeypatch.setattr(cpp_library, "_compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(cpp_compiler, "_compile", lambda *_: pytest.fail("compiled again"))
     assert value_of(kernel("one")) == 2.0
 
 
 def test_broken_cache_entry_is_compiled_again(cache: Path) -> None:
     source = kernel("broken").source
-    path = cache / f"{cpp_library._key(source)}.so"
+    path = cache / f"{cpp_compiler._key(source)}.so"
     for damage in (b"\x7fELF is not all that it takes", b""):
-        cpp_library.load_library(kernel("other").source)
+        cpp_compiler.load_library(kernel("other").source)
         path.write_bytes(damage)
         path.with_suffix(".sha256").write_text("0" * 64)
-        assert cpp_library._is_whole(path) is False
+        assert cpp_compiler._is_whole(path) is False
     assert value_of(kernel("broken")) == 2.0
-    assert cpp_library._is_whole(path)
+    assert cpp_compiler._is_whole(path)
 
 
 def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    cpp_library.compiler.cache_clear()
-    cpp_library._machine.cache_clear()
+    cpp_compiler.compiler.cache_clear()
+    cpp_compiler.machine.cache_clear()
     with pytest.raises(CompilerMissing, match="no-such-compiler"):
         compile_kernels([kernel("two")])
-    cpp_library.compiler.cache_clear()
-    cpp_library._machine.cache_clear()
+    cpp_compiler.compiler.cache_clear()
+    cpp_compiler.machine.cache_clear()
 
 
 def test_refused_kernel_says_why(cache: Path) -> None:
@@ -75,6 +79,43 @@ def test_many_kernels_come_from_few_libraries(cache: Path) -> None:
         functions[f"kernel_{n}"](torch.ones(1), out)
         assert out.item() == n + 1
     assert len(list(cache.glob("*.so"))) <= 20 // cpp_library.KERNELS_OF_ONE_UNIT
+
+
+def test_a_kernel_refuses_what_is_no_tensor_and_another_number_of_arguments(cache: Path) -> None:
+    run = compile_kernels([kernel("strict")])["strict"]
+    with pytest.raises(TypeError, match="no tensor"):
+        run(torch.ones(1), "out")
+    with pytest.raises(TypeError, match="2 arguments, not 1"):
+        run(torch.ones(1))
+
+
+def test_sizes_reach_a_kernel_whole(cache: Path) -> None:
+    source = """#include "fusionscope.h"
+extern "C" void sizes(int64_t* out, int64_t a, int64_t b) { out[0] = a; out[1] = b; }"""
+    sized = (Symbol("a", 8), Symbol("b", 8))
+    made = RenderedKernel("sizes", "cpp", source, ("out",), (), {"parallel": "no"}, sizes=sized)
+    out, run = torch.zeros(2, dtype=torch.int64), compile_kernels([made])["sizes"]
+    run(out, 2**40 + 1, -7)
+    assert out.tolist() == [2**40 + 1, -7]
+    with pytest.raises(TypeError):
+        run(out, 1, "many")
+
+
+def test_kernels_of_very_many_tensors_are_called_too(cache: Path) -> None:
+    count = 3 * MOST_ARGUMENTS
+    names = [f"x_{n}" for n in range(count)]
+    declared = ", ".join(f"float* {name}" for name in names)
+    body = " ".join(f"{name}[0] = {n};" for n, name in enumerate(names))
+    source = f'#include "fusionscope.h"\nextern "C" void wide({declared}) {{ {body} }}'
+    made = RenderedKernel("wide", "cpp", source, tuple(names), (), {"parallel": "no"})
+    tensors = [torch.full((1,), -1.0) for _ in names]
+    compile_kernels([made])["wide"](*tensors)
+    assert [tensor.item() for tensor in tensors] == list(range(count))
+
+
+def test_without_the_launcher_kernels_run_as_well(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "launcher_library", lambda: None)
+    assert value_of(kernel("slowly")) == 2.0
 
 
 _IN_A_CHILD = """

@@ -1,0 +1,108 @@
+"""Kernels as builtin functions of tensors and sizes: `launcher.cpp`, which reads the arguments and launches.
+
+A launch through ctypes, or through Triton's own launcher, takes longer on the host than many kernels run: it goes
+through Python for every argument. Here all that is known once the kernel is loaded stands in a record, and one small
+library, compiled once for a machine and kept beside the kernels' own, does the rest. Where it cannot be had (no C++
+compiler beside Triton's, a torch that does not tell its tensors' addresses) the callers keep their slower ways.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing, load_library
+from compiler.runtime.quick_torch import address_function
+
+SOURCE = Path(__file__).with_name("launcher.cpp")
+
+#: Kernels with more arguments are launched the slower way; as in launcher.cpp.
+MOST_ARGUMENTS = 64
+
+Launch = Callable[..., None]
+
+
+class CpuKernel(ctypes.Structure):
+    """What launcher.cpp needs to know of a kernel on the CPU; its fields in its order."""
+
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("address", ctypes.c_void_p),
+        ("tensors", ctypes.c_int64),
+        ("sizes", ctypes.c_int64),
+        ("threads", ctypes.py_object),
+        ("set_threads", ctypes.c_void_p),
+    )
+
+
+class GpuKernel(ctypes.Structure):
+    """The same of a kernel on a GPU. Until `function` is set, every launch is left to `otherwise`."""
+
+    _fields_ = (
+        ("function", ctypes.c_void_p),
+        ("address", ctypes.c_void_p),
+        ("tensors", ctypes.c_int64),
+        ("sizes", ctypes.c_int64),
+        ("launch", ctypes.c_void_p),
+        ("device", ctypes.c_void_p),
+        ("on_device", ctypes.c_int64),
+        ("grid", ctypes.c_int64),
+        ("block", ctypes.c_int64),
+        ("shared_bytes", ctypes.c_int64),
+        ("has_workspace", ctypes.c_int64),
+        ("workspace_stream", ctypes.c_int64),
+        ("workspace", ctypes.c_int64),
+        ("counters", ctypes.c_int64),
+        ("grid_of", ctypes.py_object),
+        ("stream_of", ctypes.py_object),
+        ("device_number", ctypes.py_object),
+        ("otherwise", ctypes.py_object),
+    )
+
+
+@functools.cache
+def launcher_library() -> ctypes.PyDLL | None:
+    """The compiled `launcher.cpp`; None where it cannot be had."""
+    if address_function() is None:
+        return None
+    try:
+        library = load_library(SOURCE.read_text(encoding="utf-8"))
+    except (CompilerMissing, CompilationFailed, OSError):
+        return None
+    with_interpreter = ctypes.PyDLL(library._name, handle=library._handle)
+    for make in (with_interpreter.cpu_launcher, with_interpreter.gpu_launcher):
+        make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.py_object
+    return with_interpreter
+
+
+def cpu_launch(record: CpuKernel) -> Launch | None:
+    """A builtin function that calls the kernel of `record`; None where the library cannot be had."""
+    library = launcher_library()
+    if library is None or record.tensors + record.sizes > MOST_ARGUMENTS:
+        return None
+    record.address = address_function()
+    launch: Launch = library.cpu_launcher(record, ctypes.addressof(record))
+    return launch
+
+
+def gpu_launch(record: GpuKernel) -> Launch | None:
+    """The same for a kernel on a GPU, which may still have to be compiled: the record may be filled in later."""
+    library, driver = launcher_library(), cuda_driver()
+    if library is None or driver is None or record.tensors + record.sizes > MOST_ARGUMENTS:
+        return None
+    record.address = address_function()
+    record.launch = ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p).value
+    record.device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
+    launch: Launch = library.gpu_launcher(record, ctypes.addressof(record))
+    return launch
+
+
+@functools.cache
+def cuda_driver() -> ctypes.CDLL | None:
+    """CUDA's driver, which torch has loaded; None where there is none."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
