@@ -32,16 +32,41 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     """Figures as they were without the options and as they are with them; then the kernels that are others."""
     console.rule("without the options, and with them", align="left")
     table = Table("", "", "without", "with", "change", box=None, pad_edge=False)
-    for figure in comparison.figures:
-        if figure.before is not None or figure.after is not None:
-            kind = f"{figure.kind} {_of_device(figure)}".strip()
-            cells = (_value(figure.before, figure), _value(figure.after, figure), _change(figure))
-            table.add_row(escape(figure.name), escape(kind), *cells)
+    for row in _rows(comparison):
+        table.add_row(*map(escape, row))
     console.print(table)
-    for change in comparison.kernels:
-        one, two = (", ".join(side.names) for side in (change.before, change.after))
-        console.print(escape(f"  {one} became {two}"))
+    for sentence in _kernel_sentences(comparison):
+        console.print(escape(f"  {sentence}"))
     console.print(f"[bold green]{escape(comparison.verdict)}[/]")
+
+
+def comparison_as_markdown(comparison: Comparison) -> str:
+    """The same as a section of a report's text."""
+    table = ["| figure | how it is known | the first | what if | change |", "|---|---|---|---|---|"]
+    table += [f"| {' | '.join(row)} |" for row in _rows(comparison)]
+    kernels = "\n".join(f"- {sentence}" for sentence in _kernel_sentences(comparison))
+    parts = [f"## Beside exploration {comparison.before}", comparison.verdict, "\n".join(table), kernels]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _rows(comparison: Comparison) -> list[tuple[str, str, str, str, str]]:
+    """The figures that are known of one of the two at least."""
+    return [
+        (
+            figure.name,
+            f"{figure.kind} {_of_device(figure)}".strip(),
+            _value(figure.before, figure),
+            _value(figure.after, figure),
+            _change(figure),
+        )
+        for figure in comparison.figures
+        if figure.before is not None or figure.after is not None
+    ]
+
+
+def _kernel_sentences(comparison: Comparison) -> list[str]:
+    sides = [(", ".join(change.before.names), ", ".join(change.after.names)) for change in comparison.kernels]
+    return [f"{one} became {two}" for one, two in sides]
 
 
 def _of_device(figure: Figure) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -13,8 +14,9 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
+from server.beside import comparison_as_markdown
 from server.explorations import Exploration, Explorations
-from server.problems import problem_answers
+from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
 from server.store import Child
 from server.summary import markdown
@@ -58,9 +60,14 @@ async def ask(
 # Before `/{id}`, which would take the suffix for a part of the id.
 @router.get("/{id}.md", response_class=Response, responses=problem_answers(404, 422))
 async def read_as_text(id: Id, service: Service) -> Response:
-    """The report as Markdown."""
+    """The report as Markdown; of one that is based on another, the two side by side as well."""
     exploration = await service.find(id)
-    text = markdown(await service.report(id))
+    report = await service.report(id)
+    text = markdown(report)
+    if report.based_on is not None and exploration.is_done:
+        # The first may have been removed from the store since.
+        with contextlib.suppress(Problem):
+            text += "\n" + comparison_as_markdown(await service.comparison(id, None))
     headers = {"Cache-Control": _cache_control(exploration)}
     return Response(text, headers=headers, media_type="text/markdown; charset=utf-8")
 

@@ -209,6 +209,8 @@ def test_both_texts_have_traffic_and_memory() -> None:
     for text in (stream.getvalue(), markdown(report)):
         for sentence in (*traffic_sentences(MOVING), *memory_sentences(MOVING), *level_sentences(SOFTMAX)):
             assert sentence in text
+
+
 SWEEP = SweepResult(
     name="N",
     sizes=[

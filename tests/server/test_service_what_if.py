@@ -58,6 +58,7 @@ async def test_a_what_if_is_linked_to_its_first_and_compared_with_it(real_servic
     assert predicted["after"] > predicted["before"] and predicted["device"] == "NVIDIA H200"
     text = (await client.get(f"{API}/{second['id']}.md")).text
     assert f"Based on exploration {first['id']}" in text and "- forbid relu and sum_1: done" in text
+    assert beside["verdict"] in text and "| generated kernels | counted | " in text
 
 
 async def test_the_same_what_if_of_two_explorations_is_two(service: Service) -> None:
