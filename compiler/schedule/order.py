@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
@@ -47,6 +48,8 @@ def as_written(units: Sequence[Unit], graph: LoopGraph) -> list[Unit]:
 def is_free_to_move(node: ExternNode) -> bool:
     """Whether a library call may run earlier or later than others: it only computes its results, and draws none."""
     target: Any = node.target
+    if target is FUSED_CONVOLUTION:
+        return True
     if not isinstance(target, torch._ops.OpOverload) or not node.write_buffers:
         return False
     return not target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in target.tags
