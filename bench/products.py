@@ -41,7 +41,7 @@ METHOD = (
 )
 #: Of errors against float64: a product of half types is rounded once, or twice where the library rounds it first.
 MOST_ERROR = {torch.bfloat16: 2e-2, torch.float16: 3e-3, torch.float32: 1e-5}
-CALLS_OFF = {"rules_off": ["epilogue", "prologue"]}
+CALLS_OFF = {"rules_off": ["epilogue", "library_epilogue", "prologue"]}
 
 
 def relu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -155,13 +155,13 @@ def _measure(case: Case, device: torch.device, timing: Timing, result: dict[str,
     add("library", library[0])
     ours = _compiled(function, inputs, {})
     add("ours", ours[0])
-    fused = _compiled(function, inputs, {"force": _pairs(library[1])})
+    fused = _compiled(function, inputs, {"force": _pairs(library[1]), "rules_off": ["library_epilogue"]})
     add("fused", fused[0])
     torch._dynamo.reset()
     add("inductor", torch.compile(function, dynamic=False))
     samples = take_samples(calls, stopwatch(device), device, timing)
     result["us"] = {name: 1e3 * taken.median_ms for name, taken in samples.items()}
-    result["is_fused"] = any(isinstance(group, Product) for group in ours[1].groups)
+    result["way"] = _way_of(ours[1])
     _predict(fused[1], device, result)
     if case.function == OF_TILES:
         _measure_tiles(fused[1], device, timing, result)
@@ -191,6 +191,15 @@ def _pairs(compilation: GraphCompilation) -> list[list[str]]:
     assert compilation.schedule is not None
     call = next(unit.name for unit in compilation.schedule.units if not isinstance(unit, Group))
     return [[call, member.name] for group in compilation.groups for member in group.members]
+
+
+def _way_of(compilation: GraphCompilation) -> str:
+    """Which of the ways the device model chose."""
+    assert compilation.schedule is not None
+    units = compilation.schedule.units
+    if any(isinstance(unit, Product) for unit in units):
+        return "fused"
+    return "library epilogue" if any(not isinstance(unit, Group) and unit.covers for unit in units) else "library"
 
 
 def _product_of(compilation: GraphCompilation) -> Product:
@@ -251,5 +260,4 @@ def _line(name: str, result: dict[str, Any]) -> str:
     chosen = f"best tile {best} {tiles.get(best, math.nan):.1f}, chosen {result.get('tile')}"
     predicted = "  ".join(f"{what} {time:.1f}" for what, time in result["predicted"].items())
     problems = [*result["errors"].items(), *((who, "wrong") for who in result["wrong"])]
-    verdict = "fused" if result.get("is_fused") else "library"
-    return f"{name}: {times} us | {chosen} | ours is {verdict}; predicted {predicted} {problems or ''}"
+    return f"{name}: {times} us | {chosen} | ours is {result.get('way')}; predicted {predicted} {problems or ''}"

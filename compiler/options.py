@@ -73,7 +73,17 @@ class Sweep(BaseModel):
 
 
 #: The rules of fusion, which `rules_off` and the knob `disable` may name.
-FUSION_KINDS = ("vertical", "inline", "horizontal", "across", "epilogue", "prologue", "batch", "recompute")
+FUSION_KINDS = (
+    "vertical",
+    "inline",
+    "horizontal",
+    "across",
+    "epilogue",
+    "library_epilogue",
+    "prologue",
+    "batch",
+    "recompute",
+)
 #: What else it may name.
 PASSES = ("layout", "folding")
 

@@ -169,7 +169,7 @@ def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> re
     return rep.Kernel(
         name=name,
         kind="extern",
-        nodes=[node.name],
+        nodes=list(node.covers or (node.name,)),
         origins=list(node.origins),
         source=source if not node.reason else f"# {node.reason}\n{source}",
         user_lines=list(node.lines),

@@ -154,6 +154,8 @@ class ExternNode:
     #: Whether a product of float32 may round its operands to TensorFloat-32 for tensor cores, as torch's settings were
     #: when the graph was lowered.
     allows_tf32: bool = False
+    #: Names of all nodes that it computes, where one call took the place of several.
+    covers: tuple[str, ...] = ()
 
     # The arguments hold lists, so identity is by name, which is unique in a graph.
     def __hash__(self) -> int:

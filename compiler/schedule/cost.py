@@ -141,6 +141,8 @@ def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost
 def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
     if isinstance(group, Product):
         moved = moved_by_group(group, layouts).bytes
+        if group.library is not None:
+            return Cost(moved, operations(group), library_us(group.matrices, moved, device))
         time = template_us(group, moved, slots_besides(group, device), device)
         return Cost(moved, operations(group), time)
     terms = terms_of(*_foreseen(group, layouts, device), device)

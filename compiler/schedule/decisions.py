@@ -112,7 +112,7 @@ def nodes_of(unit: Unit) -> list[LoopNode | ExternNode]:
 
 def names_of(unit: Unit) -> frozenset[str]:
     """The names of a unit's nodes."""
-    return unit.produced if isinstance(unit, Group) else frozenset((unit.name,))
+    return unit.produced if isinstance(unit, Group) else frozenset((unit.name, *unit.covers))
 
 
 def access_of(unit: Group, buffer: str) -> tuple[str, Access] | None:

@@ -59,14 +59,16 @@ class Matrices:
 @dataclass(frozen=True)
 class Product(Group):
     """A matrix product with what is fused into it. The member whose body has the sum is the product itself; `call` is
-    the library call that it stands for, `before` the groups that its operands came from."""
+    the library call that it stands for, `before` the groups that its operands came from. `library` is the one call that
+    computes all of it, where the library can and that is what will run."""
 
     call: ExternNode
     matrices: Matrices
     before: tuple[Group, ...] = ()
+    library: ExternNode | None = None
 
     def __hash__(self) -> int:
-        return hash((self.name, self.stored))
+        return hash((self.name, self.stored, self.library))
 
     @property
     def product(self) -> Member:

@@ -6,6 +6,7 @@ small kernels that are left share launches. Every answer of the rules leaves a d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from compiler.devices import Device
@@ -16,6 +17,7 @@ from compiler.schedule.forced import fuse_forced_first, fuse_forced_last
 from compiler.schedule.group import Group
 from compiler.schedule.names import with_unique_names
 from compiler.schedule.order import in_order
+from compiler.schedule.products import Product
 from compiler.schedule.rules import Context, Limits
 from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.search import Search
@@ -45,8 +47,15 @@ def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes 
     if batch_launches(search.context, ordered, search.record):
         ordered = in_order(tuple(units.units.values()), live)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
-    named = tuple(replace(u, name=names[u.members[0].name]) if isinstance(u, Group) else u for u in ordered)
+    named = tuple(_final(unit, names) for unit in ordered)
     return Schedule(live, named, tuple(search.decisions), dead)
+
+
+def _final(unit: Unit, names: Mapping[str, str]) -> Unit:
+    """The unit by the name of its kernel; one that the library computes as the call that does it."""
+    if isinstance(unit, Product) and unit.library is not None:
+        return unit.library
+    return replace(unit, name=names[unit.members[0].name]) if isinstance(unit, Group) else unit
 
 
 def context_of(units: UnitGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES) -> Context:

@@ -23,7 +23,7 @@ NEAREST = 24
 
 
 def produced_by(unit: Unit) -> frozenset[str]:
-    return unit.produced if isinstance(unit, Group) else frozenset(unit.write_buffers)
+    return unit.produced if isinstance(unit, Group) else frozenset((*unit.write_buffers, *unit.covers))
 
 
 def read_by(unit: Unit) -> frozenset[str]:

@@ -140,3 +140,52 @@ def test_the_librarys_time_is_that_of_the_h200() -> None:
         scheduled(relu, (8192, 4096), (4096, 4096), dtype=torch.bfloat16, force=[["mm", "relu"]])
     )  # fmt: skip
     assert library_us(product.matrices, 3 * 64 << 20, H200) == pytest.approx(370, rel=0.1)
+
+
+def linear_relu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return torch.relu(torch.addmm(b, x, w))
+
+
+def linear_gelu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    y = torch.addmm(b, x, w).float()
+    return (0.5 * y * (1 + torch.tanh(0.79788456080287 * (y + 0.044715 * y * y * y)))).to(x.dtype)
+
+
+SHAPES = ((2048, 512), (512, 512), (512,))
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "target"),
+    [
+        (linear_relu, torch.bfloat16, "aten._addmm_activation.default"),
+        (linear_relu, torch.float32, "aten._addmm_activation.default"),
+        (linear_gelu, torch.bfloat16, "addmm_gelu"),
+        (linear_gelu, torch.float32, None),
+        (lambda x, w, b: torch.relu(torch.addmm(b, x, w, alpha=2)), torch.bfloat16, None),
+        (lambda x, w, b: torch.relu(torch.addmm(b, x, w)) * 2, torch.bfloat16, None),
+        (lambda x, w, b: torch.relu(torch.addmm(b, x, w)).t() * 1, torch.bfloat16, None),
+        (lambda x, w, b: (torch.relu(torch.addmm(b, x, w)), torch.addmm(b, x, w)), torch.bfloat16, None),
+    ],
+)
+def test_the_library_ends_its_product_with_exactly_two_activations(
+    function: Callable[..., Any], dtype: torch.dtype, target: str | None
+) -> None:
+    compilation = scheduled(function, *SHAPES, dtype=dtype)
+    assert compilation.schedule is not None
+    calls = [unit for unit in compilation.schedule.units if not isinstance(unit, Group)]
+    found = {str(call.target) for call in calls if call.covers}
+    assert found == ({target} if target else set())
+    if target:
+        assert len(compilation.schedule.units) == 1
+        assert compilation.schedule.decisions[-1].reason == "fused.library_epilogue"
+        assert set(calls[0].covers) == {node.name for node in compilation.schedule.graph.nodes}
+
+
+@pytest.mark.parametrize("function", [linear_relu, linear_gelu])
+def test_the_librarys_epilogue_is_right(function: Callable[..., Tensor]) -> None:
+    inputs = [torch.randn(shape, dtype=torch.bfloat16) / 8 for shape in SHAPES]
+    compilation = scheduled(function, *SHAPES, dtype=torch.bfloat16)
+    compilation.generate(wants_triton=True)
+    (result,) = compilation.build().call(list(inputs))
+    exact = function(*(tensor.double() for tensor in inputs))
+    assert float((result.double() - exact).norm() / exact.norm()) < torch.finfo(torch.bfloat16).eps

@@ -2,6 +2,7 @@
 
     sum = left @ right;  for i: y[i] = f(sum[i], z[i])     ->    each tile of sums: y = f(sum, z)           (epilogue)
     for i: x[i] = g(i);  sum = x @ right                   ->    each tile of x that is loaded: g           (prologue)
+    sum = bias + left @ right;  y[i] = relu(sum[i])        ->    one call of the library            (library epilogue)
 
 A library call is a finished kernel, so a kernel of our own takes its place, and the library's is often the faster one:
 that loss is weighed against the bytes and the launch that are saved. An epilogue is legal where it reads the product at
@@ -18,6 +19,7 @@ from compiler.schedule.cost import Cost, extern_cost, sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.legality import align, in_order, move, reads_match_writes
+from compiler.schedule.library_epilogues import library_epilogue
 from compiler.schedule.names import fused_name
 from compiler.schedule.product_tiles import may_be_ours
 from compiler.schedule.products import Product, as_product
@@ -25,7 +27,7 @@ from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit, produced_by, read_by
 
-EPILOGUE, PROLOGUE = "fused.epilogue", "fused.prologue"
+LIBRARY = "library_epilogue"
 #: The model of products errs by more than that of loops, and the library is the safe choice: so much must be gained.
 LEAST_GAIN = 0.10
 
@@ -48,8 +50,6 @@ def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
     if product is None:
         call = next((unit for unit in (one, two) if isinstance(unit, ExternNode)), one if is_call(one) else two)
         return Refuse("kind.extern", {"extern": _name_of(call)})
-    if rule in context.disabled:
-        return Refuse("policy.disabled", {"knob": rule})
     intermediate = third_between(a, b, context.graph)
     if intermediate is not None:
         return intermediate
@@ -64,8 +64,23 @@ def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
         group = _with_prologue(one, product, made, {a, b}, context)
     if isinstance(group, Refuse):
         return group
-    group = replace(group, stored=context.graph.escaping(group.produced, {a, b}))
+    group = replace(group, stored=context.graph.escaping(group.produced, {a, b}), library=None)
+    theirs = _by_library(group, rule, context)
+    if theirs is not None:
+        return _weigh(f"fused.{LIBRARY}", theirs, a, b, context)
+    if rule in context.disabled:
+        return Refuse("policy.disabled", {"knob": rule})
     return _weigh(f"fused.{rule}", group, a, b, context)
+
+
+def _by_library(product: Product, rule: str, context: Context) -> Product | None:
+    """The product computed by one library call, where there is such a call and ours is not clearly faster."""
+    call = library_epilogue(product) if LIBRARY not in context.disabled else None
+    if call is None:
+        return None
+    theirs = replace(product, library=call)
+    is_ours_faster = context.cost(product).microseconds < context.cost(theirs).microseconds * (1 - LEAST_GAIN)
+    return None if is_ours_faster and rule not in context.disabled else theirs
 
 
 def _name_of(unit: Unit) -> str:
@@ -145,7 +160,9 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     }
     if library is not None:
         numbers["library_us"] = library.microseconds
-    if not is_forced and fused.microseconds > unfused_us * (1 - LEAST_GAIN):
+    # The library's own epilogue takes nothing that the product alone would not take.
+    wanted = unfused_us * (1 - LEAST_GAIN) if group.library is None else unfused_us
+    if not is_forced and fused.microseconds > wanted:
         return Refuse("profit.library", numbers)
     return Fuse(reason, group, score, numbers)
 
