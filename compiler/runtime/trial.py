@@ -88,12 +88,12 @@ class _Recorder:
     """Stands in for a launcher during one call of the wrapper and keeps what the kernel gets: tensors, then sizes."""
 
     def __init__(self, launch: Callable[..., None]) -> None:
-        self.launch = launch
+        self._run = launch
         self.arguments: tuple[Any, ...] | None = None
 
     def __call__(self, *arguments: Any) -> None:
         self.arguments = arguments
-        self.launch(*arguments)
+        self._run(*arguments)
 
 
 def record_arguments(compilation: GraphCompilation, inputs: list[Any]) -> dict[str, tuple[Any, ...]]:
