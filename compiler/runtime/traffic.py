@@ -5,7 +5,7 @@ from memory and writes its results there. Views, allocations and metadata move n
 is run on fake tensors, node by node, under a dispatch mode that sees every such call.
 
 A tensor is called after the input that it is, or after the node that made it (`mul`, a second one `mul.2`, in the
-backward `gradient_mul`); a view after the tensor that it views.
+backward `gradient_mul`); a view after the tensor that it views. What autograd is given for the results is `gradient`.
 """
 
 from __future__ import annotations
@@ -175,6 +175,8 @@ def eager_traffic(
             if not (with_backward and outputs):
                 return forward.calls, None
             seeds = [torch.ones_like(o) for o in outputs]
+            for seed in seeds:
+                names.of(seed, "gradient")
             with backward:
                 torch.autograd.backward(outputs, seeds)
         return forward.calls, backward.calls

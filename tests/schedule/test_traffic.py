@@ -236,6 +236,7 @@ def test_calls_of_a_backward_pass_lead_to_the_lines_that_they_are_for() -> None:
     launches = graph.traffic.eager.launches
     assert launches and all(launch.lines for launch in launches if launch.node)
     assert sum(launch.node is not None for launch in launches) >= len(launches) - 2
+    assert "gradient" in by_tensor(launches[0].tensors)
 
 
 @contextmanager

@@ -3,6 +3,7 @@ import * as format from "../format";
 import { ref } from "../links";
 import { readsOf, type Share, writesOf } from "../moved";
 import type { Graph, Kernel, KernelArtifact, KernelLevels as Levels, LaunchTraffic } from "../report";
+import { report } from "../state";
 import { Scroller } from "./Scroller";
 
 /** How a figure came about; a prediction is never shown as a count. */
@@ -80,7 +81,7 @@ function assembledOf(kernel: Kernel): { from: Kernel | KernelArtifact; basis: st
 
 function shapeOf(levels: Levels): string {
   const tile = Object.entries(levels.tile).map(([axis, size]) => `${axis} ${size}`);
-  const passes = levels.passes > 1 ? `, ${levels.passes} passes over the row` : "";
+  const passes = levels.passes > 1 ? `, ${levels.passes} passes over what it reduces` : "";
   return `${format.count(levels.programs, "program")} of ${levels.threads} threads${tile.length > 0 ? `, ${tile.join(" × ")}` : ""}${passes}`;
 }
 
@@ -109,6 +110,13 @@ function Inside({ graph, kernel, levels }: { graph: Graph; kernel: Kernel; level
   );
 }
 
+/** The bytes over the time that they took where the kernel ran: on the CPU that is the C++ kernel. */
+function Rate({ kernel }: { kernel: Kernel }) {
+  if (kernel.gb_per_s === null || kernel.measured_us === null) return null;
+  const peak = kernel.percent_of_peak === null ? "" : `, ${kernel.percent_of_peak.toFixed(0)} % of the peak`;
+  return <p>{`Measured on ${report.value?.environment.device_name || "this device"}: ${format.bytes(kernel.bytes)} in ${format.microseconds(kernel.measured_us)}, ${format.rate(kernel.gb_per_s)} GB/s${peak}.`}</p>;
+}
+
 /** Where the values of a kernel live, from the far and large to the near and small. */
 export function KernelLevels({ graph, kernel, launch }: { graph: Graph; kernel: Kernel; launch: LaunchTraffic }) {
   const { levels } = kernel;
@@ -119,6 +127,7 @@ export function KernelLevels({ graph, kernel, launch }: { graph: Graph; kernel: 
         <Level name="Memory" basis="counted">
           <Tensors does="reads once" shares={readsOf(launch.tensors)} />
           <Tensors does="writes once" shares={writesOf(launch.tensors)} />
+          <Rate kernel={kernel} />
         </Level>
         {levels ? (
           <Inside graph={graph} kernel={kernel} levels={levels} />
