@@ -296,13 +296,19 @@ class Exploration:
 
     def finish(self) -> rep.Report:
         self.report.summary = self._summary()
-        names = [work.compilation.other_names for work in self.work]
-        self.report.what_if = outcomes(self.report, self.options, names)
+        self._tell_what_if()
         error = self.report.error
         is_ours = error is not None and error.type == "InternalError"
         self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"
         self.on_stage(self.report)
         return self.report
+
+    def _tell_what_if(self) -> None:
+        names = [work.compilation.other_names for work in self.work]
+        try:
+            self.report.what_if = outcomes(self.report, self.options, names)
+        except Exception as error:  # a defect of ours, of which the rest of the report knows nothing
+            self._remember(_error_of("schedule", error))
 
     def _summary(self) -> rep.Summary:
         errors = [work.errors for work in self.work]

@@ -24,8 +24,9 @@ from compiler.options import FUSION_KINDS, NodePair, Options
 from compiler.schedule.reasons import message_of
 from compiler.schedule.scheduler import schedule
 from compiler.schedule.wishes import OtherNames, nodes_by_name
-from compiler.why import MOST_PAIRS, Answer, History, UnknownNode
+from compiler.why import Answer, History, UnknownNode
 
+FORBIDDEN = "policy.forbidden"
 Option = Literal["force", "forbid"]
 Outcome = Literal["done", "refused", "no effect", "unknown name"]
 
@@ -75,6 +76,8 @@ def asks(options: Options) -> bool:
 def outcomes(report: rep.Report, options: Options, other_names: Sequence[OtherNames]) -> list[rep.WhatIf]:
     """What came of every such option, once decisions are made; nothing where no graph came that far. `other_names` are
     those of each graph, as above."""
+    if not asks(options):
+        return []
     asked = [_Asked(History(graph), names) for graph, names in zip(report.graphs, other_names, strict=True)]
     asked = [one for one in asked if one.is_scheduled]
     if not asked:
@@ -126,30 +129,38 @@ class _Asked:
         same = self._first_answer(a, b, are_together=True)
         if same is not None:
             return self._told("forbid", a, b, "refused", same.reason, same.message)
-        answer = self._first_answer(a, b, are_together=False, reason="policy.forbidden")
+        refusals = self._refusals_of_forbidden(a, b)
+        answer = self._first_answer(a, b, are_together=False)
         assert answer is not None
-        if answer.reason != "policy.forbidden":
+        if not refusals and answer.reason != FORBIDDEN:
             message = f"they would not have been fused anyway: {answer.message}"
             return self._told("forbid", a, b, "no effect", answer.reason, message)
-        scores = [one.score for one in answer.decisions if one.reason == answer.reason and one.score is not None]
         message = f"{a} and {b} stay apart"
-        if scores:
-            message += f": predicted {scores[-1].unfused_us:.1f} us against {scores[-1].fused_us:.1f} us fused"
-        return self._told("forbid", a, b, "done", answer.reason, message)
+        score = refusals[-1].score if refusals else None
+        if score is not None:
+            message += f": predicted {score.unfused_us:.1f} us against {score.fused_us:.1f} us fused"
+        return self._told("forbid", a, b, "done", FORBIDDEN, message)
 
-    def _first_answer(self, a: str, b: str, are_together: bool, reason: str = "") -> Answer | None:
-        """The answer for two nodes behind the names that are in one kernel, or in two; one with `reason` if any has."""
+    def _refusals_of_forbidden(self, a: str, b: str) -> list[rep.Decision]:
+        """The fusions that only the option stood in the way of."""
+        pairs = {frozenset(pair) for pair in product(self.nodes(a), self.nodes(b))}
+        return [
+            decision
+            for decision in self.history.graph.decisions
+            if decision.reason == FORBIDDEN
+            and frozenset((decision.numbers["forbidden_a"], decision.numbers["forbidden_b"])) in pairs
+        ]
+
+    def _first_answer(self, a: str, b: str, are_together: bool) -> Answer | None:
+        """The answer for two nodes behind the names that are in one kernel, or in two."""
         ones, twos = self.nodes(a), self.nodes(b)
         if not ones or not twos:
             return None if are_together else next(self.history.answers(a, b))
         kernel_of = self.history.kernel_of
-        pairs = [
-            (one, two)
-            for one, two in product(ones, twos)
-            if (one in kernel_of and kernel_of[one] == kernel_of.get(two)) == are_together
-        ]
-        answers = [self.history.answer(*pair) for pair in pairs[:MOST_PAIRS]]
-        return next((answer for answer in answers if answer.reason == reason), answers[0] if answers else None)
+        for one, two in product(ones, twos):
+            if (one in kernel_of and kernel_of[one] == kernel_of.get(two)) == are_together:
+                return self.history.answer(one, two)
+        return None
 
     def _told(self, option: Option, a: str, b: str, outcome: Outcome, reason: str, message: str) -> rep.WhatIf:
         graph = self.history.graph.name

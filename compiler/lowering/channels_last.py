@@ -108,9 +108,7 @@ class ChannelsLast:
         others = [self._argument(build, v, "argument") if _is_images(v) else v for v in others]
         arguments = (self._argument(build, image, "image"), self._argument(build, weight, "filter"), *others)
         result = replace(build.eager, strides=channels_last_strides(build.eager.shape))
-        value: TensorValue = build.extern(
-            target, arguments, {}, is_fallback=False, reason=reason, result=result
-        )
+        value: TensorValue = build.extern(target, arguments, {}, is_fallback=False, reason=reason, result=result)
         assert value.buffer is not None
         tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
         sources = [self.moved[tensor.buffer] for tensor in tensors if tensor.buffer in self.moved]

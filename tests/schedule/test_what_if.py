@@ -15,6 +15,7 @@ from compiler.devices import GPUS, device_for
 from compiler.options import DEVICE_MODELS, FUSION_KINDS, PASSES, Options
 from compiler.pipeline import explore
 from compiler.schedule.rules import Fuse
+from compiler.what_if import outcomes
 from compiler.why import why
 
 HEAD = "import torch\n@torch.compile\n"
@@ -161,6 +162,22 @@ def test_a_kernel_and_a_node_of_either_graph_may_be_named(plain: rep.Report) -> 
     assert dynamo not in {loop.name for loop in plain.graphs[0].loops}
     report = explored(PROGRAM, forbid=[(dynamo, "exp")])
     assert report.what_if[0].outcome in ("done", "no effect")
+
+
+def test_of_a_kernel_any_of_its_nodes_counts() -> None:
+    source = "def f(x):\n    y = x\n" + "    y = torch.sin(y)\n" * 12 + "    return y.sum(1)\nf(torch.randn(64, 32))\n"
+    report = explored(source, forbid=[("sin_11", "sum_1")])
+    first = next(kernel for kernel in report.graphs[0].kernels if "sin" in kernel.nodes)
+    assert len(first.nodes) == 12
+    asked = Options(forbid=(("a kernel of another exploration", "sum_1"),))
+    (told,) = outcomes(report, asked, [{"a kernel of another exploration": first.nodes}])
+    assert (told.outcome, told.reason) == ("done", "policy.forbidden")
+
+
+def test_a_program_that_fails_has_its_error_and_no_outcomes() -> None:
+    source = "import torch\n@torch.compile\ndef f(x):\n    return x + y\nf(torch.randn(4))\n"
+    report = explore(source, Options(device="cpu", produce=TO_KERNELS, force=(("a", "b"),)))
+    assert report.error is not None and report.what_if == []
 
 
 def test_an_unknown_name_has_the_names_that_there_are() -> None:
