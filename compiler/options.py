@@ -84,8 +84,8 @@ FUSION_KINDS = (
     "batch",
     "recompute",
 )
-#: What else it may name.
-PASSES = ("layout", "folding")
+#: What else it may name: ways to run one kernel, and passes over the graph.
+PASSES = ("single_pass", "team", "layout", "folding")
 
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.

@@ -489,7 +489,7 @@ class KernelLevels(ReportModel):
     Shared memory, registers and spills are the assembler's to say: see the kernel, or its `also` for the target."""
 
     target: str
-    plan: Literal["pointwise", "persistent", "looped", "split", "batch", "product"]
+    plan: Literal["pointwise", "persistent", "looped", "split", "team", "batch", "product"]
     programs: int
     threads: int = Field(description="Of one program.")
     tile: dict[str, int] = Field(default={}, description="Elements of one program along each axis; of one step in r.")
@@ -612,7 +612,8 @@ class SweptSize(ReportModel):
     eager_ms: float | None = None
     compiled_ms: float | None = None
     plans: dict[str, str] = Field(
-        default={}, description='How each Triton kernel runs its loops: "pointwise", "persistent", "looped" or "split".'
+        default={},
+        description='How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split" or "team".',
     )
     flips: list[Flip] = []
     more_flips: int = Field(default=0, description="How many flips are not listed.")

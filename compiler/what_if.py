@@ -20,7 +20,7 @@ from typing import Literal
 from compiler import report as rep
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode
-from compiler.options import FUSION_KINDS, NodePair, Options
+from compiler.options import NodePair, Options
 from compiler.schedule.reasons import message_of
 from compiler.schedule.scheduler import schedule
 from compiler.schedule.wishes import OtherNames, nodes_by_name
@@ -199,7 +199,7 @@ def _which_names(unknown: str, asked: Sequence[_Asked]) -> str:
 def _of_rule(rule: str, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
     refused = sum(d.reason == "policy.disabled" and d.numbers.get("knob") == rule for g in graphs for d in g.decisions)
     # Every rule is one of fusion but `layout`, which leaves records of its own.
-    message = f"The rule {rule} is not used" if rule in FUSION_KINDS else "Tensors lie as in eager"
+    message = f"The rule {rule} is not used" if rule != "layout" else "Tensors lie as in eager"
     if refused:
         message += f"; it might have fused {refused} pair{'s' if refused > 1 else ''} of those looked at"
     return rep.WhatIf(option="rules_off", asked=[rule], outcome="done", reason="policy.disabled", message=message)

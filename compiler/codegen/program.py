@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -48,7 +48,7 @@ RESERVED = frozenset(
     minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
     any_lane uniform uniform_by_fours program x_start x_first x_last team arrived_teams other
-    m_mask n_mask k_mask m_block n_block first_block band_rows tile_number k_start""".split()
+    place counter left m_mask n_mask k_mask m_block n_block first_block band_rows tile_number k_start""".split()
 )
 
 
@@ -57,6 +57,7 @@ class Statement:
     """`target = op(operands)`; operands are numbers of statements. A store has no target.
 
     `node` is the loop node that it computes for; a statement that several nodes share lists all of them in `nodes`.
+    A `field` is one of the values (named by `value`) that a reduction of several values has made.
     """
 
     number: int
@@ -135,11 +136,17 @@ class Program:
         return {statement.number: statement.target for statement in self.statements}
 
 
-def build_program(group: Group, storage: dict[str, torch.dtype], is_persistent: bool = False) -> Program:
-    """The program of `group`; `storage` gives the dtype of every buffer that it touches."""
-    statements = _name(_inline(group, storage), group)
-    availability = _availability(statements)
-    sections = _sections(statements, availability, is_persistent)
+def build_program(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    is_persistent: bool = False,
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> Program:
+    """The program of `group`; `storage` gives the dtype of every buffer that it touches. `rewrite` may put other
+    statements, in an order in which each follows its operands, in the place of the group's own."""
+    statements = inlined(group, storage)
+    statements = _name(statements if rewrite is None else rewrite(statements), group)
+    sections = _sections(statements, passes_before(statements), is_persistent)
     tail = _tail(statements)
     used = {s.number for section in sections for s in section.statements} | {s.number for s in tail}
     statements = [s for s in statements if s.number in used]
@@ -224,7 +231,8 @@ def _zero(dtype: torch.dtype) -> bool | int | float:
     return 0.0 if dtype.is_floating_point else False if dtype == torch.bool else 0
 
 
-def _inline(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
+def inlined(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
+    """The bodies of all members as one list, each value once, without names."""
     inliner = _Inliner(group)
     for member in group.members:
         numbers: dict[int, int] = {}
@@ -262,8 +270,8 @@ def _as_stored(inliner: _Inliner, store: Instruction, node: str, storage: dict[s
     return inliner.add(Instruction("to_dtype", (value,), wanted), node)
 
 
-def _availability(statements: list[Statement]) -> dict[int, int]:
-    """The pass before which each value can be known at the earliest; a reduction's is one after its operands'. The
+def passes_before(statements: list[Statement]) -> dict[int, int]:
+    """How many passes must be done before each value can be known; for a reduction one more than for its operands. The
     tail comes after all passes, and what it needs is gathered along with its operands."""
     earliest: dict[int, int] = {}
     for statement in statements:

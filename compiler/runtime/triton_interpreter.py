@@ -37,6 +37,7 @@ from triton.runtime.jit import JITFunction
 
 from compiler.codegen.program import RenderedKernel
 from compiler.ir.float8 import FLOAT8
+from compiler.runtime.interpreted_teams import run_in_turns
 from compiler.runtime.triton_source import block_sizes, fresh_namespace, grid_size, workspace_of
 
 Array = npt.NDArray[Any]
@@ -71,6 +72,9 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
         values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
         builder = stock.interpreter_builder
         builder.set_grid_dim(max(count, 1), 1, 1)
+        if "wait_for" in namespace:
+            run_in_turns(count, lambda number: builder.set_grid_idx(number, 0, 0), lambda: body(**values), namespace)
+            return
         with np.errstate(all="ignore"):
             for number in range(count):
                 builder.set_grid_idx(number, 0, 0)
@@ -148,7 +152,8 @@ def _all_ones(_builder: Any, kind: Any) -> Any:
 
 
 def _reduce_in_steps(reduction: Any, operands: Any) -> list[Any]:
-    """tl.reduce with a combine function: neighbours are combined, whole arrays at a time, in log2(n) steps."""
+    """tl.reduce with a combine function along an axis (our kernels name one where they keep it): neighbours are
+    combined, whole arrays at a time, in log2(n) steps."""
     operands, axis = reduction.unravel(operands, reduction.axis)
     dtypes = [operand.dtype for operand in operands]
     arrays = [np.moveaxis(operand.handle.data, axis, 0) for operand in operands]
@@ -157,7 +162,8 @@ def _reduce_in_steps(reduction: Any, operands: Any) -> list[Any]:
         left, right = [a[0:paired:2] for a in arrays], [a[1:paired:2] for a in arrays]
         joined = _combine(reduction, left, right, dtypes)
         arrays = [np.concatenate([new, old[paired:]]) for new, old in zip(joined, arrays, strict=True)]
-    return [reduction.to_tensor(array[0], dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+    results = [np.expand_dims(array[0], axis) if reduction.keep_dims else array[0] for array in arrays]
+    return [reduction.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
 
 
 def _scan_in_steps(scan: Any, operands: Any) -> list[Any]:

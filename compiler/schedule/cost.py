@@ -9,7 +9,8 @@
                 sectors that lanes write for themselves, over their rate
     arithmetic  issue slots over the rate at which the multiprocessors that have a program issue them
     few         what one program does, where there are too few to keep memory busy: its blocks one after another
-    ends        the second part of a split reduction; updates of one place, that wait for each other
+    ends        the second part of a split reduction, and exchanges of programs that share a row; updates of one
+                place, that wait for each other
 
 The norm lies between the largest of its terms (they overlap) and their sum (they do not); its power, and every rate, is
 fitted to kernels measured on an H200; `docs/performance/README.md` shows how well. What a kernel will be like (how many
@@ -41,11 +42,12 @@ ENOUGH_THREADS = 512
 
 @dataclass(frozen=True)
 class Cost:
-    """What one kernel is expected to move, compute and take."""
+    """What one kernel is expected to move, compute and take; `passes` are those over its reduction loops."""
 
     bytes: int
     operations: int
     microseconds: float
+    passes: int = 0
 
 
 def operations(group: Group) -> int:
@@ -98,7 +100,9 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
         arithmetic=arithmetic,
         # A program that is alone on its multiprocessor waits for what it loads and computes in turn.
         few=arithmetic * busy / resident + max(bytes_us, steps_us),
-        ends=(device.split_us if shape.is_split else 0.0) + 1e6 * work.crowd / device.crowd_rate,
+        ends=device.split_us * shape.is_split
+        + device.exchange_us * shape.exchanges
+        + 1e6 * work.crowd / device.crowd_rate,
     )
 
 
@@ -127,7 +131,7 @@ def _cache_share(footprint: float, device: Device) -> float:
 def _foreseen(group: Group, layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
     traffic = traffic_of(group, layouts)
     shape = shape_of(group, traffic, layouts, device)
-    return work_of(group, traffic, layouts, shape.passes, shape.across), shape
+    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries), shape
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
@@ -135,7 +139,8 @@ def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost
     costs = [_cost_of_one(part, layouts, device) for part in parts_of(group)]
     again = (device.alone_us + device.launch_us + device.latency_us) * (len(costs) - 1)
     time = sum(cost.microseconds for cost in costs) - again
-    return Cost(sum(cost.bytes for cost in costs), sum(cost.operations for cost in costs), time)
+    passes = max(cost.passes for cost in costs)
+    return Cost(sum(cost.bytes for cost in costs), sum(cost.operations for cost in costs), time, passes)
 
 
 def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
@@ -145,8 +150,9 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
             return Cost(moved, operations(group), library_us(group.matrices, moved, device))
         time = template_us(group, moved, slots_besides(group, device), device)
         return Cost(moved, operations(group), time)
-    terms = terms_of(*_foreseen(group, layouts, device), device)
-    return Cost(moved_by_group(group, layouts).bytes, operations(group), terms.total(device))
+    work, shape = _foreseen(group, layouts, device)
+    time = terms_of(work, shape, device).total(device)
+    return Cost(moved_by_group(group, layouts).bytes, operations(group), time, len(shape.passes))
 
 
 def slots_besides(product: Product, device: Device) -> int:

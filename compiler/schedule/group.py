@@ -8,7 +8,7 @@ it, both at the same point of the space, the value stays in a register.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.ir.body import Body
 from compiler.ir.index import Dim, Index
@@ -82,12 +82,16 @@ class Member:
 @dataclass(frozen=True)
 class Group:
     """What one kernel runs. `members` are in an order in which every value is made before it is used; `stored` are
-    the buffers that must reach memory, the others live in registers."""
+    the buffers that must reach memory, the others live in registers. `single_pass` are members whose reduction does
+    not wait for another one that it is relative to; see `schedule/single_pass.py`. If it runs `in_teams`, several
+    programs that wait for each other hold one row; see `schedule/team.py`."""
 
     name: str
     space: Space
     members: tuple[Member, ...]
     stored: frozenset[str]
+    single_pass: frozenset[str] = field(default=frozenset(), kw_only=True)
+    in_teams: bool = field(default=False, kw_only=True)
 
     # Costs are kept by group, and each verdict asks for some.
     @lazy

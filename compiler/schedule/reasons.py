@@ -50,6 +50,20 @@ REASONS: dict[str, Reason] = _list(
         "{b} computes {shared} again instead of reading it: it never reaches memory",
     ),
     Reason(
+        "fused.single_pass",
+        "fused",
+        "A sum that is relative to another result of the row is made in the same pass: relative to what is known so "
+        "far, and put right when the other result is complete.",
+        "{reader} is added up in the pass that makes {writer}, so that one pass over the row serves both",
+    ),
+    Reason(
+        "fused.team",
+        "fused",
+        "A row that is too long for the registers of one program is held by a team of programs. They exchange what "
+        "they reduce and go on with what they hold, so that each element is read once.",
+        "a team of programs holds each row of {row} elements, so that {shared} is read once for {writer} and {reader}",
+    ),
+    Reason(
         "fused.one_node",
         "fused",
         "Both names stand for the same loop: one operator, or a view that its reader looks through.",
@@ -228,6 +242,22 @@ REASONS: dict[str, Reason] = _list(
         "The value could be computed again in its readers instead of being written for them, but the device model "
         "expects that to take longer.",
         "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written",
+    ),
+    Reason(
+        "profit.single_pass",
+        "profit",
+        "The sum could be made in the pass of the result that it is relative to, but the device model expects nothing "
+        "from it: the row is in registers anyway, or the arithmetic costs more than to read the row again.",
+        "predicted {fused_us:.1f} us with {reader} added up in the pass that makes {writer}, {unfused_us:.1f} us after "
+        "it",
+    ),
+    Reason(
+        "profit.team",
+        "profit",
+        "Several programs could hold a row together, but the device model expects that to take longer: they wait for "
+        "each other, and what is read again comes from the cache.",
+        "predicted {fused_us:.1f} us with a team of programs for each row of {row} elements, {unfused_us:.1f} us with "
+        "one program",
     ),
     Reason(
         "profit.registers",

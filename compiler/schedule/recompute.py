@@ -59,6 +59,7 @@ def recompute_in_readers(
         if members is None:
             return None
         changed.append(replace(group, members=members))
+    smaller, *changed = (context.in_best_way(group) for group in (smaller, *changed))
     before = sum(context.cost(g).microseconds for g in (maker, *groups))
     after = sum(context.cost(g).microseconds for g in (smaller, *changed))
     saved = sum(context.cost(g).bytes for g in (maker, *groups)) - sum(

@@ -22,6 +22,7 @@ from compiler.schedule.rules import Context, Limits
 from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.search import Search
 from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.ways import verdicts_on_ways
 from compiler.schedule.wishes import NO_WISHES, Wishes
 
 
@@ -43,6 +44,7 @@ def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes 
     fuse_forced_first(search.context, search.record)
     search.run()
     fuse_forced_last(search.context, search.record)
+    _record_ways(search)
     ordered = in_order(tuple(units.units.values()), live)
     if batch_launches(search.context, ordered, search.record):
         ordered = in_order(tuple(units.units.values()), live)
@@ -77,3 +79,11 @@ def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:
         else:
             dead.append(node.name)
     return replace(graph, nodes=kept[::-1]), tuple(dead[::-1])
+
+
+def _record_ways(search: Search) -> None:
+    """Leave a decision on every way to run a group that was open to it."""
+    for number, unit in search.graph.units.items():
+        if isinstance(unit, Group) and unit.space.r:
+            for verdict in verdicts_on_ways(unit, search.context):
+                search.record(number, number, verdict)

@@ -18,6 +18,8 @@ from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Member
+from compiler.schedule.single_pass import passes_in_blocks
+from compiler.schedule.team import team_for
 from compiler.schedule.work import SECTOR, Traffic
 
 WARP = 32
@@ -45,6 +47,10 @@ class Shape:
     #: The loops along which neighbouring lanes do not lie, though the kernel reduces: memory that is contiguous along
     #: these alone is walked in single sectors. Empty where the tile spans both directions.
     across: frozenset[Dim] = frozenset()
+    #: Whether sums of the group's `single_pass` are carried along, which takes some arithmetic for each element.
+    carries: bool = False
+    #: How often the programs that share a row wait for each other.
+    exchanges: int = 0
 
 
 def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
@@ -94,6 +100,12 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     along_r, along_x = _walked_bytes(group, traffic)
     is_outer, is_mixed = along_x > along_r, min(along_x, along_r) * 8 > max(along_x, along_r)
     across = frozenset() if is_mixed and is_outer else frozenset(group.space.r if is_outer else group.space.x)
+    in_blocks = passes_in_blocks(group, layouts) if group.single_pass else passes
+    held = sum(sum(access in loads for loads in in_blocks) > 1 for access in reads)
+    team = team_for(rows, size, held, itemsize, is_outer, device) if may_be_in_teams(group) else None
+    if team is not None and not is_mixed and len(in_blocks) > 1:
+        programs, exchanges = -(-rows // team.x_block) * team.size, len(in_blocks) - writes_rows(group)
+        return Shape(programs, WARP * team.warps, 1, (reads,), across=across, exchanges=exchanges)
     if _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
         padded = _power_of_two(size)
         x_block = max(1, (2048 if itemsize <= 2 else 1024) // padded)
@@ -105,6 +117,7 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         threads = WARP * _warps(x_block * padded, 16 if padded >= 8192 or itemsize <= 2 else 8, 32)
         across = frozenset() if is_mixed else across
         return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
+    passes = in_blocks
     is_shared = len(passes) == 1 and not group.has_scan
     if is_outer:
         x_block = min(64 if itemsize >= 4 else 128, _power_of_two(rows))
@@ -120,7 +133,9 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     splits = _splits(programs, threads, steps, device) if is_shared else 1
     weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
-    return Shape(programs * splits, threads, -(-steps // splits), passes, weight, splits > 1, across=across)
+    carries = bool(group.single_pass)
+    steps = -(-steps // splits)
+    return Shape(programs * splits, threads, steps, passes, weight, splits > 1, across=across, carries=carries)
 
 
 def _splits(programs: int, threads: int, steps: int, device: Device) -> int:
@@ -154,6 +169,19 @@ def _walked_bytes(group: Group, traffic: Traffic) -> tuple[int, int]:
             is_along_r = traffic.lane in group.space.r if traffic.lane in fast else not fast.isdisjoint(group.space.r)
             along[is_along_r] += touch.bytes
     return along[True], along[False]
+
+
+def may_be_in_teams(group: Group) -> bool:
+    """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
+    is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
+    return group.in_teams and is_known and not (group.has_scan or group.across or group.updated)
+
+
+def writes_rows(group: Group) -> bool:
+    """Whether something is stored for each point of the reduction loops."""
+    r_dims = frozenset(group.space.r)
+    writes = [a for m in group.members for a in m.body.writes if a.buffer in group.stored]
+    return any(not access.index.dims.isdisjoint(r_dims) for access in writes)
 
 
 def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:

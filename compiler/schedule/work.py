@@ -55,6 +55,8 @@ SLOTS: Mapping[str, int] = {
     "rand": 95,  # measured: dropout of 16 Mi elements
     "randn": 130,
 }
+#: What a sum takes besides where it is carried along relative to a result that is not complete; see `single_pass.py`.
+SINGLE_PASS = 8
 #: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
 _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 #: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
@@ -203,14 +205,17 @@ def work_of(
     layouts: Mapping[str, Layout],
     passes: tuple[frozenset[Access], ...],
     across: frozenset[Dim],
+    carries: bool = False,
 ) -> Work:
     """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
-    loops `across` its lanes do not lie."""
+    loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more."""
     slots: defaultdict[Unit, int] = defaultdict(int)
     for member in group.members:
         points = iterations(member, group.space)
         for unit, is_after, count in unit_slots(member.body):
             slots[unit] += count * (hint(group.space.numel) if is_after else points)
+        if carries and member.name in group.single_pass:
+            slots["simple"] += SINGLE_PASS * points
     tally = _Tally(layouts, traffic.lane)
     for touch in traffic.touches:
         tally.add(touch)

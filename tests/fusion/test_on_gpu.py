@@ -1,4 +1,4 @@
-"""Kernels whose programs meet: sums across rows and batches, on a GPU, where programs do run at once."""
+"""Kernels whose programs meet: sums across rows, teams and batches, on a GPU, where programs do run at once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from compiler.backend import fusionscope
 from compiler.runtime.verify import relative_error
 from tests.fusion.test_across import CASES, Case, as_list, in_double
 from tests.fusion.test_batch import CASES as BATCHES
+from tests.fusion.test_team import CASES as TEAMS
 
 pytestmark = pytest.mark.gpu
 
@@ -29,6 +30,29 @@ LARGE = [
     Case("cross entropy of a vocabulary", lambda x, i: F.cross_entropy(x, i),
          (large(2048, 32000), torch.randint(0, 32000, (2048,)))),
 ]  # fmt: skip
+
+
+#: More teams than the device holds at one time, a team as large as it may be, and rows that end within a part.
+MANY_TEAMS = [
+    Case("softmax of long rows", lambda x: torch.softmax(x, -1), (large(2000, 100003),)),
+    Case("one row", lambda x: torch.softmax(x, -1), (large(1, 1_000_003),)),
+    Case("columns", lambda x: torch.softmax(x, 0), (large(20011, 1000),)),
+    Case("batch norm in training", lambda x: F.batch_norm(x, None, None, None, None, True), (large(64, 64, 56, 56),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [*(Case(name, *case) for name, case in TEAMS.items()), *MANY_TEAMS], ids=lambda case: case.name
+)
+def test_teams_are_as_good_as_eager_every_time(case: Case) -> None:
+    torch._dynamo.reset()
+    inputs = [x.cuda() for x in case.inputs]
+    exact, eager = as_list(case.function(*in_double(tuple(inputs)))), as_list(case.function(*inputs))
+    compiled = torch.compile(case.function, backend=fusionscope)
+    first = as_list(compiled(*inputs))
+    assert relative_error(first, exact) <= 3 * relative_error(eager, exact) + 64 * torch.finfo(torch.float32).eps
+    for _ in range(20):
+        assert all(torch.equal(one, two) for one, two in zip(first, as_list(compiled(*inputs)), strict=True))
 
 
 @pytest.mark.parametrize("case", [*CASES, *LARGE], ids=lambda case: case.name)

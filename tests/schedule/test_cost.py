@@ -75,9 +75,11 @@ def test_programs_and_threads_are_foreseen_as_the_tile_plan_makes_them(name: str
 
 def test_passes_that_find_nothing_in_registers_read_again() -> None:
     group, layouts = only_group(softmax, torch.empty(64, 50000))
-    work, shape = foreseen(group, layouts)
-    assert len(shape.passes) == 3
-    assert work.again == 2 * 64 * 50000 * 4
+    one_after_another = replace(group, single_pass=frozenset(), in_teams=False)
+    for way, passes in ((one_after_another, 3), (replace(group, in_teams=False), 2), (group, 1)):
+        work, shape = foreseen(way, layouts)
+        assert len(shape.passes) == passes
+        assert work.again == (passes - 1) * 64 * 50000 * 4
     group, layouts = only_group(softmax, torch.empty(64, 1000))
     work, shape = foreseen(group, layouts)
     assert len(shape.passes) == 1

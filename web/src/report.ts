@@ -319,7 +319,7 @@ export interface KernelArtifact {
 /** Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured. */
 export interface KernelLevels {
   target: string;
-  plan: "pointwise" | "persistent" | "looped" | "split" | "batch" | "product";
+  plan: "pointwise" | "persistent" | "looped" | "split" | "team" | "batch" | "product";
   programs: number;
   /** Of one program. */
   threads: number;
@@ -607,7 +607,7 @@ export interface SweptSize {
   measured_us: number | null;
   eager_ms: number | null;
   compiled_ms: number | null;
-  /** How each Triton kernel runs its loops: "pointwise", "persistent", "looped" or "split". */
+  /** How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split" or "team". */
   plans: Record<string, unknown>;
   flips: Flip[];
   /** How many flips are not listed. */

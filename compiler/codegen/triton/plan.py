@@ -7,6 +7,7 @@
     persistent           x, r: all of r in registers, every value loaded and computed once
     looped               x, r: blocks of r, one loop for each pass
     split                looped over a part of r; the last program to finish combines the parts
+    team                 a part of r in registers; the programs of a row exchange what they reduce and go on
 
 What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
 program to finish joins what they gathered (see `across.py`).
@@ -21,13 +22,16 @@ from typing import Literal
 import torch
 
 from compiler.codegen.loops import simplify_loops
-from compiler.codegen.program import Program, build_program
+from compiler.codegen.program import Program, Section, build_program
+from compiler.codegen.single_pass import in_single_pass
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import Integer, ceiling_quotient, hint, is_multiple, known, product
 from compiler.schedule.group import Group, Space
+from compiler.schedule.shape import may_be_in_teams
+from compiler.schedule.team import team_for
 
-Kind = Literal["pointwise", "persistent", "looped", "split", "product"]
+Kind = Literal["pointwise", "persistent", "looped", "split", "team", "product"]
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768
@@ -72,10 +76,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` plans,
-    each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call). Where something
-    is reduced across x there are `parts` programs, each of which takes `chunk` rows, in teams of `team_size` if that
-    is not 0."""
+    """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` and of
+    `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call).
+    Where something is reduced across x there are `parts` programs, each of which takes `chunk` rows, in teams of
+    `team_size` if that is not 0."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -250,6 +254,10 @@ class _Walk:
 def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     persistent = build_program(group, storage, is_persistent=True)
     looped = build_program(group, storage)
+    passes = len(_r_sections(looped))
+    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+    if rewrite is not None:
+        looped = build_program(group, storage, rewrite=rewrite)
     accesses = [a for a in _accesses(looped) if not a.index.dims.isdisjoint(group.space.r)]
     x_unit, r_unit = _unit_bytes(accesses, group.space.x), _unit_bytes(accesses, group.space.r)
     x_dims = _with_last(group.space.x, _fastest(group.space.x, x_unit)) if group.space.x else ()
@@ -260,15 +268,39 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     walk = _Walk(
         r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4)
     )
-    passes = sum(section.level == "r" for section in looped.sections)
+    if may_be_in_teams(group) and not walk.is_mixed and len(_r_sections(looped)) > 1:
+        loads = [{s.number for s in section.statements if s.op == "load"} for section in _r_sections(looped)]
+        again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
+        held = build_program(group, storage, is_persistent=True, rewrite=rewrite)
+        team = _plan_team(replace(held, space=space), walk, again, device)
+        if team is not None:
+            return team
     if group.across:
         return _plan_across(persistent, looped, walk, _fits_registers(persistent, walk, passes, device), device)
     if _fits_registers(persistent, walk, passes, device):
         return _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
-    is_shared = passes == 1 and not group.has_scan
+    is_shared = len(_r_sections(looped)) == 1 and not group.has_scan
     plan = _plan_looped(looped, walk, is_shared, device)
     return _split(plan, device) if is_shared else plan
+
+
+def _r_sections(program: Program) -> list[Section]:
+    return [section for section in program.sections if section.level == "r"]
+
+
+def _plan_team(program: Program, walk: _Walk, held: int, device: Device) -> Plan | None:
+    """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
+    before its first reduction: that might overwrite what another program of the team still has to read."""
+    first = next(place for place, section in enumerate(program.sections) if section.level == "r")
+    early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
+    rows, length = hint(program.space.numel), known(program.space.reduction_numel)
+    team = team_for(rows, length, held, walk.itemsize, walk.is_outer, device)
+    if team is None or any(s.level == "x" for s in early):
+        return None
+    x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
+    axes = (x_axis, Axis("r", program.space.r, team.r_block))
+    return Plan("team", program, axes, team.warps, splits=team.size, chunk=team.r_block)
 
 
 def _live_registers(program: Program) -> int:

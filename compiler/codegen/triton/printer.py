@@ -14,12 +14,17 @@ from compiler.codegen.program import Program, RenderedKernel, Section, Statement
 from compiler.codegen.triton.across import Gathering
 from compiler.codegen.triton.float8 import FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
-from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction, reduction_of
-from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
+from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction
+from compiler.codegen.triton.ops import reduction_of as printed_reduction
+from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
+from compiler.codegen.triton.parts import RowParts
+from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.scans import Scan
 from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
+from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, text_of
@@ -41,7 +46,9 @@ class KernelPrinter:
         self.vectors = plan.vectors
         self.printer = StatementPrinter(plan)
         self.writer = Writer(indent=1)
-        self.gathering = Gathering(plan, self.printer, self.writer, self._reduction)
+        self.gathering = Gathering(plan, self.printer, self.writer, self.reduction_of)
+        self.states = States(self.printer, self.writer, self._filled)
+        self.parts = RowParts(self)
         self.is_wide = plan.needs_wide_offsets
 
     # The whole -----------------------------------------------------------------------------------------------
@@ -49,7 +56,7 @@ class KernelPrinter:
     def kernel(self) -> RenderedKernel:
         program, plan = self.program, self.plan
         self.print_body()
-        arguments = ["workspace_ptr", "counters_ptr"] if plan.kind == "split" or plan.parts else []
+        arguments = ["workspace_ptr", "counters_ptr"] if plan.kind in ("split", "team") or plan.parts else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         text = module_head([self.printer]) + self.definition(arguments)
         lines = self.writer.numbered(text.count("\n"))
@@ -62,7 +69,10 @@ class KernelPrinter:
         }
         if plan.kind == "split":
             counters = known(plan.axes[0].blocks)
-            config |= {"workspace_bytes": self._workspace()[1], "counters": counters, "splits": plan.splits}
+            config |= {"workspace_bytes": self.parts.workspace[1], "counters": counters, "splits": plan.splits}
+        if plan.kind == "team":
+            counters, size = self.parts.counters_of_teams, self.parts.workspace[1]
+            config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
         if plan.parts:
             config |= {"workspace_bytes": self.gathering.workspace[1], "counters": 1 + plan.teams, "parts": plan.parts}
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
@@ -82,11 +92,13 @@ class KernelPrinter:
         """Fill the writer."""
         self._indices()
         if self.plan.kind == "split":
-            self._split_sections()
+            self.parts.split_sections()
+        elif self.plan.kind == "team":
+            self.parts.team_sections()
         elif self.plan.parts:
             self._rows_of_a_part()
         else:
-            self._sections(self.program.sections)
+            self.print_sections(self.program.sections)
 
     def definition(self, more: Sequence[str]) -> str:
         """The function down to its docstring; it takes the buffers, `more`, and the block sizes."""
@@ -103,6 +115,7 @@ class KernelPrinter:
             "persistent": ", all of it in registers",
             "looped": ", a block at a time",
             "split": f", shared among {self.plan.splits} programs",
+            "team": f", held by a team of {self.plan.splits} programs",
         }[self.plan.kind]
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
@@ -117,9 +130,12 @@ class KernelPrinter:
         """Start of the kernel: which point of the loops each lane works on."""
         outer = [axis for axis in self.plan.axes if axis.name != "r"]
         place = self.place + (".to(tl.int64)" if self.is_wide else "")
-        if self.plan.kind == "split":
+        if self.plan.kind in ("split", "team"):
+            if self.plan.kind == "team":
+                self.parts.draw_place()
+                place = place.replace(self.place, "place")
             self.writer.line(f"x_block = {place} // {self.plan.splits}")
-            self.writer.line(f"part = {self.place} % {self.plan.splits}")
+            self.writer.line(f"part = {place} % {self.plan.splits}")
             self._axis(outer[0], "x_block")
         elif self.plan.parts:
             self.writer.line(f"part = {place}")
@@ -133,8 +149,8 @@ class KernelPrinter:
         elif outer[0].dims:
             self._axis(outer[0], place)
         r_axis = next((axis for axis in self.plan.axes if axis.name == "r"), None)
-        if r_axis is not None and self.plan.kind == "persistent":
-            self._axis(r_axis, "")
+        if r_axis is not None and self.plan.kind in ("persistent", "team"):
+            self._axis(r_axis, "part" if self.plan.kind == "team" else "")
 
     def _axis(self, axis: Axis, block: str) -> None:
         """The flat index along an axis, its mask, and its loop variables."""
@@ -144,11 +160,12 @@ class KernelPrinter:
         elif axis.name == "x" and self.plan.parts:
             start = f"{block} + {lanes}"
         elif axis.name == "r":
-            start = f"r_start + {lanes}" if block else lanes
+            first = "part * RBLOCK" if block == "part" else block
+            start = f"{first} + {lanes}" if block else lanes
             start = f"({start}).to(tl.int64)" if self.is_wide else start
         else:
             start = f"{block} * {axis.block_name} + {lanes}"
-        is_single = len(axis.dims) == 1 and self.plan.kind != "split"
+        is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team") or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
         self.writer.line(f"{flat} = {start}")
         if not axis.is_exact and not axis.is_scalar:
@@ -173,30 +190,36 @@ class KernelPrinter:
 
     # Sections ------------------------------------------------------------------------------------------------
 
-    def _sections(self, sections: Iterable[Section]) -> None:
+    def print_sections(self, sections: Iterable[Section]) -> None:
         number = 0
         for section in sections:
             if section.level == "r":
                 number += 1
-                self._comment_pass(section, number)
+                self.comment_pass(section, number)
             if section.level == "x" or self.plan.kind == "persistent":
-                self._statements(section, 0)
+                self.print_statements(section, 0)
                 continue
-            self._loop(section, number, "0", text_of(self.plan.axes[-1].numel))
+            length = text_of(self.plan.axes[-1].numel)
+            self.print_loop(section, number, "0", length)
             for statement in section.reductions:
-                self._collapse(statement)
+                if States.holds(statement):
+                    self.states.collapse(statement, "0", length)
+                else:
+                    self._collapse(statement)
 
-    def _comment_pass(self, section: Section, number: int) -> None:
+    def comment_pass(self, section: Section, number: int) -> None:
         made = [s.target for s in (*section.scans, *section.reductions)]
         made += [identifier(s.buffer or "") for s in section.statements if s.op == "store"]
         self.writer.blank()
         self.writer.line(f"# Pass {number} over r: {', '.join(made)}")
 
-    def _statements(self, section: Section, pass_number: int) -> None:
+    def print_statements(self, section: Section, pass_number: int) -> None:
         """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
         for statement in section.statements:
             self.printer.note_axes(statement)
-            if statement.op == "reduce" and pass_number:
+            if States.holds(statement):
+                self.states.take(statement)
+            elif statement.op == "reduce" and pass_number:
                 self._accumulate(statement)
             elif statement.op == "reduce":
                 self._reduce_at_once(statement)
@@ -209,15 +232,18 @@ class KernelPrinter:
                 if line is not None:
                     self.writer.line(line, statement.nodes)
 
-    def _loop(self, section: Section, pass_number: int, first: str, last: str) -> None:
+    def print_loop(self, section: Section, pass_number: int, first: str, last: str) -> None:
         for statement in section.reductions:
-            self._accumulators(statement)
+            if States.holds(statement):
+                self.states.start(statement)
+            else:
+                self._accumulators(statement)
         r_axis = self.plan.axes[-1]
         self._start_scans(section.scans)
         self.writer.line(f"for r_start in range({first}, {last}, {r_axis.block_name}):")
         with self.writer.indented():
             self._axis(r_axis, "r_start")
-            self._statements(section, pass_number)
+            self.print_statements(section, pass_number)
 
     # Scans ---------------------------------------------------------------------------------------------------
 
@@ -257,37 +283,41 @@ class KernelPrinter:
 
     # Reductions ----------------------------------------------------------------------------------------------
 
-    def _reduction(self, statement: Statement) -> Reduction:
-        reduction = reduction_of(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
+    def reduction_of(self, statement: Statement) -> Reduction:
+        reduction = printed_reduction(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
         if reduction.helper:
             self.printer.helpers.add(reduction.helper)
         return reduction
 
-    def _lanes(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
+    def lanes_of(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
         """The operands of a reduction with lanes outside of r filled by its identity; `is_whole` asks for the shape of
         the whole tile."""
         fills = [reduction.identity, str(torch.iinfo(torch.int64).max)]
-        texts: list[str] = []
-        for number, fill in zip(statement.operands, fills, strict=False):
-            operand = self.printer.operand(number)
-            text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
-            axes = self.printer.axes_of[number]
-            if self.printer.masks(frozenset("r")):
-                text = f"tl.where(r_mask, {text}, {fill})"
-                axes = axes | {"r"}
-            if is_whole and axes != self.printer.all_axes:
-                text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
-            texts.append(text)
-        return texts
+        operands = zip(statement.operands, fills, strict=False)
+        return [self._filled_lanes(number, fill, is_whole) for number, fill in operands]
+
+    def _filled_lanes(self, number: int, fill: str, is_whole: bool) -> str:
+        operand = self.printer.operand(number)
+        text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
+        axes = self.printer.axes_of[number]
+        if self.printer.masks(frozenset("r")):
+            text = f"tl.where(r_mask, {text}, {fill})"
+            axes = axes | {"r"}
+        if is_whole and axes != self.printer.all_axes:
+            text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
+        return text
+
+    def _filled(self, statement: Statement, fill: str) -> str:
+        return self._filled_lanes(statement.operands[0], fill, is_whole=False)
 
     def _reduce_at_once(self, statement: Statement) -> None:
-        reduction = self._reduction(statement)
-        lanes = self._lanes(statement, reduction, is_whole=True)
+        reduction = self.reduction_of(statement)
+        lanes = self.lanes_of(statement, reduction, is_whole=True)
         value = f"({', '.join(lanes)})" if reduction.is_position else lanes[0]
-        self._emit_collapsed(statement, reduction, value)
+        self.emit_collapsed(statement, reduction, value)
 
     def _accumulators(self, statement: Statement) -> None:
-        reduction = self._reduction(statement)
+        reduction = self.reduction_of(statement)
         shape, name = self.printer.shape(self.printer.all_axes), f"{statement.target}_acc"
         self.writer.line(f"{name} = tl.full({shape}, {reduction.identity}, {DTYPES[reduction.dtype]})", statement.nodes)
         if reduction.is_position:
@@ -295,8 +325,8 @@ class KernelPrinter:
             self.writer.line(f"{name}_at = tl.full({shape}, {last}, tl.int64)", statement.nodes)
 
     def _accumulate(self, statement: Statement) -> None:
-        reduction = self._reduction(statement)
-        lanes, name = self._lanes(statement, reduction, is_whole=False), f"{statement.target}_acc"
+        reduction = self.reduction_of(statement)
+        lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
         if reduction.is_position:
             call = f"{reduction.helper}({name}, {name}_at, {lanes[0]}, {lanes[1]})"
             self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
@@ -306,10 +336,10 @@ class KernelPrinter:
             self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
 
     def _collapse(self, statement: Statement) -> None:
-        reduction, name = self._reduction(statement), f"{statement.target}_acc"
-        self._emit_collapsed(statement, reduction, f"({name}, {name}_at)" if reduction.is_position else name)
+        reduction, name = self.reduction_of(statement), f"{statement.target}_acc"
+        self.emit_collapsed(statement, reduction, f"({name}, {name}_at)" if reduction.is_position else name)
 
-    def _emit_collapsed(self, statement: Statement, reduction: Reduction, value: str) -> None:
+    def emit_collapsed(self, statement: Statement, reduction: Reduction, value: str) -> None:
         """The line that makes the reduction's result of a tile."""
         axis = len(self.vectors) - 1
         text = reduction.collapse(value, axis)
@@ -331,91 +361,11 @@ class KernelPrinter:
         self.writer.line(f"for x_start in range(x_first, x_last{step}):")
         with self.writer.indented():
             self._axis(x_axis, "x_start")
-            self._sections(plan.program.sections)
+            self.print_sections(plan.program.sections)
         self.writer.blank()
         self.writer.line("# What this program has gathered.")
         self.gathering.store_parts()
-        self.gathering.join(lambda: self._statements(Section("x", plan.program.tail), 0))
-
-    # Split reductions ----------------------------------------------------------------------------------------
-
-    def _workspace(self) -> tuple[dict[tuple[int, int], tuple[int, torch.dtype]], int]:
-        """Where the parts of each reduction lie in the workspace (in bytes, by statement and operand), and its size."""
-        places: dict[tuple[int, int], tuple[int, torch.dtype]] = {}
-        size = 0
-        for section in self.program.sections:
-            for statement in section.reductions:
-                reduction = self._reduction(statement)
-                for which, dtype in enumerate([reduction.dtype, torch.int64][: 1 + reduction.is_position]):
-                    places[statement.number, which] = size, dtype
-                    size += -(-self.plan.splits * known(self.plan.axes[0].numel) * dtype.itemsize // 16) * 16
-        return places, size
-
-    def _split_sections(self) -> None:
-        """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
-        sections = self.program.sections
-        place = next(number for number, section in enumerate(sections) if section.level == "r")
-        before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
-        self._sections(before)
-        self._comment_pass(reducing, 1)
-        self._part(reducing)
-        self.writer.blank()
-        self.writer.line("# The last program to arrive combines the parts, always in the same order.")
-        self.writer.line("tl.debug_barrier()")
-        self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
-        self.writer.line(f"if arrived == {self.plan.splits - 1}:")
-        with self.writer.indented():
-            self._combine(reducing)
-            self._sections(after)
-            self.writer.line("# The counter is left as it was found: zero.")
-            self.writer.line("tl.store(counters_ptr + x_block, 0)")
-
-    def _part(self, section: Section) -> None:
-        places, _ = self._workspace()
-        rows, r_axis = known(self.plan.axes[0].numel), self.plan.axes[-1]
-        masks = self.printer.masks(frozenset("x"))
-        chunk = str(self.plan.chunk)
-        if not self.plan.chunk:
-            chunk = "chunk"
-            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
-            self.writer.line(f"chunk = {share} * {r_axis.block_name}")
-        self.writer.line(f"first = part * {chunk}")
-        self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
-        self._loop(section, 1, "first", "last")
-        for statement in section.reductions:
-            reduction = self._reduction(statement)
-            name = f"{statement.target}_acc"
-            spread = "[:, None]" if len(self.vectors) > 1 else ""
-            if reduction.is_position:
-                call = reduction.collapse(f"({name}, {name}_at)", len(self.vectors) - 1)
-                self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
-            else:
-                self.writer.line(f"{name} = {reduction.collapse(name, len(self.vectors) - 1)}", statement.nodes)
-            for which, suffix in enumerate(["", "_at"][: 1 + reduction.is_position]):
-                start, dtype = places[statement.number, which]
-                self.writer.line(f"{name}{suffix}_ptr = {_typed_pointer(start, dtype)}", statement.nodes)
-                where = f"{name}{suffix}_ptr + {_part_place('part', rows)}"
-                mask = f", {masks[0]}" if masks else ""
-                self.writer.line(f"tl.store({where}, {name}{suffix}{spread}{mask})", statement.nodes)
-
-    def _combine(self, section: Section) -> None:
-        rows, splits = known(self.plan.axes[0].numel), self.plan.splits
-        spread = "[None, :]" if len(self.vectors) > 1 else ""
-        self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){spread}")
-        masks = [f"(parts < {splits})" if rows > 1 else f"parts < {splits}", *self.printer.masks(frozenset("x"))]
-        for statement in section.reductions:
-            reduction, name = self._reduction(statement), f"{statement.target}_acc"
-            fills = [reduction.identity, str(torch.iinfo(torch.int64).max)]
-            loads = [
-                f"tl.load({name}{suffix}_ptr + {_part_place('parts', rows)}, {' & '.join(masks)}, other={fill}, "
-                'cache_modifier=".cg")'
-                for suffix, fill in zip(["", "_at"][: 1 + reduction.is_position], fills, strict=False)
-            ]
-            for suffix, load in zip(["", "_at"], loads, strict=False):
-                self.writer.line(f"{statement.target}_parts{suffix} = {load}", statement.nodes)
-            name = f"{statement.target}_parts"
-            value = f"({name}, {name}_at)" if reduction.is_position else name
-            self._emit_collapsed(statement, reduction, value)
+        self.gathering.join(lambda: self.print_statements(Section("x", plan.program.tail), 0))
 
 
 def module_head(printers: Sequence[StatementPrinter]) -> str:
@@ -423,18 +373,9 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     helpers = set().union(*(printer.helpers for printer in printers))
     functions = {function: None for printer in printers for function in printer.functions}
     texts = function_texts(functions, helpers)
-    known_helpers = {**HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS}
+    known_helpers = {**HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS}
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     return "\n".join([_IMPORTS, *(f"\n{text}" for text in texts)]) + "\n"
-
-
-def _typed_pointer(start: int, dtype: torch.dtype) -> str:
-    base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
-    return f"{base}.to(tl.pointer_type({DTYPES[dtype]}))"
-
-
-def _part_place(part: str, rows: int) -> str:
-    return part if rows == 1 else f"({part} * {rows} + x_index)"
 
 
 def _loops(dims: tuple[Dim, ...]) -> str:

@@ -66,8 +66,8 @@ class StatementPrinter:
 
     def line(self, statement: Statement, pass_number: int) -> str | None:
         """The line of a statement that is no reduction, in the loop number `pass_number`; None for a constant, which
-        stands where it is used."""
-        if statement.op == "constant":
+        stands where it is used, and for a value that a reduction has made beside others."""
+        if statement.op in ("constant", "field"):
             return None
         if statement.op == "store":
             return self._scatter(statement) if statement.is_scatter else self._store(statement)
@@ -78,6 +78,9 @@ class StatementPrinter:
         if statement.op == "constant":
             assert isinstance(statement.value, bool | int | float)
             return constant_operand(statement.value, statement.dtype)
+        if statement.op == "field":
+            name = f"{self.by_number[statement.operands[0]].target}_{statement.value}"
+            return Operand.variable(name, statement.dtype)
         return Operand.variable(statement.target, statement.dtype)
 
     def _value(self, statement: Statement, pass_number: int) -> str:
@@ -168,6 +171,9 @@ class StatementPrinter:
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
         masks = self.masks(axes)
+        if self.plan.kind == "team" and statement.level == "x":
+            # Every program of the team has the value; one stores it.
+            masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]
         text = self._as_stored(value, stored, self.program.storage[statement.buffer])
         arguments = [self._address(statement, axes), text, *([" & ".join(masks)] if masks else [])]
         return f"tl.store({', '.join(arguments)})"

@@ -90,6 +90,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context
     if buffers > context.limits.most_buffers and not is_forced:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
     apart = [context.cost(unit) for unit in (one, two)]
+    group = context.in_best_way(group)
     fused = context.cost(group)
     score = Score(
         category=reason.removeprefix("fused."),

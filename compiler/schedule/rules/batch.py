@@ -82,7 +82,7 @@ def can_be_a_part(group: Group) -> bool:
     sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
     if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
         return False
-    if isinstance(group, Product) or any(member.body.is_scatter for member in group.members):
+    if isinstance(group, Product) or group.in_teams or any(member.body.is_scatter for member in group.members):
         return False
     return not group.space.r or group.space.reduction_numel <= LONGEST_ROW
 
@@ -94,7 +94,7 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
     assert not isinstance(one, ExternNode) and not isinstance(two, ExternNode)
     parts = (*parts_of(one), *parts_of(two))
     members = tuple(member for part in parts for member in part.members)
-    whole = Batch(fused_name(members), parts[0].space, members, one.stored | two.stored, parts)
+    whole = Batch(fused_name(members), parts[0].space, members, one.stored | two.stored, parts=parts)
     buffers = len(whole.read_buffers) + len(whole.stored)
     if buffers > MOST_BUFFERS or len(parts) > MOST_PARTS:
         return Refuse("policy.batch_size", {"parts": len(parts), "buffers": buffers})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from compiler.devices import Device
@@ -12,6 +12,8 @@ from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
+from compiler.schedule.shape import may_be_in_teams
+from compiler.schedule.single_pass import relative_members
 from compiler.schedule.units import Unit, UnitGraph
 from compiler.schedule.wishes import NO_WISHES, Wishes
 
@@ -48,6 +50,23 @@ class Context:
         if found is None:
             found = self.costs[group] = group_cost(group, self.graph.layouts, self.device)
         return found
+
+    def in_best_way(self, group: Group) -> Group:
+        """The group as it takes least: with sums in a single pass, or with teams of programs."""
+        plain = replace(group, single_pass=frozenset(), in_teams=False)
+        if self.cost(plain).passes < 2:
+            return plain
+        return min(self.ways(plain), key=lambda way: self.cost(way).microseconds)
+
+    def ways(self, plain: Group) -> list[Group]:
+        """The ways to run a group, the plainest first, which it is given. Teams are for what one pass cannot do."""
+        ways = [plain]
+        if "single_pass" not in self.disabled:
+            members = frozenset(relative_members(plain, self.graph.layouts))
+            ways += [replace(way, single_pass=members) for way in ways if members]
+        if "team" not in self.disabled and min(self.cost(way).passes for way in ways) > 1:
+            ways += [team for way in ways if may_be_in_teams(team := replace(way, in_teams=True))]
+        return ways
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,208 @@
+"""Programs that share a row: what each leaves of its part in the workspace, and how the parts come together.
+
+    split    each program loops over its part;  the last one to arrive joins the parts and goes on alone
+    team     each program holds its part in registers;  all wait until the last one has arrived, each joins the parts
+             for itself, in the same order, and goes on with its own
+
+The programs of a team (`team`) must run at the same time. Which part a program takes is therefore not its number in
+the launch but the place at which it started, drawn from a counter: whoever waits only waits for programs that have
+started or start next, and a team is small enough for all of it to run (`schedule/team.py`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from compiler.codegen.program import Section, Statement
+from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.plan import next_power_of_two
+from compiler.codegen.triton.states import States
+from compiler.ir.size import known, text_of
+
+if TYPE_CHECKING:
+    from compiler.codegen.triton.printer import KernelPrinter
+
+#: Counters of two teams are so many apart: each in a sector of memory of its own.
+COUNTERS_APART = 8
+
+HELPERS: dict[str, str] = {
+    "wait_for": '''@triton.jit
+def wait_for(counter, count):
+    """Wait until so many programs have counted themselves; what they wrote before can be read then."""
+    arrived = tl.atomic_add(counter, 0, sem="acquire")
+    while arrived < count:
+        arrived = tl.atomic_add(counter, 0, sem="acquire")
+''',
+}
+
+
+class RowParts:
+    """Prints the sections of a plan whose rows several programs share."""
+
+    def __init__(self, kernel: KernelPrinter) -> None:
+        self.kernel = kernel
+        self.plan = kernel.plan
+        self.printer, self.writer, self.states = kernel.printer, kernel.writer, kernel.states
+        self.axis = len(kernel.vectors) - 1
+
+    @cached_property
+    def workspace(self) -> tuple[dict[tuple[int, int], int], int]:
+        """Where the parts of each reduction lie in the workspace (in bytes, by statement and value), and its size."""
+        places: dict[tuple[int, int], int] = {}
+        size = 0
+        for section in self.plan.program.sections:
+            for statement in section.reductions:
+                for which, (_, dtype, _) in enumerate(self._values(statement)):
+                    places[statement.number, which] = size
+                    size += -(-self.plan.splits * self._rows * dtype.itemsize // 16) * 16
+        return places, size
+
+    @property
+    def _rows(self) -> int:
+        return known(self.plan.axes[0].numel)
+
+    def _values(self, statement: Statement) -> list[tuple[str, torch.dtype, str]]:
+        """What a program leaves of its part of a reduction: variables, their dtypes, and the values of no elements."""
+        if States.holds(statement):
+            values = zip(self.states.names(statement), self.states.identities(statement), strict=True)
+            return [(name, statement.dtype, fill) for name, fill in values]
+        reduction, name = self.kernel.reduction_of(statement), f"{statement.target}_acc"
+        last = str(torch.iinfo(torch.int64).max)
+        both = [(name, reduction.dtype, reduction.identity), (f"{name}_at", torch.int64, last)]
+        return both[: 1 + reduction.is_position]
+
+    # Split: the last program goes on ----------------------------------------------------------------------------
+
+    def split_sections(self) -> None:
+        """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
+        sections = self.plan.program.sections
+        place = next(number for number, section in enumerate(sections) if section.level == "r")
+        before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
+        self.kernel.print_sections(before)
+        self.kernel.comment_pass(reducing, 1)
+        self._part(reducing)
+        self.writer.blank()
+        self.writer.line("# The last program to arrive combines the parts, always in the same order.")
+        self.writer.line("tl.debug_barrier()")
+        self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
+        self.writer.line(f"if arrived == {self.plan.splits - 1}:")
+        with self.writer.indented():
+            self._join(reducing)
+            self.kernel.print_sections(after)
+            self.writer.line("# The counter is left as it was found: zero.")
+            self.writer.line("tl.store(counters_ptr + x_block, 0)")
+
+    def _part(self, section: Section) -> None:
+        r_axis, chunk = self.plan.axes[-1], str(self.plan.chunk)
+        if not self.plan.chunk:
+            chunk = "chunk"
+            share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
+            self.writer.line(f"chunk = {share} * {r_axis.block_name}")
+        self.writer.line(f"first = part * {chunk}")
+        self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
+        self.kernel.print_loop(section, 1, "first", "last")
+        for statement in section.reductions:
+            if States.holds(statement):
+                self.states.collapse(statement, "first", "last")
+            else:
+                name = f"{statement.target}_acc"
+                self._collapse(statement, [name, f"{name}_at"])
+            self._store(statement)
+
+    def _collapse(self, statement: Statement, lanes: list[str]) -> None:
+        """All lanes of an ordinary reduction as one."""
+        reduction, name = self.kernel.reduction_of(statement), f"{statement.target}_acc"
+        spread = "[:, None]" if self.axis else ""
+        if reduction.is_position:
+            call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
+            self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
+            if spread:
+                self.writer.line(f"{name}, {name}_at = {name}{spread}, {name}_at{spread}", statement.nodes)
+        else:
+            self.writer.line(f"{name} = {reduction.collapse(lanes[0], self.axis)}{spread}", statement.nodes)
+
+    def _store(self, statement: Statement) -> None:
+        """What a program leaves of its part."""
+        masks = self.printer.masks(frozenset("x"))
+        for which, (name, dtype, _) in enumerate(self._values(statement)):
+            start = self.workspace[0][statement.number, which]
+            base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
+            self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({DTYPES[dtype]}))", statement.nodes)
+            arguments = [f"{name}_ptr + {self._place('part')}", name, *masks]
+            self.writer.line(f"tl.store({', '.join(arguments)})", statement.nodes)
+
+    def _place(self, part: str) -> str:
+        return part if self._rows == 1 else f"({part} * {self._rows} + x_index)"
+
+    def _join(self, section: Section) -> None:
+        """The results of a section's reductions, from all parts."""
+        splits, r_axis = self.plan.splits, self.plan.axes[-1]
+        self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){'[None, :]' if self.axis else ''}")
+        is_within = f"(parts < {splits})" if self._rows > 1 else f"parts < {splits}"
+        masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
+        for statement in section.reductions:
+            names = []
+            for name, _, fill in self._values(statement):
+                where = f"{name}_ptr + {self._place('parts')}"
+                load = f'tl.load({where}, {masks}, other={fill}, cache_modifier=".cg")'
+                names.append(f"{statement.target}_parts{name.removeprefix(statement.target).removeprefix('_acc')}")
+                self.writer.line(f"{names[-1]} = {load}", statement.nodes)
+            if States.holds(statement):
+                chunk = str(self.plan.chunk) if self.plan.chunk else "chunk"
+                self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
+            else:
+                value = f"({', '.join(names)})" if len(names) > 1 else names[0]
+                self.kernel.emit_collapsed(statement, self.kernel.reduction_of(statement), value)
+
+    # A team: all go on ------------------------------------------------------------------------------------------
+
+    @property
+    def counters_of_teams(self) -> int:
+        """One for the places, and one for each team."""
+        return COUNTERS_APART * (1 + known(self.plan.axes[0].blocks))
+
+    def draw_place(self) -> None:
+        self.writer.line("# Places are drawn in the order in which programs start, since they wait for each other.")
+        self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
+        self.writer.line(f"if place == {known(self.plan.grid) - 1}:")
+        with self.writer.indented():
+            self.writer.line("tl.store(counters_ptr, 0)")
+
+    def team_sections(self) -> None:
+        """Every statement once; after each section with reductions the team exchanges its parts."""
+        exchanges = passes = 0
+        self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
+        for section in self.plan.program.sections:
+            if section.level == "r":
+                passes += 1
+                self.kernel.comment_pass(section, passes)
+            reductions = {s.number for s in section.reductions}
+            plain = tuple(s for s in section.statements if s.number not in reductions)
+            self.kernel.print_statements(Section(section.level, plain), 0)
+            if reductions:
+                exchanges += 1
+                self._exchange(section, exchanges)
+        self.writer.blank()
+        self.writer.line("# The last one to leave puts the counter back to zero.")
+        self.writer.line('left = tl.atomic_add(counter, 1, sem="relaxed")')
+        self.writer.line(f"if left == {(exchanges + 1) * self.plan.splits - 1}:")
+        with self.writer.indented():
+            self.writer.line("tl.store(counter, 0)")
+
+    def _exchange(self, section: Section, number: int) -> None:
+        for statement in section.reductions:
+            self.printer.note_axes(statement)
+            if States.holds(statement):
+                self.states.at_once(statement, text_of(self.plan.axes[-1].numel))
+            else:
+                reduction = self.kernel.reduction_of(statement)
+                self._collapse(statement, self.kernel.lanes_of(statement, reduction, is_whole=True))
+            self._store(statement)
+        self.printer.helpers.add("wait_for")
+        self.writer.line("tl.debug_barrier()")
+        self.writer.line("tl.atomic_add(counter, 1)")
+        self.writer.line(f"wait_for(counter, {number * self.plan.splits})")
+        self._join(section)

@@ -1,0 +1,185 @@
+"""Reductions of several values at once, as Triton: how a sum of exponentials or of squares is carried along.
+
+    looped    for each block:  largest, total = add_exponential(largest, total, x);   then all lanes joined
+    at once   largest = max x;  total = sum of exp(x - largest)
+    parts     each program's values in the workspace, joined as lanes are
+
+`codegen/single_pass.py` says what these reductions are for. Lanes keep sums of their own, so that a loop needs no
+exchange between them; the formula that joins two lanes joins two programs as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from compiler.codegen.program import Statement
+from compiler.codegen.single_pass import FIELDS
+from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.writer import Writer
+
+HELPERS: dict[str, str] = {
+    "add_exponential": '''@triton.jit
+def add_exponential(largest, total, x):
+    """One more value of a sum of exp(x - largest): the sum so far shrinks where the value is larger than all before."""
+    distance = x - largest
+    smaller = libdevice.exp(-tl.abs(distance))
+    total = tl.where(distance > 0, total * smaller + 1.0, total + smaller)
+    return maximum_of_two(largest, x), total
+''',
+    "join_exponentials": '''@triton.jit
+def join_exponentials(largest, total, axis: tl.constexpr):
+    """The largest value along an axis, and the sums, each relative to a largest value of its own, relative to it."""
+    highest = tl.reduce(largest, axis, maximum_of_two, keep_dims=True)
+    return tl.sum(highest, axis), tl.sum(total * libdevice.exp(largest - highest), axis)
+''',
+    "add_square": '''@triton.jit
+def add_square(shift, total, squares, x, mask, count):
+    """One more value, in number `count`, of a sum of squares of distances to the mean (Youngs and Cramer). Values are
+    taken relative to the first one, so that a mean that is large beside the distances costs no accuracy."""
+    shift = tl.where((count == 1) & mask, x, shift)
+    distance = tl.where(mask, x - shift, 0.0)
+    total += distance
+    ahead = tl.where(mask, count * distance - total, 0.0)
+    return shift, total, squares + ahead * ahead * (1.0 / tl.maximum(count * (count - 1), 1.0))
+''',
+    "join_squares": '''@triton.jit
+def join_squares(shift, total, squares, counts, length, axis: tl.constexpr):
+    """The mean along an axis and the sum of squares of distances to it, of `length` values: of each lane there are
+    `counts`, whose sum, relative to `shift`, is `total`, and `squares` is relative to their own mean."""
+    filled = (counts > 0).to(shift.dtype)
+    origin = tl.sum(filled * shift, axis, keep_dims=True) / tl.sum(filled, axis, keep_dims=True)
+    offset = shift - origin + total / tl.maximum(counts, 1.0)
+    mean = tl.sum(counts * offset, axis, keep_dims=True) / length
+    squares = tl.sum(squares + counts * (offset - mean) * (offset - mean), axis)
+    return tl.sum(origin + mean, axis), squares
+''',
+}
+
+
+class States:
+    """Prints these reductions for one plan; `lanes` gives a statement's operand with lanes outside of r filled."""
+
+    def __init__(self, printer: StatementPrinter, writer: Writer, lanes: Callable[[Statement, str], str]) -> None:
+        self.printer = printer
+        self.writer = writer
+        self.lanes = lanes
+
+    @staticmethod
+    def holds(statement: Statement) -> bool:
+        return statement.op == "reduce" and statement.value in FIELDS
+
+    @staticmethod
+    def names(statement: Statement) -> tuple[str, str]:
+        """The variables of its values, as `field` statements read them."""
+        first, second = FIELDS[str(statement.value)]
+        return f"{statement.target}_{first}", f"{statement.target}_{second}"
+
+    def identities(self, statement: Statement) -> tuple[str, str]:
+        """The values of no elements."""
+        return (repr(torch.finfo(statement.dtype).min) if _is_exponential(statement) else "0.0"), "0.0"
+
+    @property
+    def _axis(self) -> int:
+        return len(self.printer.vectors) - 1
+
+    def _line(self, statement: Statement, text: str, *helpers: str) -> None:
+        self.printer.helpers.update(helpers)
+        self.writer.line(text, statement.nodes)
+
+    # A loop over blocks -----------------------------------------------------------------------------------------
+
+    def start(self, statement: Statement) -> None:
+        name, dtype = statement.target, DTYPES[statement.dtype]
+        shape = self.printer.shape(self.printer.all_axes)
+        if _is_exponential(statement):
+            starts = dict(zip(("largest_acc", "total_acc"), self.identities(statement), strict=True))
+        else:
+            self._line(statement, f"{name}_count = tl.full([], 0.0, {dtype})")
+            starts = dict.fromkeys(("shift", "sum", "total_acc"), "0.0")
+        for suffix, value in starts.items():
+            self._line(statement, f"{name}_{suffix} = tl.full({shape}, {value}, {dtype})")
+
+    def take(self, statement: Statement) -> None:
+        """One block."""
+        name = statement.target
+        if _is_exponential(statement):
+            values = f"{name}_largest_acc, {name}_total_acc"
+            lanes = self.lanes(statement, 'float("-inf")')
+            call = f"{values} = add_exponential({values}, {lanes})"
+            self._line(statement, call, "maximum_of_two", "add_exponential")
+            return
+        values = f"{name}_shift, {name}_sum, {name}_total_acc"
+        self._line(statement, f"{name}_count += 1.0")
+        call = f"{values} = add_square({values}, {self.lanes(statement, '0.0')}, {self._mask}, {name}_count)"
+        self._line(statement, call, "add_square")
+
+    @property
+    def _mask(self) -> str:
+        return " & ".join(self.printer.masks(frozenset("r"))) or "tl.full([], True, tl.int1)"
+
+    def collapse(self, statement: Statement, first: str, last: str) -> None:
+        """The values of all lanes after a loop from `first` to `last`."""
+        name = statement.target
+        if _is_exponential(statement):
+            self._join(statement, f"{name}_largest_acc, {name}_total_acc")
+            return
+        lanes = f"tl.arange(0, RBLOCK){self._spread_of_r}"
+        length = last if first == "0" else f"({last} - {first})"
+        counts = f"tl.cdiv({length} - {lanes}, RBLOCK).to({DTYPES[statement.dtype]})"
+        self._line(statement, f"{name}_counts = {counts}")
+        self._join(statement, f"{name}_shift, {name}_sum, {name}_total_acc, {name}_counts, {length}")
+
+    def _join(self, statement: Statement, values: str) -> None:
+        helper = "join_exponentials" if _is_exponential(statement) else "join_squares"
+        targets = self.names(statement)
+        self._line(statement, f"{', '.join(targets)} = {helper}({values}, {self._axis})", "maximum_of_two", helper)
+        if self._axis:
+            for target in targets:
+                self._line(statement, f"{target} = {target}[:, None]")
+
+    @property
+    def _spread_of_r(self) -> str:
+        return "[None, :]" if self._axis else ""
+
+    # A tile in registers -----------------------------------------------------------------------------------------
+
+    def at_once(self, statement: Statement, length: str) -> None:
+        """The values of the tile, the part of a row of `length` elements that a program holds."""
+        first, second = self.names(statement)
+        axis, spread = self._axis, "[:, None]" if self._axis else ""
+        if _is_exponential(statement):
+            lanes, (least, _) = self.lanes(statement, 'float("-inf")'), self.identities(statement)
+            self._line(statement, f"{statement.target}_values = {lanes}")
+            highest = f"tl.reduce({statement.target}_values, {axis}, maximum_of_two){spread}"
+            self._line(statement, f"{first} = maximum_of_two({highest}, {least})", "maximum_of_two")
+            total = f"libdevice.exp({statement.target}_values - {first})"
+            self._line(statement, f"{second} = tl.sum({total}, {axis}){spread}")
+            return
+        self._line(statement, f"{statement.target}_values = {self.lanes(statement, '0.0')}")
+        count = f"tl.minimum({length} - part * RBLOCK, RBLOCK)"
+        self._line(statement, f"{first} = tl.sum({statement.target}_values, {axis}){spread} / {count}")
+        self._line(statement, f"{statement.target}_away = {statement.target}_values - {first}")
+        squares = f"{statement.target}_away * {statement.target}_away"
+        if self.printer.masks(frozenset("r")):
+            squares = f"tl.where(r_mask, {squares}, 0.0)"
+        self._line(statement, f"{second} = tl.sum({squares}, {axis}){spread}")
+
+    # Parts of several programs -----------------------------------------------------------------------------------
+
+    def join_parts(self, statement: Statement, values: tuple[str, str], chunk: str, length: str) -> None:
+        """The values of all parts, which are loaded already: part number `parts` has `chunk` elements, the last the
+        rest of `length`."""
+        if _is_exponential(statement):
+            self._join(statement, ", ".join(values))
+            return
+        name = statement.target
+        counts = f"tl.minimum(tl.maximum({length} - parts * {chunk}, 0), {chunk}).to({DTYPES[statement.dtype]})"
+        self._line(statement, f"{name}_counts = {counts}")
+        self._join(statement, f"{values[0]}, 0.0, {values[1]}, {name}_counts, {length}")
+
+
+def _is_exponential(statement: Statement) -> bool:
+    return statement.value == "exponentials"

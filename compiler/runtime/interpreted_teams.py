@@ -1,0 +1,76 @@
+"""Interpreting a kernel whose programs wait for each other.
+
+The interpreter runs one program at a time. Here each program is a thread, and one of them has the turn: it runs until
+it ends or has to wait, and hands the turn to the next one that has not ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+
+def run_in_turns(count: int, choose: Callable[[int], None], run: Callable[[], None], namespace: dict[str, Any]) -> None:
+    """Run `count` programs; `choose` makes the interpreter work for the program of a number, `run` runs it. The name
+    `wait_for` in `namespace` is replaced by a function that gives the turn away."""
+    turns = _Turns(choose, run)
+    namespace["wait_for"] = turns.wait_for
+    turns.run_all(count)
+
+
+class _Turns:
+    def __init__(self, choose: Callable[[int], None], run: Callable[[], None]) -> None:
+        self.choose = choose
+        self.run = run
+        self.turn = [threading.Semaphore(0)]
+        self.back = threading.Semaphore(0)
+        self.current = 0
+        self.errors: list[BaseException] = []
+
+    def run_all(self, count: int) -> None:
+        self.turn = [threading.Semaphore(0) for _ in range(count)]
+        self.is_done = [False] * count
+        waiting = deque(range(count))
+        threads = [threading.Thread(target=self._program, args=(number,), daemon=True) for number in waiting]
+        idle = 0
+        started: set[int] = set()
+        while waiting:
+            number = self.current = waiting.popleft()
+            self.choose(number)
+            self.progressed = number not in started
+            if number not in started:
+                started.add(number)
+                threads[number].start()
+            self.turn[number].release()
+            self.back.acquire()
+            if self.errors:
+                raise self.errors[0]
+            idle = 0 if self.progressed or self.is_done[number] else idle + 1
+            if not self.is_done[number]:
+                waiting.append(number)
+            if idle > count:
+                raise RuntimeError("every program waits for another one")
+
+    def _program(self, number: int) -> None:
+        self.turn[number].acquire()
+        try:
+            with np.errstate(all="ignore"):
+                self.run()
+        except BaseException as error:
+            self.errors.append(error)
+        self.is_done[number] = True
+        self.back.release()
+
+    def wait_for(self, counter: Any, count: Any) -> None:
+        """In the place of the kernel's own function of this name."""
+        wanted = int(count)
+        while int(tl.load(counter).handle.data.reshape(-1)[0]) < wanted:
+            number = self.current
+            self.back.release()
+            self.turn[number].acquire()
+        self.progressed = True

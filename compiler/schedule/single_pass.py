@@ -1,0 +1,67 @@
+"""Which sums of a group need not wait for another reduction of it, and what a kernel then reads in each pass.
+
+A softmax needs the largest value of a row before it can add up exponentials, a variance the mean before it can add up
+squares. `codegen/single_pass.py` has the formulas by which the second sum is made in the pass of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from compiler.codegen.program import Statement, build_program, inlined
+from compiler.codegen.single_pass import in_single_pass, relative_sums
+from compiler.ir.body import Access
+from compiler.ir.index import Index
+from compiler.ir.nodes import Layout
+from compiler.schedule.group import Group
+
+
+def storage_of(group: Group, layouts: Mapping[str, Layout]) -> dict[str, torch.dtype]:
+    """The dtype of each buffer that the group touches or makes."""
+    accesses = [a for member in group.members for a in (*member.body.reads, *member.body.writes)]
+    return {access.buffer: layouts[access.buffer].dtype for access in accesses}
+
+
+def relative_members(group: Group, layouts: Mapping[str, Layout]) -> dict[str, str]:
+    """The members whose sums need not wait, each with the member whose result it is relative to."""
+    if sum(member.body.reduction is not None for member in group.members) < 2 or group.has_scan:
+        return {}
+    statements = inlined(group, storage_of(group, layouts))
+    by_number = {s.number: s for s in statements}
+    found: dict[str, str] = {}
+    for one in relative_sums(statements):
+        if one.kind == "squares" and not isinstance(group.space.reduction_numel, int):
+            continue  # how many there are is a constant of the kernel
+        waits_for = max(n for n in _behind(one.about, by_number) if by_number[n].op == "reduce")
+        reader, writer = (_member(by_number[number], group) for number in (one.number, waits_for))
+        found[reader] = writer
+    return found
+
+
+def _behind(number: int, by_number: Mapping[int, Statement]) -> set[int]:
+    """The statements that a value is made from, itself included."""
+    found: set[int] = set()
+    open_ = [number]
+    while open_:
+        one = open_.pop()
+        if one not in found:
+            found.add(one)
+            open_ += by_number[one].needs
+    return found
+
+
+def _member(statement: Statement, group: Group) -> str:
+    return next(node for node in statement.nodes if node in group.produced)
+
+
+def passes_in_blocks(group: Group, layouts: Mapping[str, Layout]) -> tuple[frozenset[Access], ...]:
+    """What each pass of a kernel that takes its rows block by block loads."""
+    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel)
+    program = build_program(group, storage_of(group, layouts), rewrite=rewrite)
+    return tuple(
+        frozenset(Access(s.buffer or "", s.index or Index.number(0)) for s in section.statements if s.op == "load")
+        for section in program.sections
+        if section.level == "r"
+    )

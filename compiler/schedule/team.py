@@ -1,0 +1,70 @@
+"""Programs that share one row and wait for each other: how large a part of it each takes.
+
+    program 0   holds x[0:8192]       sum = 3.1 --+-- all sums: 7.9 -- store x / 7.9
+    program 1   holds x[8192:16384]   sum = 4.8 --+-- all sums: 7.9 -- store x / 7.9
+
+A row that is too long for the registers of one program may fit into those of a team. Each program reads its part once,
+and what the team reduces is exchanged through memory, a few bytes for each program; then every program goes on with its
+part, which it still has. The members of a team must run at the same time, so a team is no larger than what certainly
+does: one program for each multiprocessor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.devices import Device
+
+WARP = 32
+#: Values of 32 bits that a thread holds of its part of the row, and the elements that it has of one tensor.
+HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 96, 32, 4
+#: Threads of a program: so few that several programs share a multiprocessor, and one computes while another waits for
+#: its team; more where the team would otherwise be too large.
+THREADS, MOST_THREADS = 256, 1024
+#: Neighbouring points of x that a program takes where x lies along memory: whole lines of the cache.
+COLUMNS_BYTES = 128
+
+
+@dataclass(frozen=True)
+class Team:
+    """`size` programs of `warps` warps share a block of `x_block` rows; each takes `r_block` points of r."""
+
+    size: int
+    x_block: int
+    r_block: int
+    warps: int
+
+
+def team_for(rows: int, length: int, held: int, itemsize: int, is_outer: bool, device: Device) -> Team | None:
+    """The team for rows of `length` elements, of which a kernel uses `held` tensors again after an exchange. None where
+    a part of such a team would not fit into registers, or there is nothing to share. `is_outer` says that neighbouring
+    rows lie along memory, with elements of `itemsize` bytes."""
+    if device.kind != "cuda" or rows < 1:
+        return None
+    words = (held + 2) * max(itemsize // 4, 1)
+    x_block = min(COLUMNS_BYTES // itemsize, _power_above(rows)) if is_outer else 1
+    for threads in (THREADS, 2 * THREADS, MOST_THREADS):
+        registers = min(HELD_WORDS, device.registers_per_multiprocessor * 3 // 4 // threads)
+        elements = min(MOST_ELEMENTS, _power_below(registers // words))
+        if elements < LEAST_ELEMENTS:
+            return None
+        r_block = max(elements * threads // x_block, 1)
+        if -(-length // r_block) <= device.multiprocessors:
+            break
+    else:
+        return None
+    # Where programs are few, each takes less, while the team may still grow.
+    while elements > LEAST_ELEMENTS and -(-rows // x_block) * -(-length // r_block) < 2 * device.multiprocessors:
+        if -(-length // (r_block // 2)) > device.multiprocessors:
+            break
+        elements, r_block = elements // 2, r_block // 2
+    size = -(-length // r_block)
+    return Team(size, x_block, r_block, threads // WARP) if size > 1 else None
+
+
+def _power_below(value: int) -> int:
+    return 1 << max(value, 1).bit_length() - 1
+
+
+def _power_above(value: int) -> int:
+    return 1 << max(value - 1, 0).bit_length()

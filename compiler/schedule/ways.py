@@ -1,0 +1,66 @@
+"""The ways to run a group that reduces, and what was decided on them.
+
+    single pass   for r: m = max x;  for r: s += exp(x - m)      ->   for r: m, s = max x, the sum relative to it
+    team          one program goes through a row again and again ->   several hold it, and exchange what they reduce
+
+These are no fusions of two units, but ways to run one, which each verdict on two units reckons with (`Context.ways`).
+A single pass costs some arithmetic for each element, a team some waiting, so that where a row stays in the registers of
+one program neither gains anything. The records are made here, for the groups that are left in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from compiler.schedule.choices import Choice, weighed
+from compiler.schedule.group import Group
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules import Context, Fuse, Score
+from compiler.schedule.single_pass import relative_members
+
+
+def verdicts_on_ways(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
+    """What became of each sum that need not wait for another reduction, and of rows that a team could hold."""
+    if "single_pass" not in context.disabled:
+        yield from _on_single_pass(unit, context)
+    if "team" not in context.disabled:
+        yield from _on_team(unit, context)
+
+
+def _on_single_pass(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
+    members = relative_members(unit, context.graph.layouts)
+    if members:
+        plain, joined = (replace(unit, single_pass=frozenset(names)) for names in ((), members))
+        for reader, writer in members.items():
+            names = {"shared": writer, "writer": writer, "reader": reader}
+            yield _verdict("single_pass", plain, joined, bool(unit.single_pass), names, context)
+
+
+def _on_team(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
+    alone, team = replace(unit, in_teams=False), replace(unit, in_teams=True)
+    if not any(way.in_teams for way in context.ways(replace(alone, single_pass=frozenset()))):
+        return
+    if context.cost(team).passes > 1:  # it does not fit into a team either
+        return
+    r_dims = frozenset(unit.space.r)
+    reads = [a for m in unit.members for a in m.body.reads if a.buffer not in unit.produced]
+    rows = [access for access in reads if not access.index.dims.isdisjoint(r_dims)]
+    largest = max(rows, key=lambda access: context.graph.layouts[access.buffer].bytes)
+    reductions = [member.name for member in unit.members if member.body.reduction is not None]
+    names: dict[str, Any] = {"shared": largest.buffer, "writer": reductions[-1], "reader": unit.members[-1].name}
+    names["row"] = unit.space.reduction_numel
+    yield _verdict("team", alone, team, unit.in_teams, names, context)
+
+
+def _verdict(
+    kind: str, before: Group, after: Group, is_taken: bool, names: dict[str, Any], context: Context
+) -> Fuse | Refuse:
+    apart, together = context.cost(before).microseconds, context.cost(after).microseconds
+    if together != apart:
+        weighed(Choice(kind, (before,), (after,), apart, together, is_taken))
+    numbers = {**names, "fused_us": together, "unfused_us": apart}
+    if is_taken:
+        return Fuse(f"fused.{kind}", after, Score(kind, 0, 0, together, apart), numbers)
+    return Refuse(f"profit.{kind}", numbers)

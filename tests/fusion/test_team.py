@@ -1,0 +1,137 @@
+"""Rows that a team of programs holds: the right values, each element read once, and which rows they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, nan
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.compile import GraphCompilation
+from compiler.devices import GPUS, device_for
+from compiler.runtime.triton_interpreter import interpret
+from compiler.runtime.triton_offline import compile_offline
+from compiler.runtime.verify import relative_error
+from compiler.schedule.team import team_for
+from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
+
+Tensor = torch.Tensor
+H200 = device_for("sm_90")
+
+
+def rnd(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def normalised_images(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return torch.relu(torch.nn.functional.batch_norm(x, None, None, w, b, True))
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "softmax": (lambda x: torch.softmax(x, -1), (rnd(4, 50001),)),
+    "softmax of bfloat16": (lambda x: torch.softmax(x, -1), (rnd(4, 50001).bfloat16(),)),
+    "softmax of columns": (lambda x: torch.softmax(x, 0), (rnd(3000, 70),)),
+    "batch norm in training": (normalised_images, (rnd(16, 6, 60, 60) + 10, rnd(6), rnd(6))),
+    "layer norm of a long row": (lambda x: torch.nn.functional.layer_norm(x, (50001,)), (rnd(4, 50001) + 100,)),
+    "distance to the mean, and to the largest": (
+        lambda x: (x - x.mean(-1, keepdim=True), x.amax(-1), x.argmax(-1), x - x.amax(-1, keepdim=True)),
+        (rnd(4, 50001),),
+    ),
+    "two exchanges": (
+        lambda x: (x - x.mean(-1, keepdim=True)).abs() / (x - x.mean(-1, keepdim=True)).abs().amax(-1, keepdim=True),
+        (rnd(4, 50001),),
+    ),
+    "truth": (lambda x: x * (x > 4).any(-1, keepdim=True), (rnd(4, 50001),)),
+}
+
+
+def as_list(results: Any) -> list[Tensor]:
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+def in_teams(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
+    compilation = compile_program(function, *inputs)
+    assert [kernel.config["plan"] for kernel in compilation.triton.values()] == ["team"]
+    return compilation
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_as_good_as_eager(name: str) -> None:
+    function, inputs = CASES[name]
+    compilation = in_teams(function, *inputs)
+    assert kernel_count(compilation) == (1, 0)
+    outputs = as_list(function(*inputs))
+    assert bytes_moved(compilation) == sum(x.numel() * x.element_size() for x in (*inputs, *outputs))
+    exact = as_list(function(*[x.double() for x in inputs]))
+    bound = 3 * relative_error(outputs, exact) + 64 * torch.finfo(torch.float32).eps
+    assert relative_error(call_interpreted(compilation, inputs), exact) <= bound
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_compile_for_gpus_without_spills(name: str) -> None:
+    function, inputs = CASES[name]
+    compilation = in_teams(function, *inputs)
+    assert compilation.schedule is not None
+    storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
+    for kernel in compilation.triton.values():
+        result = compile_offline(kernel, storage, "sm_90")
+        assert result.error is None, result.error
+        assert result.spills == 0
+        # Who waits reads again and again what others write, past the cache of its own multiprocessor.
+        assert "acquire" in result.ptx
+
+
+def test_infinities_and_nan_come_out_as_in_eager() -> None:
+    x = rnd(6, 20001)
+    x[0] = -inf
+    x[1, 100], x[2, 15000], x[3, :10000] = inf, nan, -inf
+    x[4, 7], x[4, 19000] = inf, nan
+    compilation = in_teams(lambda x: torch.softmax(x, -1), x)
+    torch.testing.assert_close(call_interpreted(compilation, [x])[0], torch.softmax(x, -1), equal_nan=True)
+
+
+def test_counters_are_left_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compiler.runtime import triton_interpreter
+
+    made: list[Tensor] = []
+    zeros = torch.zeros
+
+    def remembered(*arguments: Any, **keywords: Any) -> Tensor:
+        made.append(zeros(*arguments, **keywords))
+        return made[-1]
+
+    x = rnd(4, 20001)
+    compilation = in_teams(lambda x: torch.softmax(x, -1), x)
+    (kernel,) = compilation.triton.values()
+    monkeypatch.setattr(triton_interpreter.torch, "zeros", remembered)
+    interpret(kernel, [x, torch.empty_like(x)])
+    counters = [one for one in made if one.dtype == torch.int32]
+    assert len(counters) == 1 and not counters[0].any()
+
+
+@pytest.mark.parametrize("device", GPUS, ids=lambda device: device.name)
+@pytest.mark.parametrize("is_outer", [False, True])
+@pytest.mark.parametrize("length", [300, 5000, 20000, 200704, 1 << 20, 1 << 24])
+@pytest.mark.parametrize("rows", [1, 40, 5000])
+def test_a_team_covers_the_row_and_fits_the_device(rows: int, length: int, is_outer: bool, device: Any) -> None:
+    for held in (1, 4, 20):
+        team = team_for(rows, length, held, 4, is_outer, device)
+        if team is not None:
+            assert 2 <= team.size <= device.multiprocessors
+            assert (team.size - 1) * team.r_block < length <= team.size * team.r_block
+            assert 32 * team.warps <= device.threads_per_block
+            assert held * team.r_block * team.x_block <= device.registers_per_multiprocessor
+
+
+def test_nothing_is_held_together_on_a_cpu_or_in_symbolic_sizes() -> None:
+    assert team_for(4, 50000, 1, 4, False, replace(H200, kind="cpu")) is None
+    compilation = compile_program(lambda x: torch.softmax(x, -1), rnd(4, 50001), dynamic=True)
+    assert "team" not in {kernel.config["plan"] for kernel in compilation.triton.values()}
+
+
+def test_a_knob_turns_it_off() -> None:
+    compilation = compile_program(lambda x: torch.softmax(x, -1), rnd(600, 50001), disable=("team",))
+    assert [kernel.config["plan"] for kernel in compilation.triton.values()] == ["looped"]
