@@ -92,6 +92,10 @@ def product_between(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.gelu(F.linear(x.sin(), w, b))
 
 
+def linear_residual(x: Tensor, w: Tensor, b: Tensor, r: Tensor) -> Tensor:
+    return F.silu(F.linear(x, w, b)) + r
+
+
 def two_layers(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
     return F.linear(F.gelu(F.linear(x, w1, b1)), w2, b2)
 
@@ -122,6 +126,7 @@ def interleaved(x: Tensor, y: Tensor) -> Tensor:
     return torch.stack((x.sin(), y.cos()), -1).flatten(-2)
 
 
+HALF = torch.bfloat16
 ROWS = tensor("n m")
 SQUARE = tensor("4096 4096")
 IMAGES = tensor("32 c w w")
@@ -161,6 +166,12 @@ PROGRAMS = (
     Program("squeeze and excite", lambda x, w: x * torch.sigmoid(x.mean((2, 3), keepdim=True) * w),
             (IMAGES, tensor("c 1 1"))),
     Program("product with bias and GELU", product_between, (tensor("n 512"), tensor("1024 512"), tensor("1024"))),
+    Program("linear and ReLU", lambda x, w, b: torch.relu(F.linear(x, w, b)),
+            (tensor("n 512"), tensor("1024 512"), tensor("1024"))),
+    Program("small linear with SiLU and residual", linear_residual,
+            (tensor("v 64", HALF), tensor("128 64", HALF), tensor("128", HALF), tensor("v 128", HALF))),
+    Program("scaled operand of a small product", lambda x, s, w: (x * s) @ w,
+            (tensor("256 256", HALF), tensor("256", HALF), tensor("256 256", HALF))),
     Program("two layers", two_layers,
             (tensor("n 512"), tensor("1024 512"), tensor("1024"), tensor("512 1024"), tensor("512"))),
     Program("two layers, backward", two_layers,
