@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def traffic_of(compilation: GraphCompilation) -> report.Traffic:
     return describe_traffic(compilation.schedule, None)
 
 
+@cache
 def explored(name: str) -> report.Report:
     (path,) = SNIPPETS.glob(f"{name}_*.py")
     return explore(path.read_text(), Options(timing=Timing(enabled=False)))

@@ -54,6 +54,9 @@ export interface MapGraph {
 /** More would hide the graph; the table of decisions has them all. */
 const REFUSALS_AT_MOST = 5;
 
+/** Between two kernels of a large graph run many tensors. */
+const SENTENCES_AT_MOST = 6;
+
 const CHARACTER = 6.9;
 
 /** `aten.sum.dim_IntList` reads as `sum`; the whole target is in the title. */
@@ -167,7 +170,9 @@ function carrying(traffic: EdgeTraffic[], isCounted: boolean, source: MapNode | 
     traffic,
     kind: isPlain ? "plain" : staysInside ? "register" : "memory",
     ref: most && ref.edge(most.tensor, most.consumer),
-    title: traffic.map(edgeSentence).join("\n"),
+    title: [...traffic.slice(0, SENTENCES_AT_MOST).map(edgeSentence), traffic.length > SENTENCES_AT_MOST && `and ${traffic.length - SENTENCES_AT_MOST} more`]
+      .filter(Boolean)
+      .join("\n"),
   };
 }
 

@@ -24,6 +24,10 @@ function largeGraph(): Graph {
     kernels: numbers
       .filter((index) => index % PER_KERNEL === 0)
       .map((index) => ({ ...kernel, name: `kernel${index}`, nodes: numbers.slice(index, index + PER_KERNEL).map((one) => `buf${one}`), origins: [], lines: [], also: [] })),
+    traffic: {
+      ...exampleGraph.traffic!,
+      edges: numbers.slice(1).map((index) => ({ ...exampleGraph.traffic!.edges[3]!, tensor: `buf${index - 1}`, producer: `buf${index - 1}`, consumer: `buf${index}` })),
+    },
     decisions: Array.from({ length: DECISIONS }, (_unused, index) => ({
       ...decision!,
       a: `buf${index % OPERATIONS}`,
@@ -43,4 +47,5 @@ it("relates and maps a graph of 1,500 operations without a pause that a person m
   const map = mapOf(graph, "aten", linksOf(graph));
   expect(performance.now() - start).toBeLessThan(PATIENCE_MS);
   expect(map.nodes.length).toBe(Math.ceil(OPERATIONS / PER_KERNEL));
+  expect(map.edges.every((edge) => edge.traffic.length === 1)).toBe(true);
 });
