@@ -46,6 +46,7 @@ def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes 
     fuse_forced_last(search.context, search.record)
     _record_ways(search)
     ordered = in_order(tuple(units.units.values()), live)
+    units.order_anew(ordered)
     if batch_launches(search.context, ordered, search.record):
         ordered = in_order(tuple(units.units.values()), live)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))

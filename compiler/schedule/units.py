@@ -142,6 +142,22 @@ class UnitGraph:
         for buffer in group.read_buffers:
             self._read(buffer, number)
 
+    def order_anew(self, ordered: Iterable[Unit]) -> None:
+        """Tell who waits for whom by what units read now, given an order that they may run in: a unit that computes
+        again what it read before, or does not need it any more, does not wait for its maker."""
+        numbers = [self.producer[next(iter(produced_by(unit)))] for unit in ordered if produced_by(unit)]
+        for number in numbers:
+            before = 0
+            for maker in {self.producer[b] for b in read_by(self.units[number]) if b in self.producer} - {number}:
+                before |= self.ancestors[maker] | self.bits[maker]
+            self.ancestors[number] = before
+        for number in reversed(numbers):
+            after = 0
+            for buffer in produced_by(self.units[number]):
+                for reader in self.readers[buffer] - {number}:
+                    after |= self.descendants[reader] | self.bits[reader]
+            self.descendants[number] = after
+
     def neighbours(self, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         """Each of `numbers` with each unit that shares a buffer with it: its readers, its makers, other readers of what
         it reads.

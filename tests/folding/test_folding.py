@@ -161,3 +161,20 @@ def test_the_call_asks_the_library_once_for_what_it_refuses(monkeypatch: pytest.
         found = fused(image, a, v, x, *geometry)
     assert len(asked) == 1
     torch.testing.assert_close(found.as_subclass(Tensor), (F.conv2d(x, a, v, padding=1) + x).relu())
+
+
+def test_filters_and_sums_of_all_convolutions_are_computed_in_one_launch() -> None:
+    """Each reads parameters alone. That a filter's kernel once waited for the scale, which it now computes for itself,
+    must not keep it behind the sums of the same convolution."""
+
+    def net(x: Tensor, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+        for weight in (a, b, a * 2):
+            x = normalised(F.conv2d(x, weight, padding=1), v).relu()
+        return F.conv2d(x, b)
+
+    compilation = compile_program(net, *inputs_of())
+    assert fused_calls(compilation) == 3
+    assert compilation.schedule is not None
+    kernels = [place for place, unit in enumerate(compilation.schedule.units) if not hasattr(unit, "target")]
+    calls = len(compilation.schedule.units) - len(kernels)
+    assert (len(kernels), calls) == (2, 4)  # one before the first call, one that stores the result as eager does
