@@ -17,7 +17,11 @@ from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.torch_internals import (
     differentiated_whole,
     generators_as_tensors,
+    is_autocast_on,
+    is_made_of_tensors,
     outside_fake_mode,
+    runs_as_it_is,
+    set_gradients,
     split_at_min_cut,
 )
 
@@ -54,13 +58,18 @@ def compile_through_aot(
     from compiler.rewrite.rewriting import rewrite
 
     names = input_names(graph)
+    straight: list[Implementation] = []
+    may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
         name_inputs(part, names)
         restore_values(part)
         attach_lines(part)
         with outside_fake_mode():
-            return compile_graph(part, phase)
+            implementation = compile_graph(part, phase)
+        if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
+            straight.append(implementation)
+        return implementation
 
     backend = aot_autograd(
         fw_compiler=partial(compile_phase, phase="forward"),
@@ -72,7 +81,39 @@ def compile_through_aot(
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
     with generators_as_tensors(), _gradients_of_interpolation(example_inputs):
-        return backend(rewriting.graph, example_inputs)
+        compiled: Callable[..., Any] = backend(rewriting.graph, example_inputs)
+    if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
+        return _called_straight(straight[0])
+    return compiled
+
+
+def _takes_straight_calls(part: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Whether AOTAutograd's graph takes the very inputs that Dynamo's has: none unpacked, wrapped, added or dropped."""
+    if any(isinstance(x, list | tuple | dict) or is_made_of_tensors(x) for x in example_inputs):
+        return False
+    return len(part.graph.find_nodes(op="placeholder")) == len(example_inputs)
+
+
+def _gives_wrapped_tensors(graph: torch.fx.GraphModule) -> bool:
+    return any(is_made_of_tensors(node.meta.get("example_value")) for node in graph.graph.nodes)
+
+
+def _called_straight(implementation: Implementation) -> Callable[..., Any]:
+    """What Dynamo calls instead of AOTAutograd's own function around an inference graph, where that would do no more.
+
+    Kernels know no gradients, and library calls must not record any."""
+    is_grad_enabled = torch.is_grad_enabled
+
+    def call(*inputs: Any) -> Any:
+        if not is_grad_enabled():
+            return implementation(list(inputs))
+        set_gradients(False)
+        try:
+            return implementation(list(inputs))
+        finally:
+            set_gradients(True)
+
+    return call
 
 
 def _gradients_of_interpolation(example_inputs: Sequence[Any]) -> AbstractContextManager[None]:

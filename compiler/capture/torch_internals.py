@@ -250,6 +250,34 @@ def generators_as_tensors() -> contextlib.AbstractContextManager[Any]:
     return torch._functorch.config.patch(graphsafe_rng_functionalization=False)  # type: ignore[no-any-return]
 
 
+def runs_as_it_is() -> bool:
+    """Whether AOTAutograd, which has an inference graph compiled now, will only call it at each call: no input is
+    written back, no output is a view that it makes anew, and nothing else follows. Unknown counts as no."""
+    context = torch._guards.TracingContext.try_get()
+    facts = context.fw_metadata if context is not None and not context.fakify_first_call else None
+    undone = (
+        "num_mutated_inp_runtime_indices num_mutated_graph_handled_indices num_outputs_aliased num_intermediate_bases "
+        "tokens dynamic_outputs is_rng_op_functionalized num_graphsafe_rng_states"
+    ).split()
+    if facts is None or any(getattr(facts, name, True) for name in undone):
+        return False
+    return getattr(facts, "grad_enabled_mutation", True) is None
+
+
+def is_autocast_on() -> bool:
+    """Whether autocast is on for any device; while it compiles, AOTAutograd has it turned off."""
+    return bool(torch._C._is_any_autocast_enabled())
+
+
+#: `torch.set_grad_enabled` without the object that undoes it, which costs more than many kernels.
+set_gradients: Callable[[bool], None] = torch._C._set_grad_enabled
+
+
+def is_made_of_tensors(value: Any) -> bool:
+    """Whether a value is of a class that wraps other tensors, which AOTAutograd unwraps and wraps again."""
+    return bool(torch.utils._python_dispatch.is_traceable_wrapper_subclass(value))
+
+
 @contextlib.contextmanager
 def differentiated_whole(operators: Sequence[torch._ops.OpOverloadPacket[..., Any]]) -> Iterator[None]:
     """Have autograd take the gradients of `operators` as ATen does, with the operator that ATen has for it.

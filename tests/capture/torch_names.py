@@ -80,6 +80,15 @@ TABLE = (
             *_names("torch._guards.Guard", "name code_list user_stack"),
         ),
     ),
+    Taken(
+        INTERNALS,
+        "know what AOTAutograd does around a graph at each call",
+        (
+            "torch._guards.TracingContext.try_get",
+            *_names("torch._C", "_is_any_autocast_enabled _set_grad_enabled"),
+            "torch.utils._python_dispatch.is_traceable_wrapper_subclass",
+        ),
+    ),
     Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
     Taken(
         ("server/worker/messages.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)
