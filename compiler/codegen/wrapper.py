@@ -1,8 +1,8 @@
 """The wrapper: the Python function that allocates buffers, launches kernels in order, and calls libraries.
 
 Its text is what runs, not a rendering of it: it is executed with the names of `compiler/runtime/executable.py` in
-scope. `empty` allocates on the graph's device, `view` makes a strided view, `reuse` gives a buffer freed storage for
-elements of another dtype. For the same dtype a view of the freed tensor does, or the tensor itself.
+scope. `empty` allocates on the graph's device, `view` makes a strided view (`alias` one to return), `reuse` gives a
+buffer freed storage for elements of another dtype. For the same dtype a view of the freed tensor does, or itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
-FUNCTIONS = frozenset("torch device inf nan max min float empty view reuse as_planned library inputs call".split())
+FUNCTIONS = frozenset(
+    "torch device inf nan max min float empty view alias reuse as_planned library inputs call".split()
+)
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long.
 _FUNCTIONS_OF_TORCH = frozenset(
@@ -145,12 +147,12 @@ class _Writer:
             return f"float({str(value)!r})"
         return repr(value)
 
-    def strided(self, buffer: str, layout: Layout, is_new: bool = False) -> str:
+    def strided(self, buffer: str, layout: Layout, view: str = "view", is_new: bool = False) -> str:
         whole = self.graph.buffers[buffer]
         name = variable(buffer)
         if not is_new and (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
             return name
-        return f"view({name}, {layout.shape}, {layout.stride}, {layout.offset})"
+        return f"{view}({name}, {layout.shape}, {layout.stride}, {layout.offset})"
 
     def free(self, names: tuple[str, ...]) -> None:
         gone = [variable(name) for name in names if name not in self.taken_over]
@@ -165,7 +167,7 @@ class _Writer:
         """One that is `given` already is viewed, so that each is a tensor object of its own."""
         if output.buffer is None or output.layout is None:
             return repr(output.value)
-        text = self.strided(output.buffer, output.layout, is_new=output.buffer in given)
+        text = self.strided(output.buffer, output.layout, "alias", is_new=output.buffer in given)
         given.add(output.buffer)
         return text
 

@@ -12,7 +12,7 @@ import torch
 
 from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
-from compiler.runtime.quick_torch import allocator, view
+from compiler.runtime.quick_torch import alias, allocator, view
 from compiler.schedule.scheduler import Schedule
 
 _serial = count()
@@ -71,6 +71,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "nan": float("nan"),
         "empty": allocator(device),
         "view": view,
+        "alias": alias,
         "reuse": reuse,
         "as_planned": as_planned,
         **constants,

@@ -37,13 +37,14 @@ def allocator(device: torch.device) -> Allocate:
     return empty
 
 
-def _view(whole: torch.Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> torch.Tensor:
+def alias(whole: torch.Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> torch.Tensor:
+    """What `view` gives, but autograd counts changes of either as changes of both: for what a graph returns."""
     return whole.as_strided(shape, stride, whole.storage_offset() + offset)
 
 
 #: A strided view that starts `offset` elements after the first of a tensor, which may itself start anywhere in its
 #: storage: an input can be a slice.
-view: View = _offered("_reinterpret_tensor") or _view
+view: View = _offered("_reinterpret_tensor") or alias
 
 
 @functools.cache
