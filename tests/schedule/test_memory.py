@@ -16,6 +16,7 @@ from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
+from compiler.runtime import executable
 from compiler.runtime.executable import build_executable
 from compiler.schedule.describe_memory import describe_memory
 from compiler.schedule.lifetimes import peak_bytes
@@ -41,10 +42,10 @@ def held_by_wrapper(compilation: GraphCompilation, inputs: list[Tensor], monkeyp
     assert compilation.schedule is not None and compilation.memory is not None
     made: list[tuple[StorageWeakRef, int]] = []
     peak = 0
-    allocate = torch.empty_strided
+    allocate = executable.allocator(torch.device("cpu"))
 
-    def empty_strided(*args: Any, **kwargs: Any) -> Tensor:
-        tensor = allocate(*args, **kwargs)
+    def noted(*args: Any) -> Tensor:
+        tensor = allocate(*args)
         storage = tensor.untyped_storage()
         made.append((StorageWeakRef(storage), storage.nbytes()))
         return tensor
@@ -53,7 +54,7 @@ def held_by_wrapper(compilation: GraphCompilation, inputs: list[Tensor], monkeyp
         nonlocal peak
         peak = max(peak, sum(size for storage, size in made if not storage.expired()))
 
-    monkeypatch.setattr(torch, "empty_strided", empty_strided)
+    monkeypatch.setattr(executable, "allocator", lambda _device: noted)
     wrapper = render_wrapper(compilation.schedule, compilation.memory, compilation.cpp)
     build_executable(compilation.schedule, wrapper, dict.fromkeys(compilation.cpp, launch), torch.device("cpu")).call(
         list(inputs)
