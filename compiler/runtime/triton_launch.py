@@ -15,7 +15,7 @@ import torch
 
 from compiler.codegen.program import RenderedKernel
 from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch
-from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, kernel_namespace, workspace_of
+from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, shared_function, workspace_of
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
@@ -40,7 +40,7 @@ class TritonLauncher:
 
     def __init__(self, kernel: RenderedKernel) -> None:
         self.kernel = kernel
-        self._function = kernel_namespace(kernel)[kernel.name]
+        self._function = shared_function(kernel)
         self._grid = grid_of(kernel)
         self._count = len(kernel.parameters)
         self._blocks = block_sizes(kernel)

@@ -6,6 +6,7 @@ also goes into the debug information, which is how a line of PTX finds its line 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import linecache
 from collections.abc import Callable, Sequence
@@ -56,9 +57,41 @@ def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
     return _execute(kernel.source, file_name(kernel), kernel.name)
 
 
+def shared_function(kernel: RenderedKernel) -> Any:
+    """The function of the kernel, or that of an equal one that was loaded before: layers of a model differ in the names
+    of their tensors, and Triton would compile each of them."""
+    return _functions.setdefault(_without_names(kernel.source, kernel.name), kernel_namespace(kernel)[kernel.name])
+
+
+#: Functions by their text without names.
+_functions: dict[str, Any] = {}
+
+
+def _without_names(source: str, name: str) -> str:
+    """The module with the kernel's own name, its variables in the order in which they come up, and no docstring."""
+    module = ast.parse(source)
+    function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    variables = {argument.arg: f"_{place}" for place, argument in enumerate(function.args.args)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            variables.setdefault(node.id, f"_{len(variables)}")
+    # Block sizes are given by name.
+    variables = {old: old if old.endswith("BLOCK") else new for old, new in variables.items()}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            node.id = variables.get(node.id, node.id)
+        elif isinstance(node, ast.arg):
+            node.arg = variables[node.arg]
+    function.name = "kernel"
+    if ast.get_docstring(function) is not None:
+        del function.body[0]
+    return ast.dump(module)
+
+
 def forget_kernels() -> None:
     """Let the next load of each kernel compile it anew: functions keep what was compiled for them."""
     _namespace.cache_clear()
+    _functions.clear()
 
 
 @lru_cache(maxsize=512)
