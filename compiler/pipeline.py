@@ -294,6 +294,12 @@ class Exploration:
             for name, kernel in work.compilation.triton.items()
         }
 
+    def forget(self) -> None:
+        """Let go of the graphs and of what the snippet made: the report is what stays."""
+        self.work.clear()
+        if self.captured is not None:
+            self.captured.forget()
+
     def finish(self) -> rep.Report:
         self.report.summary = self._summary()
         self._tell_what_if()

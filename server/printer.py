@@ -25,7 +25,7 @@ from server.captured import (
 )
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.summary import kernel_times
-from server.swept import sweep_sentences, swept_table
+from server.swept import columns_sentence, sweep_sentences, swept_table
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -168,10 +168,11 @@ def _print_sweep(report: Report, console: Console) -> None:
     columns, rows = swept_table(report)
     table = Table(box=None, pad_edge=False)
     for column in columns:
-        table.add_column(escape(column), justify="left" if column == "flips" else "right")
+        table.add_column(escape(column), justify="left" if column == "flips" else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(escape, row))
     console.rule(f"sizes of {escape(report.sweep.name)}", align="left")
+    console.print(escape(columns_sentence(report)))
     console.print(table)
     console.print(f"[bold]{escape(report.sweep.verdict)}[/]")
     for sentence in sweep_sentences(report.sweep):

@@ -16,7 +16,7 @@ from server.captured import (
 )
 from server.figures import microseconds
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
-from server.swept import sweep_sentences, swept_table
+from server.swept import columns_sentence, sweep_sentences, swept_table
 
 
 def markdown(report: Report) -> str:
@@ -139,8 +139,8 @@ def _sweep(report: Report) -> str:
     assert report.sweep is not None
     columns, rows = swept_table(report)
     table = [_row(columns), "|---" * len(columns) + "|", *map(_row, rows)]
-    sentences = _listed(sweep_sentences(report.sweep))
-    parts = [f"## Sizes of {report.sweep.name}", report.sweep.verdict, "\n".join(table), sentences]
+    parts = [f"## Sizes of {report.sweep.name}", report.sweep.verdict, columns_sentence(report), "\n".join(table)]
+    parts.append(_listed(sweep_sentences(report.sweep)))
     return "\n\n".join(part for part in parts if part)
 
 

@@ -8,15 +8,28 @@ from server.figures import microseconds
 MARK = "←"
 
 
+COLUMNS = ("launches", "kernels", "bytes", "predicted", "measured", "eager", "compiled", "flips")
+
+
 def swept_table(report: Report) -> tuple[list[str], list[list[str]]]:
     """Columns and rows. A column in which nothing is known is left out; the last one marks the sizes that flip."""
     assert report.sweep is not None
-    environment = report.environment
-    columns = [report.sweep.name, "launches", "kernels", "bytes", f"kernels predicted for {environment.target}"]
-    columns += [f"kernels measured on {environment.device}", "eager", "compiled", "flips"]
+    columns = [report.sweep.name, *COLUMNS]
     rows = [_row(size) for size in report.sweep.sizes]
     known = [place for place in range(len(columns)) if place == 0 or any(row[place] for row in rows)]
     return [columns[place] for place in known], [[row[place] for place in known] for row in rows]
+
+
+def columns_sentence(report: Report) -> str:
+    """What the times in the table are, and of which device."""
+    assert report.sweep is not None
+    environment = report.environment
+    told = []
+    if any(size.predicted_us is not None for size in report.sweep.sizes):
+        told.append(f"Predicted for {environment.target}: the generated kernels.")
+    if any(size.compiled_ms is not None for size in report.sweep.sizes):
+        told.append(f"Measured on {environment.device}: the generated kernels, and whole calls, eager and compiled.")
+    return " ".join(told)
 
 
 def _row(size: SweptSize) -> list[str]:

@@ -43,6 +43,7 @@ def capture(source: str, options: Options, device: torch.device) -> Capture:
         except (SyntaxError, ValueError) as error:
             result.error = report_error(error)
             return result
+        result.names = snippet.module.__dict__
         _run(snippet, options, result)
         return result
 

@@ -173,6 +173,17 @@ class Capture:
     breaks: list[GraphBreak] = field(default_factory=list)
     recompiles: int = 0
     compilations: list[Compilation] = field(default_factory=list)
+    #: The snippet's globals, once it has run.
+    names: dict[str, object] = field(default_factory=dict, repr=False)
+
+    def forget(self) -> None:
+        """Let go of all that the snippet made. torch's guards keep its globals for as long as the process lives, so a
+        process that captures many snippets would keep the tensors of all of them. What Dynamo put among them it takes
+        away itself."""
+        for name in [name for name in self.names if not name.startswith("__") or name.startswith("__fusionscope")]:
+            del self.names[name]
+        self.graphs.clear()
+        self.entries.clear()
 
     @property
     def timed_entries(self) -> list[EntryCall]:

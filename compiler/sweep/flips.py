@@ -11,6 +11,9 @@ from compiler import report as rep
 #: Flips of one size, and pairs of the whole sweep, that are listed; of the others the report has the number.
 MOST_FLIPS, MOST_PAIRS = 50, 200
 
+#: Fusions that share a launch, or what was computed twice, and no loop nest.
+_LOOSE = ("fused.batch", "fused.recompute")
+
 #: A pair by its graph and its nodes' names: names come from the snippet's operators, not from their sizes.
 PairName = tuple[str, str, str]
 
@@ -82,21 +85,38 @@ def _flips(before: Attempt, after: Attempt) -> Iterator[rep.Flip]:
         earlier = before.size.plans.get(kernel, plan)
         if earlier != plan:
             yield rep.Flip(kind="choice", about=kernel, before=earlier, after=plan)
-    for pair in _in_order(before, after):
-        was, now = before.outcome(pair), after.outcome(pair)
+    pairs = [(pair, before.outcome(pair), after.outcome(pair)) for pair in _in_order(before, after)]
+    # Pairs that the scheduler answers otherwise first: the others follow from them.
+    for pair, was, now in sorted(pairs, key=lambda one: _is_answered_alike(one[1], one[2])):
         if _is_flip(was, now):
             graph, a, b = pair
             yield rep.Flip(kind="verdict", graph=graph, about=f"{a} + {b}", before=said(was), after=said(now))
 
 
 def _is_flip(was: rep.Outcome | None, now: rep.Outcome | None) -> bool:
-    """Whether a pair is no longer together, or no longer apart, or the scheduler answered otherwise. That it was not
-    asked at one of the sizes, because others were fused first, is no flip by itself."""
+    """Whether a pair came apart or together, or is together in another way, or apart for another reason.
+
+    Which of the nodes of a loop nest were fused first, and so which pairs were asked about, differs from size to size
+    and changes nothing."""
     if was is None or now is None:
         return was is not now
     if was.together != now.together:
         return True
-    return None not in (was.reason, now.reason) and (was.verdict, was.reason) != (now.verdict, now.reason)
+    ways = _way(was), _way(now)
+    return None not in ways and ways[0] != ways[1]
+
+
+def _way(outcome: rep.Outcome) -> str | None:
+    """How a pair is together, or why it is apart; None where nothing was answered that tells."""
+    if not outcome.together:
+        return outcome.reason
+    if outcome.verdict != "fused":
+        return None
+    return outcome.reason if outcome.reason in _LOOSE else "one loop nest"
+
+
+def _is_answered_alike(was: rep.Outcome | None, now: rep.Outcome | None) -> bool:
+    return was is None or now is None or was.verdict == now.verdict or "never considered" in (was.verdict, now.verdict)
 
 
 def said(outcome: rep.Outcome | None) -> str:

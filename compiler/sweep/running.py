@@ -7,8 +7,10 @@ size is in memory at a time. What goes wrong at a size is told in its row.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -27,6 +29,8 @@ class Explored(Protocol):
     report: rep.Report
 
     def plans(self) -> dict[str, str]: ...
+
+    def forget(self) -> None: ...
 
 
 #: Explores a snippet with options; with times or without.
@@ -55,7 +59,8 @@ class Run:
         with_size(self.source, self.options, self.sweep.name, self.sweep.values[0])
         for value in self.sweep.values:
             started = time.perf_counter()
-            self.attempts.append(_attempt(value, self._explored(value, with_times=False)))
+            with self._explored(value, with_times=False) as explored:
+                self.attempts.append(_attempt(value, explored))
             self.seconds.append(time.perf_counter() - started)
             self.publish(self.result(), f"sweep {value}", self.seconds[-1])
 
@@ -70,7 +75,8 @@ class Run:
             if started + rate * self.seconds[place] - self.began > self.sweep.max_seconds:
                 left = ", ".join(str(other.size.value) for other in self.attempts[place:])
                 return f"Not measured, as it would take longer than {self.sweep.max_seconds:g} seconds: {left}."
-            _add_times(attempt.size, self._explored(attempt.size.value, with_times=True).report)
+            with self._explored(attempt.size.value, with_times=True) as explored:
+                _add_times(attempt.size, explored.report)
             took = time.perf_counter() - started
             rate = took / self.seconds[place]
             self.publish(self.result(), f"measure {attempt.size.value}", took)
@@ -79,13 +85,20 @@ class Run:
     def result(self) -> rep.SweepResult:
         return result_of(self.sweep.name, self.attempts)
 
-    def _explored(self, value: int, with_times: bool) -> Explored:
+    @contextmanager
+    def _explored(self, value: int, with_times: bool) -> Iterator[Explored]:
+        """One size, whose tensors are gone when the block ends."""
         timing = self.options.timing
         short = Timing.model_validate(
             timing.model_dump() | {"max_seconds": min(timing.max_seconds, _SECONDS_PER_SIZE), "enabled": with_times}
         )
         alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short})
-        return self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
+        explored = self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
+        try:
+            yield explored
+        finally:
+            explored.forget()
+            gc.collect()
 
 
 def sweep_sizes(source: str, options: Options, explore: Explore, publish: Publish, began: float) -> rep.SweepResult:

@@ -239,13 +239,14 @@ def test_a_sweep_is_a_table_with_the_sizes_that_flip_marked_and_a_sentence_for_e
     environment = Environment(device="cpu", target="sm_90")
     report = Report(source="x = 1", environment=environment, sweep=SWEEP)
     told = markdown(report)
-    assert "| N | launches | kernels | bytes | kernels predicted for sm_90 | compiled | flips |" in told
+    assert "| N | launches | kernels | bytes | predicted | compiled | flips |" in told
     assert "| 64 | 1 | 1 | 4,096 | 3.14 µs | 500 µs |  |" in told
     assert "| 1024 | 2 | 2 | 65,536 | 250 µs |  | ← |" in told
     assert "| 4096 |  |  |  |  |  | failed |" in told
     printed = io.StringIO()
     print_report(report, Console(file=printed, width=200))
     for text in (told, printed.getvalue()):
+        assert "Predicted for sm_90: the generated kernels. Measured on cpu: the generated kernels, and" in text
         assert SWEEP.verdict in text and "N = 1024: mul + sum: fused: a → refused: b" in text
         assert "N = 1024: the loops of fused_sum: persistent → split" in text and "N = 1024: and 4 more." in text
         assert "N = 4096: MemoryError (line 2): no room" in text and "Not measured, as it would" in text

@@ -74,6 +74,25 @@ def test_a_pair_that_others_brought_together_flips_nothing_and_one_that_came_apa
     ]
 
 
+def test_the_order_in_which_a_loop_nest_was_fused_flips_nothing_but_another_kind_of_kernel_does() -> None:
+    def ways(before: str, after: str) -> bool:
+        sizes = [attempt(place, ("mul", "sum", "fused", reason)) for place, reason in enumerate((before, after))]
+        return bool(flips(result_of("N", sizes))[1])
+
+    assert not ways("fused.vertical", "fused.across") and not ways("fused.horizontal", "fused.inline")
+    assert ways("fused.vertical", "fused.batch") and ways("fused.recompute", "fused.vertical")
+    refused_yet_together: Answer = ("mul", "sum", "refused", "dependency.intermediate")
+    assert flips(result_of("N", [attempt(1, FUSED), attempt(2, refused_yet_together)])) == [[], []]
+
+
+def test_pairs_that_were_answered_otherwise_come_before_those_that_follow_from_them() -> None:
+    def size(value: int, answer: Answer, kernels: str) -> Attempt:
+        return attempt(value, ("abs", "sum", "refused", "dependency.intermediate"), answer, kernels=kernels)
+
+    result = result_of("N", [size(1, FUSED, "abs mul sum"), size(2, SLOWER, "abs mul | sum")])
+    assert [about for _, about, _, _ in flips(result)[1]] == ["mul + sum", "abs + sum"]
+
+
 def test_nodes_that_are_gone_counts_and_plans_are_marked() -> None:
     result = result_of(
         "N",
@@ -111,8 +130,9 @@ def test_what_is_too_much_to_list_is_counted_and_what_flips_is_listed_first() ->
     still: list[Answer] = [("sin", f"add_{place}", "fused", "fused.vertical") for place in range(MOST_PAIRS)]
     fused: list[Answer] = [("mul", f"sum_{place}", "fused", "fused.vertical") for place in range(MOST_FLIPS + 7)]
     refused: list[Answer] = [("mul", f"sum_{place}", "refused", "profit.slower") for place in range(MOST_FLIPS + 7)]
-    nodes = " ".join({node for answer in (*still, *fused) for node in answer[:2]})
-    sizes = [attempt(1, *still, *refused, kernels=nodes), attempt(2, *still, *fused, kernels=nodes)]
+    nodes = sorted({node for answer in (*still, *fused) for node in answer[:2]})
+    apart = " | ".join((" ".join(node for node in nodes if not node.startswith("sum")), *(a[1] for a in refused)))
+    sizes = [attempt(1, *still, *fused, kernels=" ".join(nodes)), attempt(2, *still, *refused, kernels=apart)]
     result = result_of("N", sizes)
     assert (len(result.sizes[1].flips), result.sizes[1].more_flips) == (MOST_FLIPS, 7)
     assert (len(result.pairs), result.more_pairs) == (MOST_PAIRS, MOST_FLIPS + 7)

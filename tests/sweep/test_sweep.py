@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+import torch
 from pydantic import ValidationError
 
 from compiler.options import MOST_SWEPT, Options
@@ -42,11 +45,11 @@ def test_the_sizes_at_which_a_verdict_and_the_number_of_kernels_flip_are_marked(
     sizes = {size.value: size for size in report.sweep.sizes}
     assert list(sizes) == [64, 100, 256, 1024]
     assert sizes[1024].flips and not sizes[64].flips and not sizes[256].flips
-    flips = {flip.kind: flip for flip in sizes[1024].flips}
-    assert (flips["kernels"].before, flips["kernels"].after) == (str(sizes[256].launches), str(sizes[1024].launches))
-    assert flips["verdict"].before.startswith("fused: ") and flips["verdict"].after == "refused: profit.slower"
-    pair = report.sweep.pairs[0]
-    assert pair.flips and f"{pair.a} + {pair.b}" == flips["verdict"].about
+    counts, verdict = (next(flip for flip in sizes[1024].flips if flip.kind == kind) for kind in ("kernels", "verdict"))
+    assert (counts.before, counts.after) == (str(sizes[256].launches), str(sizes[1024].launches))
+    assert verdict.before.startswith("fused: ") and verdict.after == "refused: profit.slower"
+    pair = next(pair for pair in report.sweep.pairs if f"{pair.a} + {pair.b}" == verdict.about)
+    assert pair.flips
     assert [outcome and outcome.together for outcome in pair.outcomes] == [True, None, True, False]
 
 
@@ -98,6 +101,17 @@ def test_each_size_is_measured_while_time_lasts_and_predicted_in_any_case() -> N
     assert report.sweep is not None
     assert report.sweep.message == "Not measured, as it would take longer than 0.001 seconds: 8, 40."
     assert all(size.predicted_us and size.compiled_ms is None for size in report.sweep.sizes)
+
+
+def test_no_tensor_of_one_size_is_left_when_the_next_but_one_begins() -> None:
+    """torch's guards keep the globals of a snippet for as long as the process lives."""
+    source = "import torch\nN = 300\nx = torch.randn(N, 77)\ndef f(x):\n    return x.sin()\nf(x)\n"
+    sweep = {"name": "N", "values": [301, 302, 303, 304]}
+    report = explore(source, Options.model_validate({"device": "cpu", "produce": ["capture"], "sweep": sweep}))
+    assert report.status == "ok" and len(report.stages) == 12
+    gc.collect()
+    shapes = {tuple(one.shape) for one in gc.get_objects() if type(one) is torch.Tensor}
+    assert not shapes & {(301, 77), (302, 77), (303, 77)}
 
 
 def test_a_size_that_the_snippet_does_not_name_is_an_error_beside_what_was_found() -> None:
