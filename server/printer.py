@@ -166,7 +166,7 @@ def _print_timing(report: Report, console: Console) -> None:
 def _print_sweep(report: Report, console: Console) -> None:
     assert report.sweep is not None
     columns, rows = swept_table(report)
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
     for column in columns:
         table.add_column(escape(column), justify="left" if column == "flips" else "right", no_wrap=True)
     for row in rows:

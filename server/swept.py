@@ -8,7 +8,7 @@ from server.figures import microseconds
 MARK = "←"
 
 
-COLUMNS = ("launches", "kernels", "bytes", "predicted", "measured", "eager", "compiled", "flips")
+COLUMNS = ("launches", "bytes", "predicted", "measured", "eager", "compiled", "flips")
 
 
 def swept_table(report: Report) -> tuple[list[str], list[list[str]]]:
@@ -33,7 +33,7 @@ def columns_sentence(report: Report) -> str:
 
 
 def _row(size: SweptSize) -> list[str]:
-    counts = [size.launches, size.kernels, size.bytes]
+    counts = [size.launches, size.bytes]
     times = [size.predicted_us, size.measured_us, _in_us(size.eager_ms), _in_us(size.compiled_ms)]
     return [
         str(size.value),

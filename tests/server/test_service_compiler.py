@@ -77,7 +77,7 @@ async def test_a_sweep_runs_confined_like_every_snippet_and_is_told_as_text(real
     stages = [event for event in await real_service.events(report.id) if event["event"] == "stage"]
     assert sum('"name":"sweep ' in event["data"].partition('"report"')[0] for event in stages) == 3
     text = (await real_service.client.get(f"/api/v1/explorations/{report.id}.md")).text
-    assert "## Sizes of N" in text and "| 128 | 1 | 1 | 4,128 |" in text
+    assert "## Sizes of N" in text and "| 128 | 1 | 4,128 |" in text
     assert "- N = 0: ZeroDivisionError (line 5): " in text
 
 
