@@ -198,8 +198,7 @@ def _which_names(unknown: str, asked: Sequence[_Asked]) -> str:
 
 def _of_rule(rule: str, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
     refused = sum(d.reason == "policy.disabled" and d.numbers.get("knob") == rule for g in graphs for d in g.decisions)
-    # Every rule is one of fusion but `layout`, which leaves records of its own.
-    message = f"The rule {rule} is not used" if rule != "layout" else "Tensors lie as in eager"
+    message = f"The rule {rule} is not used"
     if refused:
         message += f"; it might have fused {refused} pair{'s' if refused > 1 else ''} of those looked at"
     return rep.WhatIf(option="rules_off", asked=[rule], outcome="done", reason="policy.disabled", message=message)
