@@ -53,12 +53,14 @@ def lower_in_layout(
         }
         found = {folding.nodes[0] for folding in foldings if folding.is_folded} - last
         if not found:
-            return loops, choices, foldings
+            return loops or lower(folded), choices, foldings
         contiguous |= found
 
 
-def _laid_out(graph: GraphModule, device: Device, options: Options) -> tuple[LoopGraph, tuple[LayoutChoice, ...]]:
-    """The loops of `graph`, with the layouts of its convolutions, and why they are so."""
+def _laid_out(
+    graph: GraphModule, device: Device, options: Options
+) -> tuple[LoopGraph | None, tuple[LayoutChoice, ...]]:
+    """The loops of `graph` with the layouts of its convolutions, None where all lie as in eager, and why they do."""
     choices, prices = _candidates(graph, device, options)
     batches = "batch" not in options.disabled_rules
     while prices:
@@ -71,7 +73,7 @@ def _laid_out(graph: GraphModule, device: Device, options: Options) -> tuple[Loo
             return loops, (*weighed, *choices)
         lost = {name for choice in losing for name in choice.convolutions}
         prices = {node: price for node, price in prices.items() if _name(node) not in lost}
-    return lower(graph), tuple(choices)
+    return None, tuple(choices)
 
 
 def _candidates(graph: GraphModule, device: Device, options: Options) -> tuple[list[LayoutChoice], dict[Node, Price]]:
@@ -119,8 +121,8 @@ def _values(node: Node) -> tuple[Any, ...]:
     """What `aten.convolution` takes, with the fake tensor of each node."""
     values: tuple[Any, ...] = torch.fx.node.map_arg(node.args, lambda argument: argument.meta["val"])
     if node.target is FUSED_CONVOLUTION:
-        image, weight, bias, _, *geometry = values
-        return (image, weight, bias, *geometry, False, [0, 0], 1)
+        image, weight, _, _, *geometry = values
+        return (image, weight, None, *geometry, False, [0, 0], 1)
     return values
 
 
