@@ -225,13 +225,16 @@ class LoopNode(ReportModel):
 
 
 class Score(ReportModel):
-    """What the cost model expects of a fusion. Both times are predictions."""
+    """What the cost model expects of a fusion. Both times are predictions, in microseconds.
+
+    Of a refusal for which no kernel of both could be made, `bytes_saved` is the most that one could save, and there is
+    no `fused_us`; where a library call takes part, there is no prediction of either time."""
 
     category: str
     bytes_saved: int
     distance: int
-    fused_us: float
-    unfused_us: float
+    fused_us: float | None = None
+    unfused_us: float | None = None
 
 
 class Removed(ReportModel):
@@ -272,7 +275,7 @@ class Decision(ReportModel):
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str
     numbers: dict[str, Any] = {}
-    score: Score | None = Field(default=None, description="Of a refusal too, where it came to be weighed.")
+    score: Score | None = None
     lines: list[int] = []
     shared: str | None = Field(default=None, description="The buffer that the verdict is about.")
     shared_bytes: int | None = None
@@ -565,6 +568,10 @@ class Graph(ReportModel):
     )
     more_decisions: list[tuple[int, int, int, str]] = Field(
         default=[], description="Those that are not told at length: both units, the round, the reason."
+    )
+    pairs_not_asked: int = Field(
+        default=0,
+        description="Pairs of kernels that run over as many iterations and leave no decision, being far apart.",
     )
     rounds: list[Round] = []
     buffers: list[Buffer] = []

@@ -121,7 +121,7 @@ class _Asked:
         kernel = last.kernels[0] if last.kernels else "one kernel"
         message = f"{a} and {b} are in one kernel, {kernel}"
         score = last.decisions[-1].score if last.decisions else None
-        if score is not None:
+        if score is not None and score.fused_us is not None and score.unfused_us is not None:
             message += f": predicted {score.fused_us:.1f} us fused against {score.unfused_us:.1f} us apart"
         return self._told("force", a, b, "done", last.reason, message)
 
@@ -137,7 +137,7 @@ class _Asked:
             return self._told("forbid", a, b, "no effect", answer.reason, message)
         message = f"{a} and {b} stay apart"
         score = refusals[-1].score if refusals else None
-        if score is not None:
+        if score is not None and score.fused_us is not None and score.unfused_us is not None:
             message += f": predicted {score.unfused_us:.1f} us against {score.fused_us:.1f} us fused"
         return self._told("forbid", a, b, "done", FORBIDDEN, message)
 

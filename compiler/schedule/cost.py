@@ -28,11 +28,11 @@ from typing import Any
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.group import Group, parts_of
-from compiler.schedule.moved import moved_by_call, moved_by_group
+from compiler.schedule.moved import moved_by_call, moved_by_group, moved_by_touches
 from compiler.schedule.product_tiles import library_us, programs_of, template_us, tile_of
 from compiler.schedule.products import Matrices, Product
 from compiler.schedule.shape import Shape, shape_of
-from compiler.schedule.work import Work, iterations, traffic_of, unit_slots, work_of
+from compiler.schedule.work import Touch, Work, iterations, touches_of, traffic_by, unit_slots, work_of
 
 #: The power of the norm that joins what overlaps in part.
 POWER = 4
@@ -52,7 +52,8 @@ class Cost:
 
 def operations(group: Group) -> int:
     """Weighted arithmetic operations of the whole kernel; see `OpInfo.cost`."""
-    return sum(member.body.operations * iterations(member, group.space) for member in group.members)
+    counts = zip(group.members, iterations(group), strict=True)
+    return sum(member.body.operations * count for member, count in counts)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def resident_programs(shape: Shape, device: Device) -> int:
 
 def lost_from_cache(group: Group, layouts: dict[str, Layout], device: Device) -> int:
     """Of the bytes that later passes read again, those that the cache is expected not to hold any more."""
-    found = (_foreseen(part, layouts, device) for part in parts_of(group))
+    found = (_foreseen(part, touches_of(part, layouts), layouts, device) for part in parts_of(group))
     return round(sum(_lost(work, shape, device) for work, shape in found))
 
 
@@ -128,8 +129,10 @@ def _cache_share(footprint: float, device: Device) -> float:
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
 
 
-def _foreseen(group: Group, layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
-    traffic = traffic_of(group, layouts)
+def _foreseen(
+    group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device
+) -> tuple[Work, Shape]:
+    traffic = traffic_by(group, touches)
     shape = shape_of(group, traffic, layouts, device)
     return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries), shape
 
@@ -150,9 +153,15 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
             return Cost(moved, operations(group), library_us(group.matrices, moved, device))
         time = template_us(group, moved, slots_besides(group, device), device)
         return Cost(moved, operations(group), time)
+<<<<<<< HEAD
     work, shape = _foreseen(group, layouts, device)
     time = terms_of(work, shape, device).total(device)
     return Cost(moved_by_group(group, layouts).bytes, operations(group), time, len(shape.passes))
+=======
+    touches = touches_of(group, layouts)
+    terms = terms_of(*_foreseen(group, touches, layouts, device), device)
+    return Cost(moved_by_touches(touches, layouts).bytes, operations(group), terms.total(device))
+>>>>>>> 52a9ba9 (Kernels over the same loops leave a record of why they are two, candidates passed over too; every refusal has a score; producers of several results are inlined)
 
 
 def slots_besides(product: Product, device: Device) -> int:
@@ -176,7 +185,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
     operations by the unit that does them."""
     if isinstance(group, Product):
         return _parts_of_product(group, layouts, device)
-    found = [_foreseen(part, layouts, device) for part in parts_of(group)]
+    found = [_foreseen(part, touches_of(part, layouts), layouts, device) for part in parts_of(group)]
     terms = [asdict(terms_of(work, shape, device)) for work, shape in found]
     moved: Counter[str] = Counter()
     slots: Counter[str] = Counter()

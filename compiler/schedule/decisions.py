@@ -14,6 +14,7 @@ from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopNode
 from compiler.schedule.classify import exact_reason
 from compiler.schedule.group import Group
+from compiler.schedule.lifetimes import stored_by
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Fuse, shared_buffers
 from compiler.schedule.units import Unit, UnitGraph
@@ -101,8 +102,9 @@ def decision_on(
     that both touch."""
     one, two = graph.units[a], graph.units[b]
     inside, needed = {a, b}, []
-    if isinstance(verdict, Refuse) and isinstance(one, Group) and isinstance(two, Group):
-        needed = [n for unit in (one, two) for n in unit.stored if n in graph.outputs or not graph.readers[n] <= inside]
+    if isinstance(verdict, Refuse):
+        stored = (*stored_by(one), *stored_by(two))
+        needed = [name for name in stored if name in graph.outputs or not graph.readers[name] <= inside]
     return Decision(turn, one, two, graph.layouts, verdict, frozenset(needed), about)
 
 

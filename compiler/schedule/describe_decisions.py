@@ -13,11 +13,13 @@ from typing import Any
 from compiler import report
 from compiler.ir.index import Index
 from compiler.ir.size import Size
+from compiler.schedule.alike import not_asked
 from compiler.schedule.decisions import Decision, access_of, names_of
 from compiler.schedule.group import Group
 from compiler.schedule.reasons import message_of
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
+from compiler.schedule.scores import Scores
 from compiler.schedule.would_fuse import Pair, would_fuse_if
 
 #: Decisions of one graph that the report tells at length.
@@ -29,9 +31,9 @@ MOST_TRIED = 200
 class Numbers:
     """Numbers of units, as the report counts them: nodes in order, then what each fusion makes."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, context: Context | None = None) -> None:
+        self.scores = Scores(schedule, context)
         self._numbers = {frozenset((node.name,)): place for place, node in enumerate(schedule.graph.nodes)}
-        self.position = {node.name: place for place, node in enumerate(schedule.graph.nodes)}
         self.made: dict[int, int] = {}
         for place, decision in enumerate(schedule.decisions):
             both = names_of(decision.one) | names_of(decision.two)
@@ -51,7 +53,7 @@ def is_merge(decision: Decision) -> bool:
 
 def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context) -> None:
     """Fill in the decisions and the rounds of `graph`; `context` has the device and the limits of the schedule."""
-    numbers = Numbers(schedule)
+    numbers = Numbers(schedule, context)
     told = _weightiest(schedule)
     tried = _worth_trying(schedule, told)
     for place, decision in enumerate(schedule.decisions):
@@ -64,6 +66,7 @@ def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context
             pair = (numbers.of(decision.one), numbers.of(decision.two))
             graph.more_decisions.append((*pair, decision.round, decision.reason))
     graph.rounds = _rounds(schedule, numbers)
+    graph.pairs_not_asked = not_asked(schedule.units, schedule.decisions)
 
 
 def _weightiest(schedule: Schedule) -> set[int]:
@@ -128,7 +131,7 @@ def describe_decision(
         reason=decision.reason,
         message=message_of(decision.reason, names),
         numbers={name: _plain(value) for name, value in verdict.numbers.items() if name not in _TOLD_APART},
-        score=_score(decision, numbers),
+        score=numbers.scores.of(decision),
         lines=list(decision.lines),
         shared=shared,
         shared_bytes=None if shared is None else schedule.graph.buffers[shared].bytes,
@@ -149,33 +152,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Size):
         return value.text
     return value if isinstance(value, int | str | bool | list) else str(value)
-
-
-def _score(decision: Decision, numbers: Numbers) -> report.Score | None:
-    verdict = decision.verdict
-    if isinstance(verdict, Fuse):
-        score = verdict.score
-        category, saved, distance = score.category, score.bytes_saved, score.distance
-        fused_us, unfused_us = score.fused_us, score.unfused_us
-    elif "fused_us" in verdict.numbers:
-        known = verdict.numbers
-        category = "vertical" if decision.is_vertical else "horizontal"
-        saved = known.get("bytes_saved", known.get("bytes_apart", 0) - known.get("bytes_fused", 0))
-        distance = abs(_position(decision.one, numbers) - _position(decision.two, numbers))
-        fused_us, unfused_us = known["fused_us"], known["unfused_us"]
-    else:
-        return None
-    return report.Score(
-        category=category,
-        bytes_saved=saved,
-        distance=distance,
-        fused_us=round(fused_us, 3),
-        unfused_us=round(unfused_us, 3),
-    )
-
-
-def _position(unit: Any, numbers: Numbers) -> int:
-    return min(numbers.position[name] for name in names_of(unit))
 
 
 def _size(unit: Any) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
-from compiler.schedule.rules.batch import batch, can_be_a_part
+from compiler.schedule.rules.batch import side_by_side
 
 Answer = Callable[[int, int, Fuse | Refuse], None]
 
@@ -40,7 +40,7 @@ def fuse_forced_last(context: Context, answer: Answer) -> None:
     for a, b in sharing_nothing:
         units = _units_of(a, b, context)
         if units is not None:
-            _settle(units, _side_by_side(*units, context), context, answer)
+            _settle(units, side_by_side(*units, context, is_forced=True), context, answer)
 
 
 def _settle(units: tuple[int, int], verdict: Fuse | Refuse, context: Context, answer: Answer) -> None:
@@ -68,21 +68,3 @@ def _unit_of(node: str, context: Context) -> int | None:
 def _share(one: int, two: int, context: Context) -> bool:
     graph = context.graph
     return bool(shared_buffers(graph.units[one], graph.units[two], graph.layouts)[0])
-
-
-def _side_by_side(one: int, two: int, context: Context) -> Fuse | Refuse:
-    graph = context.graph
-    if "batch" in context.disabled:
-        return Refuse("policy.disabled", {"knob": "batch"})
-    for number in (one, two):
-        unit = graph.units[number]
-        if isinstance(unit, ExternNode):
-            return Refuse("kind.extern", {"extern": unit.name})
-        if not can_be_a_part(unit):
-            return Refuse("kind.own_launch", {"alone": unit.members[-1].name})
-    if graph.must_precede(one, two):
-        between = graph.between(one, two)
-        if between is not None:
-            return Refuse("dependency.intermediate", {"between": graph.units[between].name})
-        return Refuse("kind.own_launch", {"alone": graph.units[two].name})
-    return batch(one, two, context)

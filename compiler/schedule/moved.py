@@ -11,14 +11,14 @@ Every figure of bytes moved (of the cost model, of a kernel, of a graph) comes f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.units import Unit
-from compiler.schedule.work import memory_accesses, touched_bytes
+from compiler.schedule.work import Touch, touches_of
 
 
 class Moved(NamedTuple):
@@ -48,11 +48,15 @@ def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
             read.update(moved.read)
             written.update(moved.written)
         return Moved(read, written)
+    return moved_by_touches(touches_of(group, layouts), layouts)
+
+
+def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) -> Moved:
+    """What a kernel that is no batch moves, by its `touches_of`."""
     by_index: dict[str, dict[Index, int]] = {}
     updated: dict[str, int] = {}
     stored: dict[str, int] = {}
-    for access, count, is_store in memory_accesses(group):
-        size = touched_bytes(access, count, layouts[access.buffer])
+    for access, size, _, is_store in touches:
         if is_store:
             stored[access.buffer] = size
             if access.is_update:

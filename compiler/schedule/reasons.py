@@ -266,6 +266,20 @@ REASONS: dict[str, Reason] = _list(
         "a row of {row} elements with {sums} sums for each column does not fit into {registers} registers",
     ),
     Reason(
+        "profit.long_reduction",
+        "profit",
+        "The two share nothing, so one launch of both saves a launch and no bytes; and one is a reduction that takes "
+        "longer than that, whose kernel is planned to fill the device by itself.",
+        "{slow} takes {rest_us:.1f} us besides its launch, and sharing one would spare {spared_us:.1f} us",
+    ),
+    Reason(
+        "profit.kept_longer",
+        "profit",
+        "The two could share a launch, but then the result of the later one would be made long before it is needed, "
+        "and its memory be kept the longer.",
+        "{early} would be made early for the sake of a launch: {bytes} bytes are kept the longer, at most {limit}",
+    ),
+    Reason(
         "profit.too_many_buffers",
         "profit",
         "The fused kernel would touch so many tensors that their addresses and values no longer fit into registers.",
@@ -307,8 +321,17 @@ REASONS: dict[str, Reason] = _list(
         "policy.only_loops_shared",
         "policy",
         "The two run over as many iterations, but touch no buffer in common: one kernel of both would save a launch "
-        "and no bytes, and such pairs are not asked about.",
-        "{a} and {b} both run over {space_a} but share no buffer: the pair was never considered",
+        "and no bytes, and each kernel is asked about with the nearest of that kind only.",
+        "{a} and {b} both run over {space_a} but share no buffer, and are not near each other: the pair was never "
+        "considered",
+    ),
+    Reason(
+        "policy.outscored",
+        "policy",
+        "The two could have been one kernel, but one of them went with a third that brings more, and the kernel that "
+        "it is in now does not fuse with the other.",
+        "{a} and {b} alone would take {fused_us:.1f} us instead of {unfused_us:.1f} us, but one of them went with what "
+        "brings more",
     ),
     Reason(
         "policy.far_apart",

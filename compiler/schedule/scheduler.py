@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.options import Options
+from compiler.schedule.alike import refuse_what_is_alike
 from compiler.schedule.decisions import Decision
 from compiler.schedule.forced import fuse_forced_first, fuse_forced_last
 from compiler.schedule.group import Group
@@ -49,6 +50,7 @@ def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes 
     units.order_anew(ordered)
     if batch_launches(search.context, ordered, search.record):
         ordered = in_order(tuple(units.units.values()), live)
+    refuse_what_is_alike(search.context, ordered, search.decisions, search.record)
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(_final(unit, names) for unit in ordered)
     return Schedule(live, named, tuple(search.decisions), dead)

@@ -7,7 +7,8 @@
 So a round is one fusion and the questions that came before it, and the search ends when the queue is empty: then no
 pair is left that may and should fuse. A candidate stays as good as it was until one of its units is gone, so only the
 neighbours of a new unit are scored; all that another fusion can change is that a third unit now has to run between the
-two, which is looked at once more when the candidate's turn comes. Every answer leaves a decision.
+two, which is looked at once more when the candidate's turn comes. Every answer leaves a decision; a candidate whose
+units went elsewhere, and are in two kernels in the end, leaves one too.
 
 Library calls come last, when loops have found together: a product that took in the first node of a pointwise chain
 before the others have joined it would tear the chain apart.
@@ -16,6 +17,7 @@ before the others have joined it would tear the chain apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
@@ -26,7 +28,19 @@ from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.products import is_call
-from compiler.schedule.units import UnitGraph
+from compiler.schedule.units import Unit, UnitGraph, produced_by
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fusion in the queue: two units, and the round in which it was allowed."""
+
+    a: int
+    b: int
+    one: Unit
+    two: Unit
+    verdict: Fuse
+    turn: int
 
 
 class Search:
@@ -38,7 +52,8 @@ class Search:
         self.graph = context.graph
         self.decisions: list[Decision] = []
         self.turn = 1
-        self._queue: list[tuple[tuple[int, ...], int, int, int, Fuse]] = []
+        self._queue: list[tuple[tuple[int, ...], int, Candidate]] = []
+        self._passed_over: list[Candidate] = []
         self._asked = count()
         self._about_calls = False
 
@@ -53,6 +68,7 @@ class Search:
             changed = self._recompute()
         self._about_calls = True
         self._fuse([number for number, unit in self.graph.units.items() if is_call(unit)])
+        self._record_what_was_passed_over()
 
     def _fuse(self, units: Iterable[int]) -> None:
         """Ask about these units, and take the best candidate until none is left."""
@@ -67,7 +83,8 @@ class Search:
             if isinstance(verdict, Fuse):
                 # Of equal scores, that of the pair that was asked about first.
                 rank = tuple(-part for part in verdict.score.rank)
-                heappush(self._queue, (rank, next(self._asked), a, b, verdict))
+                candidate = Candidate(a, b, self.graph.units[a], self.graph.units[b], verdict, self.turn)
+                heappush(self._queue, (rank, next(self._asked), candidate))
             else:
                 self.record(a, b, verdict)
 
@@ -83,8 +100,10 @@ class Search:
     def _take_best(self) -> bool:
         """Take the best candidate, and score the neighbours of what it makes; False if none is left."""
         while self._queue:
-            _, _, a, b, verdict = heappop(self._queue)
+            _, _, candidate = heappop(self._queue)
+            a, b, verdict = candidate.a, candidate.b, candidate.verdict
             if a not in self.graph.units or b not in self.graph.units:
+                self._passed_over.append(candidate)
                 continue
             third = third_between(a, b, self.graph)
             if third is None:
@@ -92,6 +111,22 @@ class Search:
                 return True
             self.record(a, b, third)
         return False
+
+    def _record_what_was_passed_over(self) -> None:
+        """Records of fusions that were allowed and never taken, in the rounds in which they were queued."""
+        for candidate in self._passed_over:
+            one, two, verdict = candidate.one, candidate.two, candidate.verdict
+            if self._kernel_of(one) != self._kernel_of(two):
+                saved = {"bytes_saved": verdict.score.bytes_saved}
+                refusal = Refuse("policy.outscored", verdict.numbers | saved)
+                layouts, stored = self.graph.layouts, verdict.group.stored
+                self.decisions.append(Decision(candidate.turn, one, two, layouts, refusal, stored))
+        self._passed_over.clear()
+        self.decisions.sort(key=lambda decision: decision.round)
+
+    def _kernel_of(self, unit: Unit) -> int:
+        """The unit that has the nodes of one that there was before."""
+        return self.graph.producer[min(produced_by(unit))]
 
     def _recompute(self) -> list[int]:
         """Drop the buffers that are cheaper to compute again, in a round of their own; gives the units that changed,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -19,7 +19,7 @@ from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
 from compiler.ir.size import hint
-from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.group import Group, Space
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
 #: gaps; at places that are loaded; or all at one element, which is then used many times.
@@ -89,22 +89,27 @@ def touched_bytes(access: Access, count: int, layout: Layout) -> int:
     return min(elements * layout.dtype.itemsize, layout.bytes)
 
 
-def memory_accesses(group: Group) -> Iterator[tuple[Access, int, bool]]:
-    """The loads and stores of the group that reach memory: how often each happens, and whether it stores."""
-    for member in group.members:
-        count = iterations(member, group.space)
-        yield from ((access, count, False) for access in member.body.reads if access.buffer not in group.produced)
-        yield from ((access, count, True) for access in member.body.writes if access.buffer in group.stored)
-
-
-@dataclass(frozen=True)
-class Touch:
-    """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens."""
+class Touch(NamedTuple):
+    """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens in a
+    whole run of the space."""
 
     access: Access
     bytes: int
-    count: int
+    times: int
     is_store: bool
+
+
+def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
+    """The loads and stores of the group that reach memory, in order."""
+    found: list[Touch] = []
+    for member, count in zip(group.members, iterations(group), strict=True):
+        for access in member.body.reads:
+            if access.buffer not in group.produced:
+                found.append(Touch(access, touched_bytes(access, count, layouts[access.buffer]), count, False))
+        if member.name in group.stored:
+            for access in member.body.writes:
+                found.append(Touch(access, touched_bytes(access, count, layouts[access.buffer]), count, True))
+    return found
 
 
 @dataclass(frozen=True)
@@ -122,16 +127,22 @@ class Traffic:
 
 def traffic_of(group: Group, layouts: Mapping[str, Layout]) -> Traffic:
     """How `group` touches memory."""
+    return traffic_by(group, touches_of(group, layouts))
+
+
+def traffic_by(group: Group, all_touches: Sequence[Touch]) -> Traffic:
+    """How `group` touches memory, by its `touches_of`."""
     touches: dict[Access, Touch] = {}
     contiguous: defaultdict[Dim, int] = defaultdict(int)
-    for access, count, is_store in memory_accesses(group):
-        if access not in touches:
-            size = touched_bytes(access, count, layouts[access.buffer])
-            touches[access] = Touch(access, size, count, is_store)
-            for dim in access.fast_dims:
-                contiguous[dim] += size
-    dims = (*group.space.x, *group.space.r)
-    lane = max(reversed(dims), key=lambda dim: contiguous.get(dim, 0), default=None)
+    for touch in all_touches:
+        if touch.access not in touches:
+            touches[touch.access] = touch
+            for dim in touch.access.fast_dims:
+                contiguous[dim] += touch.bytes
+    lane: Dim | None = None
+    for dim in (*group.space.x, *group.space.r):
+        if lane is None or contiguous.get(dim, 0) >= contiguous.get(lane, 0):
+            lane = dim
     return Traffic(tuple(touches.values()), lane)
 
 
@@ -144,10 +155,18 @@ def walk_of(access: Access, lane: Dim | None) -> Walk:
     return "contiguous" if lane in access.fast_dims else "strided"
 
 
-def iterations(member: Member, space: Space) -> int:
-    """How often the body of a member runs: at every point of all loops, or of the independent ones alone."""
-    runs_inside = (member.body.is_collective and not member.is_across) or not member.body.dims.isdisjoint(space.r)
-    return hint(space.numel) * (hint(space.reduction_numel) if runs_inside else 1)
+def iterations(group: Group) -> list[int]:
+    """How often the body of each member runs: at every point of all loops, or of the independent ones alone."""
+    points, r_dims = hint(group.space.numel), group.space.r
+    if not r_dims:
+        return [points] * len(group.members)
+    everywhere = points * hint(group.space.reduction_numel)
+    return [
+        everywhere
+        if (member.body.is_collective and not member.is_across) or not member.body.dims.isdisjoint(r_dims)
+        else points
+        for member in group.members
+    ]
 
 
 class _Tally:
@@ -177,13 +196,13 @@ class _Tally:
         side[access.buffer] = min(side[access.buffer] + moved, max(whole, moved))
         if access.is_update:
             self.read[access.buffer] = moved
-            self.updates += touch.count
+            self.updates += touch.times
 
     def _add_at_loaded_places(self, touch: Touch, layout: Layout) -> None:
         """Rows or elements at random places: each moves whole sectors of the cache, and whole granules of memory."""
         access, itemsize = touch.access, layout.dtype.itemsize
         run = access.run * itemsize
-        runs = max(touch.count * itemsize // max(run, 1), 1)
+        runs = max(touch.times * itemsize // max(run, 1), 1)
         sectors = runs * -(-run // SECTOR)
         whole = max(hint(layout.storage_numel) * itemsize, 1)
         granule = max(run, GRANULE)
@@ -194,7 +213,7 @@ class _Tally:
         if touch.is_store:
             self.written[access.buffer] += moved
             self.updates += sectors
-            self.crowd = max(self.crowd, touch.count * itemsize / whole)
+            self.crowd = max(self.crowd, touch.times * itemsize / whole)
         elif whole > NEAR_CACHE:
             self.gathered += sectors * SECTOR
 
@@ -210,12 +229,16 @@ def work_of(
     """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
     loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more."""
     slots: defaultdict[Unit, int] = defaultdict(int)
-    for member in group.members:
-        points = iterations(member, group.space)
+    rows = hint(group.space.numel)
+    for member, points in zip(group.members, iterations(group), strict=True):
         for unit, is_after, count in unit_slots(member.body):
+<<<<<<< HEAD
             slots[unit] += count * (hint(group.space.numel) if is_after else points)
         if carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * points
+=======
+            slots[unit] += count * (rows if is_after else points)
+>>>>>>> 52a9ba9 (Kernels over the same loops leave a record of why they are two, candidates passed over too; every refusal has a score; producers of several results are inlined)
     tally = _Tally(layouts, traffic.lane)
     for touch in traffic.touches:
         tally.add(touch)

@@ -11,12 +11,20 @@ import torch
 
 from compiler import report as rep
 from compiler.compile import GraphCompilation
+from compiler.devices import device_for
+from compiler.ir.body import trace
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode
+from compiler.ir.ops import ops
+from compiler.options import Options
 from compiler.present import present_kernels, present_schedule
 from compiler.rounds import every_unit, units_after
 from compiler.runtime.verify import relative_error
 from compiler.schedule import describe_decisions, search
+from compiler.schedule.alike import not_asked
 from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules import Fuse
+from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program
 
 
@@ -80,9 +88,9 @@ def refusals_without_a_record(
 
     for module, name in ASKED:
         monkeypatch.setattr(module, name, remembered(getattr(module, name)))
-    schedule = compile_program(function, *inputs).schedule
-    assert schedule is not None and refusals
-    recorded = {id(decision.verdict) for decision in schedule.decisions}
+    made = compile_program(function, *inputs).schedule
+    assert made is not None and refusals
+    recorded = {id(decision.verdict) for decision in made.decisions}
     return [refusal for refusal in refusals if id(refusal) not in recorded]
 
 
@@ -182,3 +190,73 @@ def test_memory_that_changes_in_place_keeps_its_order(
     assert {(d.a, d.b, d.reason) for d in decisions if d.verdict == "refused"} >= expected
     (result,) = compilation.build().call([tensor.clone() for tensor in inputs])
     assert relative_error(result, function(*(t.double() if t.is_floating_point() else t for t in inputs))) < 1e-5
+
+
+def many_alike(count: int) -> LoopGraph:
+    """Nodes over the same loops, each of which reads and makes a tensor of its own: too large to share launches for."""
+    graph = LoopGraph()
+    for number in range(count):
+        one, layout = f"n{number}", Layout((1 << 20,), (1,), torch.float32)
+        dim = Dim("x0", 1 << 20)
+
+        def body(one: str = one, dim: Dim = dim) -> None:
+            ops.store(one, Index.of(dim), ops.load(f"in_{one}", Index.of(dim), torch.float32))
+
+        graph.nodes.append(LoopNode(one, layout, (dim,), (), trace(body)))
+        graph.buffers |= {one: layout, f"in_{one}": layout}
+        graph.inputs.append(f"in_{one}")
+        graph.outputs.append(GraphOutput(one, layout))
+    return graph
+
+
+def test_pairs_over_the_same_loops_are_asked_about_with_the_nearest_and_the_others_counted() -> None:
+    count = 60
+    made = schedule(many_alike(count), device_for("sm_90"), Options())
+    kernels = len(made.units)
+    # Sixteen share a launch; the launches cannot share one more, and each pair of them has its record.
+    assert kernels == 4
+    assert not_asked(made.units, made.decisions) == 0
+    apart = schedule(many_alike(count), device_for("sm_90"), Options(knobs={"disable": ["batch"]}))
+    assert len(apart.units) == count
+    told = {frozenset((d.one.name, d.two.name)) for d in apart.decisions}
+    assert len(told) == len(apart.decisions) == sum(min(number, 8) for number in range(count))
+    assert {d.reason for d in apart.decisions} == {"policy.disabled"}
+    assert not_asked(apart.units, apart.decisions) == count * (count - 1) // 2 - len(told)
+
+
+@every_program
+def test_every_refusal_has_a_score(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> None:
+    graph = presented(compile_program(function, *inputs))
+    size = {buffer.name: buffer.bytes for buffer in graph.buffers}
+    for decision in graph.decisions:
+        score = decision.score
+        assert score is not None and score.distance >= 0
+        if decision.reason != "kind.extern":
+            assert score.unfused_us is not None and score.unfused_us > 0
+        if score.fused_us is None and decision.shared is not None:
+            # The most that could be saved is a read of what both touch, or a write and a read of what one makes.
+            assert 0 < score.bytes_saved <= 2 * sum(size.values())
+
+
+def test_what_one_kernel_could_save_is_counted_by_hand() -> None:
+    """`y` is made by the one and read by the other alone: neither written nor read would save twice its 64 floats."""
+    (decision,) = presented(compile_program(reversed_read, torch.randn(64, 32))).decisions
+    assert decision.score is not None
+    assert (decision.score.bytes_saved, decision.score.fused_us, decision.score.distance) == (2 * 64 * 4, None, 1)
+
+
+def test_what_is_passed_over_is_told_only_where_the_two_end_apart() -> None:
+    def program(x: torch.Tensor) -> Any:
+        return torch.log_softmax(x, 0), torch.log_softmax(x, 1)
+
+    compilation = compile_program(program, torch.randn(2048, 1024))
+    graph = presented(compilation)
+    kernel_of = {node: kernel.name for kernel in graph.kernels for node in kernel.nodes}
+    units = every_unit(graph)
+    passed = [decision for decision in graph.decisions if decision.reason == "policy.outscored"]
+    assert passed
+    for decision in passed:
+        one, two = (units[side.unit] for side in decision.sides)
+        assert kernel_of[one[0]] != kernel_of[two[0]]
+        assert decision.score is not None and decision.score.fused_us is not None
+        assert decision.score.unfused_us is not None and decision.score.fused_us < decision.score.unfused_us

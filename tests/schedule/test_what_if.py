@@ -66,8 +66,9 @@ def test_a_forbidden_pair_stays_apart_and_says_why(plain: rep.Report) -> None:
     (answer,) = why(report, "relu", "sum_1")
     assert (answer.verdict, answer.reason) == ("refused", "policy.forbidden")
     # What fusing was expected to bring is in the record.
-    refusal = [d for d in report.graphs[0].decisions if d.reason == "policy.forbidden"][-1]
-    assert refusal.score is not None and refusal.score.fused_us < refusal.score.unfused_us
+    refusal = next(d for d in report.graphs[0].decisions if d.reason == "policy.forbidden")
+    assert refusal.score is not None and refusal.score.fused_us is not None and refusal.score.unfused_us is not None
+    assert refusal.score.fused_us < refusal.score.unfused_us
     assert refusal.would_fuse_if
 
 

@@ -130,4 +130,4 @@ def test_nothing_is_told_where_nothing_helps() -> None:
         return torch.relu(torch.zeros(64, 32).index_add(0, rows, x))
 
     decisions = presented(compile_program(function, torch.randn(48, 32), torch.randint(0, 64, (48,)))).decisions
-    assert {d.would_fuse_if for d in decisions if d.reason.startswith("dependency.")} == {""}
+    assert {d.would_fuse_if for d in decisions if d.reason in ("dependency.scatter", "dependency.mutation")} == {""}

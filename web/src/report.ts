@@ -64,7 +64,6 @@ export interface Decision {
   reason: string;
   message: string;
   numbers: Record<string, unknown>;
-  /** Of a refusal too, where it came to be weighed. */
   score: Score | null;
   lines: number[];
   /** The buffer that the verdict is about. */
@@ -216,6 +215,8 @@ export interface Graph {
   decisions: Decision[];
   /** Those that are not told at length: both units, the round, the reason. */
   more_decisions: [number, number, number, string][];
+  /** Pairs of kernels that run over as many iterations and leave no decision, being far apart. */
+  pairs_not_asked: number;
   rounds: Round[];
   buffers: Buffer[];
   memory: Memory | null;
@@ -519,13 +520,13 @@ export interface SavedTensor {
   lines: number[];
 }
 
-/** What the cost model expects of a fusion. Both times are predictions. */
+/** What the cost model expects of a fusion. Both times are predictions, in microseconds. */
 export interface Score {
   category: string;
   bytes_saved: number;
   distance: number;
-  fused_us: number;
-  unfused_us: number;
+  fused_us: number | null;
+  unfused_us: number | null;
 }
 
 /** One side of a decision as it was when it was asked about: a group of nodes, or a library call. */

@@ -42,7 +42,6 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
 def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
-    shared, _ = shared_buffers(one, two, graph.layouts)
     if is_call(one) or is_call(two):
         return fuse_with_call(a, b, context)
     assert isinstance(one, Group) and isinstance(two, Group)
@@ -55,6 +54,7 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     scatter = scatter_between(one, two)
     if scatter is not None:
         return scatter
+    shared, _ = shared_buffers(one, two, graph.layouts)
     if not shared:
         return batch(a, b, context)
     refusal: Refuse | None = None

@@ -52,9 +52,10 @@ def batch_launches(
             other = recent[place]
             if graph.must_precede(other, number) or graph.must_precede(number, other):
                 continue
-            if places[other] + 1 < here and stored > MOST_EARLY:
-                continue
             verdict = batch(other, number, context)
+            if places[other] + 1 < here and stored > MOST_EARLY and isinstance(verdict, Fuse):
+                kept = {"early": unit.members[-1].name, "bytes": stored, "limit": MOST_EARLY}
+                verdict = Refuse("profit.kept_longer", verdict.numbers | kept)
             answer(other, number, verdict)
             if isinstance(verdict, Fuse):
                 recent[place] = graph.merge(other, number, verdict.group)
@@ -69,11 +70,16 @@ def batch_launches(
 
 def may_be_a_part(group: Group, context: Context) -> bool:
     """Whether it can share a launch, and is short enough for that to matter: see the module's first lines."""
-    if not can_be_a_part(group):
-        return False
-    device = context.device
-    spared = device.launch_us + device.latency_us
-    return not group.space.r or context.cost(group).microseconds - spared <= spared
+    return can_be_a_part(group) and too_long(group, context) is None
+
+
+def too_long(group: Group, context: Context) -> Refuse | None:
+    """Whether it is a reduction that takes longer than its launch: those have plans of their own to fill the device."""
+    spared = context.device.launch_us + context.device.latency_us
+    rest = context.cost(group).microseconds - spared if group.space.r and not isinstance(group, Batch) else 0.0
+    if rest <= spared:
+        return None
+    return Refuse("profit.long_reduction", {"slow": group.members[-1].name, "rest_us": rest, "spared_us": spared})
 
 
 def can_be_a_part(group: Group) -> bool:
@@ -85,6 +91,31 @@ def can_be_a_part(group: Group) -> bool:
     if isinstance(group, Product) or group.in_teams or any(member.body.is_scatter for member in group.members):
         return False
     return not group.space.r or group.space.reduction_numel <= LONGEST_ROW
+
+
+def side_by_side(a: int, b: int, context: Context, is_forced: bool = False) -> Fuse | Refuse:
+    """The verdict on two units that share nothing; a forced one may be as long as it likes."""
+    graph = context.graph
+    if "batch" in context.disabled:
+        return Refuse("policy.disabled", {"knob": "batch"})
+    units = graph.units[a], graph.units[b]
+    extern = next((unit.name for unit in units if isinstance(unit, ExternNode)), None)
+    if extern is not None:
+        return Refuse("kind.extern", {"extern": extern})
+    for first, second in ((a, b), (b, a)):
+        if graph.must_precede(first, second):
+            between = graph.between(first, second)
+            if between is not None:
+                return Refuse("dependency.intermediate", {"between": graph.units[between].name})
+            return Refuse("kind.own_launch", {"alone": graph.units[second].name})
+    for unit in units:
+        assert isinstance(unit, Group)
+        if not can_be_a_part(unit):
+            return Refuse("kind.own_launch", {"alone": unit.members[-1].name})
+        refusal = None if is_forced else too_long(unit, context)
+        if refusal is not None:
+            return refusal
+    return batch(a, b, context)
 
 
 def batch(a: int, b: int, context: Context) -> Fuse | Refuse:

@@ -49,6 +49,8 @@ class InlineProducer:
     """Compute a pointwise producer again inside its only reader, at whatever point that reads.
 
     for i: y[i] = g(i);  for j: ... y[f(j)] ...    ->    for j: ... g(f(j)) ...
+
+    A producer of several results (the two halves of a concatenation) goes the same way, one result after the other.
     """
 
     id = "fused.inline"
@@ -59,15 +61,17 @@ class InlineProducer:
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
         graph = context.graph
         inside = {graph.number_of(a), graph.number_of(b)}
-        if graph.escaping(a.produced, inside) or len(a.stored) != 1:
+        if graph.escaping(a.produced, inside):
             return Refuse("index.no_common_loops")
         # Random numbers are dear to draw again at every point that reads them.
         if any(member.body.is_random for member in a.members):
             return Refuse("index.no_common_loops")
-        (buffer,) = a.stored
-        producer = compose(a, buffer)
-        members = None if producer is None else inline_into(b, producer, buffer, a.space.x)
-        if members is None:
-            return Refuse("index.no_common_loops")
+        reader = b
+        for buffer in sorted(a.stored):
+            producer = compose(a, buffer)
+            members = None if producer is None else inline_into(reader, producer, buffer, a.space.x)
+            if members is None:
+                return Refuse("index.no_common_loops")
+            reader = replace(reader, members=members)
         absorbed = [replace(member, body=Body(())) for member in a.members]
-        return join(fused_name([*a.members, *b.members]), [*absorbed, *members], b, context, inside)
+        return join(fused_name([*a.members, *b.members]), [*absorbed, *reader.members], b, context, inside)

@@ -20,6 +20,11 @@ from compiler.schedule.wishes import NO_WISHES, Wishes
 #: Steps in which the order of fusions tells benefits apart: 15 % each, which is what nine in ten predictions keep to.
 RANKS_PER_OCTAVE = 5
 
+#: Kinds of fusion that come after the others, whatever they bring. Units that only read the same data are brought
+#: together when each has what it makes or needs itself; and what is gathered across rows is of no use to anything else
+#: in its kernel, so that comes when nothing else is left.
+LATER = {"horizontal": 1, "across": 2}
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -90,12 +95,12 @@ class Score:
         return self.unfused_us - self.fused_us
 
     @property
-    def rank(self) -> tuple[bool, int, int, int, bool, int]:
+    def rank(self) -> tuple[bool, int, int, int, int, bool, int]:
         """Larger is fused first. Benefits that differ by no more than the model errs count as even; of these, small
         groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
-        benefit = round(RANKS_PER_OCTAVE * octave)
-        return self.is_forced, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
+        benefit, place = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
+        return self.is_forced, -place, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ function sorted(graph: Graph, refusalsFirst: boolean): Numbered[] {
 
 function Row({ decision, index, rounds, graph }: Numbered & { graph: Graph }) {
   const { score } = decision;
+  // Without a kernel of both there is no prediction of it.
+  const isLegal = score?.fused_us != null;
   const self = ref.decision(index);
   const shared = sharedBuffer(decision, graph);
   const together = decision.verdict === "refused" ? togetherIn(decision, graph) : [];
@@ -98,7 +100,9 @@ function Row({ decision, index, rounds, graph }: Numbered & { graph: Graph }) {
           </>
         )}
       </td>
-      <td class="number">{format.bytes(score?.bytes_saved)}</td>
+      <td class="number" title={isLegal ? undefined : "at most, if the two could be one kernel"}>
+        {isLegal || !score?.bytes_saved ? format.bytes(score?.bytes_saved) : `≤ ${format.bytes(score.bytes_saved)}`}
+      </td>
       <td class="number predicted">{format.microseconds(score?.fused_us)}</td>
       <td class="number predicted">{format.microseconds(score?.unfused_us)}</td>
       <td class="number">{decision.lines.join(", ")}</td>
