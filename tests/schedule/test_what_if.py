@@ -66,10 +66,10 @@ def test_a_forbidden_pair_stays_apart_and_says_why(plain: rep.Report) -> None:
     (answer,) = why(report, "relu", "sum_1")
     assert (answer.verdict, answer.reason) == ("refused", "policy.forbidden")
     # What fusing was expected to bring is in the record.
-    refusal = next(d for d in report.graphs[0].decisions if d.reason == "policy.forbidden")
-    assert refusal.score is not None and refusal.score.fused_us is not None and refusal.score.unfused_us is not None
-    assert refusal.score.fused_us < refusal.score.unfused_us
-    assert refusal.would_fuse_if
+    refusals = [d for d in report.graphs[0].decisions if d.reason == "policy.forbidden"]
+    scores = [(d.score.fused_us, d.score.unfused_us) for d in refusals if d.score is not None]
+    assert any(fused is not None and apart is not None and fused < apart for fused, apart in scores)
+    assert any(refusal.would_fuse_if for refusal in refusals)
 
 
 def test_a_forbidden_value_is_not_computed_again_either() -> None:
