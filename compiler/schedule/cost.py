@@ -153,15 +153,10 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
             return Cost(moved, operations(group), library_us(group.matrices, moved, device))
         time = template_us(group, moved, slots_besides(group, device), device)
         return Cost(moved, operations(group), time)
-<<<<<<< HEAD
-    work, shape = _foreseen(group, layouts, device)
-    time = terms_of(work, shape, device).total(device)
-    return Cost(moved_by_group(group, layouts).bytes, operations(group), time, len(shape.passes))
-=======
     touches = touches_of(group, layouts)
-    terms = terms_of(*_foreseen(group, touches, layouts, device), device)
-    return Cost(moved_by_touches(touches, layouts).bytes, operations(group), terms.total(device))
->>>>>>> 52a9ba9 (Kernels over the same loops leave a record of why they are two, candidates passed over too; every refusal has a score; producers of several results are inlined)
+    work, shape = _foreseen(group, touches, layouts, device)
+    time = terms_of(work, shape, device).total(device)
+    return Cost(moved_by_touches(touches, layouts).bytes, operations(group), time, len(shape.passes))
 
 
 def slots_besides(product: Product, device: Device) -> int:

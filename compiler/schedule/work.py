@@ -232,13 +232,9 @@ def work_of(
     rows = hint(group.space.numel)
     for member, points in zip(group.members, iterations(group), strict=True):
         for unit, is_after, count in unit_slots(member.body):
-<<<<<<< HEAD
-            slots[unit] += count * (hint(group.space.numel) if is_after else points)
+            slots[unit] += count * (rows if is_after else points)
         if carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * points
-=======
-            slots[unit] += count * (rows if is_after else points)
->>>>>>> 52a9ba9 (Kernels over the same loops leave a record of why they are two, candidates passed over too; every refusal has a score; producers of several results are inlined)
     tally = _Tally(layouts, traffic.lane)
     for touch in traffic.touches:
         tally.add(touch)

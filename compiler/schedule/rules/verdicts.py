@@ -22,7 +22,8 @@ RANKS_PER_OCTAVE = 5
 
 #: Kinds of fusion that come after the others, whatever they bring. Units that only read the same data are brought
 #: together when each has what it makes or needs itself; and what is gathered across rows is of no use to anything else
-#: in its kernel, so that comes when nothing else is left.
+#: in its kernel, so that comes when nothing else is left, first where the rows lie along memory: those have room for
+#: more sums.
 LATER = {"horizontal": 1, "across": 2}
 
 
@@ -100,6 +101,8 @@ class Score:
         groups come first, as what a large one takes in has lost its other partners."""
         octave = math.log2(max(self.benefit_us, 1e-3))
         benefit, place = round(RANKS_PER_OCTAVE * octave), LATER.get(self.category, 0)
+        if self.category == "across" and not self.goes_along_memory:
+            place += 1
         return self.is_forced, -place, benefit, -self.nodes, self.bytes_saved, self.goes_along_memory, -self.distance
 
 
