@@ -21,6 +21,7 @@ from rich.console import Console
 
 from bench.contest import sentence_of
 from bench.environment import copy_bandwidth, describe, write_json
+from compiler.backend import fusionscope
 from compiler.codegen.triton.product import render_tiles
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import device_for
@@ -173,7 +174,7 @@ def _compiled(
     """The function compiled by us, and what was made of its one graph."""
     torch._dynamo.reset()
     made: list[GraphCompilation] = []
-    compiled = torch.compile(function, backend="fusionscope", options=options, dynamic=False)
+    compiled = torch.compile(function, backend=fusionscope, options=options, dynamic=False)
     with torch.no_grad(), observed_compilations(made.append):
         compiled(*inputs)
     (compilation,) = made

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.ir.body import trace
+from compiler.ir.body import operands_of, trace
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopNode, TensorArgument
 from compiler.ir.ops import ops
@@ -104,7 +104,22 @@ def as_product(call: ExternNode) -> Product | None:
         return None
     if any(0 in layout.shape for layout in layouts) or scales["beta"] == 0:
         return None
-    return _loops_of(call, list(tensors), call.outputs[0][1], **scales)
+    product = _loops_of(call, list(tensors), call.outputs[0][1], **scales)
+    _, m, n, k = product.matrices.sizes
+    # Without a loop of its own an operand may be the other one, or what is added.
+    return None if k == 1 or m == n == 1 else product
+
+
+def operands_overlap(product: Product) -> bool:
+    """Whether one operand, as it is computed, is needed to compute the other: their tiles lie along different axes."""
+    body = product.product.body
+    needed: list[set[int]] = []
+    for number, instruction in enumerate(body.instructions):
+        needed.append({number}.union(*(needed[operand] for operand in operands_of(instruction))))
+        if instruction.op == "reduce":
+            left, right = body.instructions[instruction.operands[0]].operands
+            return left in needed[right] or right in needed[left]
+    return False
 
 
 def _loops_of(call: ExternNode, tensors: list[TensorArgument], result: Layout, alpha: float, beta: float) -> Product:

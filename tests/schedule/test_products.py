@@ -96,6 +96,8 @@ def test_the_library_keeps_it(options: dict[str, Any], device: Device, dtype: to
         (lambda x, w: (x @ w).amax(1), ("mm", "amax"), {"kind.not_pointwise"}),
         (lambda x, w: torch.cumsum(x @ w, 1), ("mm", "cumsum"), {"kind.not_pointwise"}),
         (lambda x, w: (x.exp() @ w, x.exp()), ("exp", "mm"), {"profit.operand_needed"}),
+        # As many points as the product has multiplications.
+        (lambda x, w: (x @ w)[:, :, None] * x[:, None, :], ("mm", "mul"), {"shape.numel"}),
     ],
 )
 def test_what_cannot_join_a_product(function: Callable[..., Any], pair: tuple[str, str], reasons: set[str]) -> None:
@@ -189,3 +191,8 @@ def test_the_librarys_epilogue_is_right(function: Callable[..., Tensor]) -> None
     (result,) = compilation.build().call(list(inputs))
     exact = function(*(tensor.double() for tensor in inputs))
     assert float((result.double() - exact).norm() / exact.norm()) < torch.finfo(torch.bfloat16).eps
+
+
+@pytest.mark.parametrize("shapes", [((20, 1), (1, 30)), ((1, 40), (40, 1))])
+def test_products_without_loops_of_their_own_stay_with_the_library(shapes: tuple[tuple[int, ...], ...]) -> None:
+    assert not products(scheduled(relu, *shapes))

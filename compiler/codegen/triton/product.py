@@ -208,24 +208,23 @@ class _ProductPrinter:
             text = f"tl.where({printer.masks(frozenset('k'))[0]}, {text}, 0.0)"
         return text if wanted == torch.float32 else f"({text}).to({DTYPES[wanted]})"
 
-    def _closure(self, root: Statement) -> list[Statement]:
-        needed, open_ = set[int](), [root.number]
+    def _closure(self, *roots: Statement) -> list[Statement]:
+        """The roots and all that they need, in order; but nothing of what the sum needs."""
+        needed, open_ = set[int](), [root.number for root in roots]
         while open_:
             number = open_.pop()
             if number not in needed:
                 needed.add(number)
-                open_ += self.by_number[number].needs
+                open_ += self.by_number[number].needs if number != self.sum.number else ()
         return [s for s in self.program.statements if s.number in needed]
 
     # What follows --------------------------------------------------------------------------------------------
 
     def _results(self) -> None:
-        inside = {s.number for s in self._closure(self.sum)}
-        for statement in self.program.statements:
+        """What is stored, from the sums on; what an operand needs too is loaded again."""
+        self.after.axes_of[self.sum.number] = self.after.all_axes
+        for statement in self._closure(*(s for s in self.program.statements if s.op == "store")):
             if statement.number == self.sum.number:
-                self.after.axes_of[statement.number] = self.after.all_axes
-                continue
-            if statement.number in inside and statement.op != "constant":
                 continue
             self.after.note_axes(statement)
             line = self.after.line(statement, 0)

@@ -22,7 +22,7 @@ from compiler.schedule.legality import align, in_order, move, reads_match_writes
 from compiler.schedule.library_epilogues import library_epilogue
 from compiler.schedule.names import fused_name
 from compiler.schedule.product_tiles import may_be_ours
-from compiler.schedule.products import Product, as_product
+from compiler.schedule.products import Product, as_product, operands_overlap
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit, produced_by, read_by
@@ -101,6 +101,8 @@ def _as_ours(unit: Unit, context: Context) -> Product | None:
 def _with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
     if guest.space.r or guest.updated or any(member.body.is_scatter for member in guest.members):
         return Refuse("kind.not_pointwise", {"call": product.call.name})
+    if guest.space.numel != product.space.numel:
+        return Refuse("shape.numel")
     values = align(product, guest, made)
     if isinstance(values, Refuse):
         return values
@@ -126,7 +128,8 @@ def _with_prologue(
         return Refuse("index.no_common_loops")
     absorbed = [replace(member, body=Body(())) for member in producer.members]
     everything = (*absorbed, *members)
-    return replace(product, name=fused_name(everything), members=everything, before=(*product.before, producer))
+    fused = replace(product, name=fused_name(everything), members=everything, before=(*product.before, producer))
+    return Refuse("index.no_common_loops") if operands_overlap(fused) else fused
 
 
 def _is_read_outside(product: Product, buffer: str) -> bool:

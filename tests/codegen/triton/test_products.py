@@ -45,6 +45,10 @@ def scaled_sums(r: Tensor, x: Tensor, w: Tensor) -> Tensor:
     return torch.addmm(r, x, w, beta=0.5, alpha=3.0).relu()
 
 
+def scaled_everywhere(x: Tensor, s: Tensor, w: Tensor) -> Tensor:
+    return (((x * s) @ (w * s)) * s).relu()
+
+
 def in_parts(x: Tensor, w: Tensor, b: Tensor, r: Tensor) -> Tensor:
     return F.silu(F.linear(x, w, b)) * r
 
@@ -71,6 +75,7 @@ def cases() -> list[Case]:
         Case("leading dimensions", in_parts, (rnd(2, 9, 40), rnd(48, 40), rnd(48), rnd(2, 9, 48))),
         Case("producer of a ragged operand", lambda x, w: torch.sigmoid(x) @ w, (rnd(30, 45), rnd(45, 51))),
         Case("cast of an operand", cast_and_product, (rnd(30, 45), rnd(45, 51, dtype=bf16))),
+        Case("one scale everywhere", scaled_everywhere, (rnd(30, 45), rnd(1), rnd(45, 20))),
         Case("producers of both", lambda x, s, w: (x * s) @ torch.tanh(w), (rnd(30, 45), rnd(45), rnd(45, 20))),
     ]  # fmt: skip
 
