@@ -56,7 +56,7 @@ class Epilogue:
 def find_epilogue(relu: Node) -> Epilogue | None:
     """What of a ReLU's argument can be folded into a convolution."""
     source = relu.args[0]
-    if relu.target is not aten.relu.default or not _is_only_read_by_one(source):
+    if relu.target is not aten.relu.default or not _is_image(relu) or not _is_only_read_by_one(source):
         return None
     assert isinstance(source, Node)
     chain = chain_to(source)
@@ -94,7 +94,7 @@ def chain_to(node: Any) -> Chain | None:
 
 def _step(node: Node) -> tuple[Step, Node] | None:
     """The last step of a chain, and the node before it."""
-    kind = _STEPS.get(node.target)  # type: ignore[call-overload]
+    kind = _STEPS.get(node.target) if _is_image(node) else None  # type: ignore[call-overload]
     if kind == "cast":
         is_plain = set(node.kwargs) == {"dtype"} and node.meta["val"].dtype.is_floating_point
         return (Step(node, kind, None), node.args[0]) if is_plain else None  # type: ignore[return-value]
@@ -106,6 +106,12 @@ def _step(node: Node) -> tuple[Step, Node] | None:
     if not isinstance(one, Node) or not _is_for_each_channel(other, node):
         return None
     return Step(node, kind, other), one
+
+
+def _is_image(node: Node) -> bool:
+    """Whether it is of (batch, channels, height, width), all known: to ask for others makes guards."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dim() == 4 and all(isinstance(size, int) for size in value.shape)
 
 
 def _is_for_each_channel(operand: Any, of: Node) -> bool:

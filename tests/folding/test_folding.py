@@ -121,6 +121,7 @@ def test_what_does_not_move_is_kept() -> None:
         lambda x, a, b, v: F.conv2d(F.conv2d(x, a[:, :1], groups=16).relu(), b),
         lambda x, a, b, v: F.conv2d((2 * (y := F.conv2d(x, a)) + y).relu(), b),
         lambda x, a, b, v: F.conv2d((F.conv2d(x.float(), a.float()).bfloat16() * v[:, None, None]).relu(), b),
+        lambda x, a, b, v: (v * v + v).relu() + (2 * v[0] + v[1]).relu() + (a.flatten(1) * 2 + 1).relu().sum(),
         lambda x, a, b, v: F.conv2d((2 - F.conv2d(x, a) - v[:, None, None]).relu(), b)[:, :, :0],
     ],
     ids=[
@@ -131,6 +132,7 @@ def test_what_does_not_move_is_kept() -> None:
         "groups",
         "added to itself",
         "of another dtype",
+        "no image",
         "negated",
     ],
 )
