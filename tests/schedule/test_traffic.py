@@ -314,14 +314,25 @@ def test_loads_are_those_of_the_kernel(
         }
 
 
-def test_a_row_too_long_for_registers_is_loaded_in_three_passes() -> None:
-    compilation = compile_program(softmax, torch.empty(512, 131_072))
+def levels_of(function: Callable[..., Any], *inputs: Tensor, disable: tuple[str, ...] = ()) -> report.KernelLevels:
+    compilation = compile_program(function, *inputs, disable=disable)
     (group,) = compilation.groups
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
-    levels = describe_levels(group, {n: x.dtype for n, x in layouts.items()}, layouts, compilation.model)
+    return describe_levels(group, {n: x.dtype for n, x in layouts.items()}, layouts, compilation.model)
+
+
+@pytest.mark.parametrize(
+    ("disable", "plan", "passes", "times"),
+    [(("team", "single_pass"), "looped", 3, 3), (("team",), "looped", 2, 2), ((), "team", 1, 1)],
+)
+def test_a_row_too_long_for_registers_is_loaded_in_each_pass(
+    disable: tuple[str, ...], plan: str, passes: int, times: int
+) -> None:
+    levels = levels_of(softmax, torch.empty(512, 131_072), disable=disable)
     (x,) = levels.loads
-    assert (levels.passes, x.memory_bytes, x.loaded_bytes) == (3, 512 * 131_072 * 4, 3 * 512 * 131_072 * 4)
+    size = 512 * 131_072 * 4
+    assert (levels.plan, levels.passes, x.memory_bytes, x.loaded_bytes) == (plan, passes, size, times * size)
     assert levels.combined == ["amax", "sum_1"]
     assert {"sub", "exp"} <= set(levels.kept)
 

@@ -41,7 +41,6 @@ def describe_levels(
     for plan in plans:
         loaded.update(_loaded_bytes(plan))
     moved = moved_by_group(group, layouts)
-    combined = [s for plan in plans for s in plan.program.statements if s.op in ("reduce", "scan", "across")]
     return report.KernelLevels(
         target=device.target,
         plan=plans[0].kind if len(plans) == 1 else "batch",
@@ -55,7 +54,7 @@ def describe_levels(
         ],
         missed_bytes=lost_from_cache(group, dict(layouts), device),
         kept=[member.name for member in group.members if member.name not in group.stored],
-        combined=list(dict.fromkeys(s.nodes[0] for s in combined)),
+        combined=[m.name for m in group.members if m.body.reduction is not None or m.body.scan is not None],
     )
 
 
