@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -111,9 +112,24 @@ class GraphCompilation:
     def _launchers(self) -> dict[str, Callable[..., None]]:
         if self.runs_on.type != "cuda":
             return self._launchers_of_cpu()
+        return self._launchers_of_gpu()
+
+    def _launchers_of_gpu(self) -> dict[str, Callable[..., None]]:
+        from compiler.runtime.triton_compile import prepare_all
         from compiler.runtime.triton_launch import load_triton
 
-        return {name: load_triton(kernel) for name, kernel in self.primary.items()}
+        assert self.schedule is not None
+        launchers = {name: load_triton(kernel) for name, kernel in self.primary.items()}
+        device = torch.cuda.current_device() if self.runs_on.index is None else self.runs_on.index
+        dtypes = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
+        prepare_all(
+            [
+                partial(launcher.prepare_for, [dtypes[name] for name in launcher.kernel.parameters], device)
+                for launcher in launchers.values()
+                if launcher.kernel.grid != 0
+            ]
+        )
+        return dict(launchers)
 
     def _launchers_of_cpu(self) -> dict[str, Callable[..., None]]:
         assert self.schedule is not None

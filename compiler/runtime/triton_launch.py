@@ -15,6 +15,7 @@ import torch
 
 from compiler.codegen.program import RenderedKernel
 from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch
+from compiler.runtime.triton_compile import compiled_kernel
 from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, shared_function, workspace_of
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
@@ -28,7 +29,7 @@ def load_triton(kernel: RenderedKernel) -> TritonLauncher:
     """A function of the kernel's tensors, in the order of `kernel.parameters`, and then of its sizes, that launches it
     on the current stream.
 
-    The kernel is compiled at the first call, or by `prepare`."""
+    The kernel is compiled at the first call, or by `prepare` or `prepare_for`."""
     return TritonLauncher(kernel)
 
 
@@ -81,26 +82,35 @@ class TritonLauncher:
         if grid == 0:
             return
         device = tensors[0].get_device()
+        stream = torch._C._cuda_getCurrentRawStream(device)
         if self._wanted is not None:
-            tensors = (*tensors, *self._workspace(device, torch._C._cuda_getCurrentRawStream(device)))
-        if device not in self._compiled and _is_ordinary(tensors, sizes):
-            self._compile(device, (*tensors, *sizes))
-        self._dispatch(device, grid, (*tensors, *sizes))
+            tensors = (*tensors, *self._workspace(device, stream))
+        if not _is_ordinary(tensors, sizes):
+            self._dispatch(device, grid, (*tensors, *sizes))
+            return
+        if device not in self._compiled:
+            self._compile(device, [tensor.dtype for tensor in tensors])
+        compiled = self._compiled[device]
+        arguments = (*(tensor.data_ptr() for tensor in tensors), *sizes, *self._blocks.values())
+        with torch.cuda.device(device):
+            compiled.run(
+                grid, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None, *arguments
+            )  # fmt: skip
 
     def prepare(self, *arguments: Any) -> None:
         """Compile and load for the device of these tensors, without a launch."""
         tensors, sizes = arguments[: self._count], arguments[self._count :]
-        device = tensors[0].get_device()
-        if device not in self._compiled and self._grid(*sizes):
-            if self._wanted is not None:
-                tensors = (*tensors, *self._workspace(device, torch._C._cuda_getCurrentRawStream(device)))
-            self._compile(device, (*tensors, *sizes))
+        if self._grid(*sizes):
+            self.prepare_for([tensor.dtype for tensor in tensors], tensors[0].get_device())
 
-    def _compile(self, device: int, arguments: tuple[Any, ...]) -> None:
-        with torch.cuda.device(device):
-            kernel = self._function.warmup(*arguments, grid=(1,), **self._blocks, **self._options)
-            kernel.run  # noqa: B018 - loads the binary, after which the other attributes are there
-        self._compiled[device] = kernel
+    def prepare_for(self, dtypes: Sequence[torch.dtype], device: int) -> None:
+        """The same for tensors of these dtypes on that device."""
+        workspace = (torch.uint8, torch.int32) if self._wanted is not None else ()
+        if device not in self._compiled:
+            self._compile(device, [*dtypes, *workspace])
+
+    def _compile(self, device: int, pointers: Sequence[torch.dtype]) -> None:
+        kernel = self._compiled[device] = compiled_kernel(self.kernel, pointers, device)
         self.registers, self.spills = int(kernel.n_regs), int(kernel.n_spills)
         self.shared_bytes = int(kernel.metadata.shared)
         if not self._record.function and _is_plain(kernel.metadata):

@@ -1,0 +1,109 @@
+"""One function is compiled once, kernels of one graph at the same time: on a pretended compiler."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.codegen.program import RenderedKernel
+from compiler.runtime import triton_compile
+from compiler.runtime.triton_compile import compiled_kernel, prepare_all
+
+
+def kernel(name: str = "kernel_a", **config: int) -> RenderedKernel:
+    return RenderedKernel(
+        name, "triton", "", ("x", "out"), (), {"XBLOCK": 128, "num_warps": 4, "num_stages": 1} | config
+    )
+
+
+class Function:
+    """A pretended function of Triton's: keeps the dtypes that it is compiled for."""
+
+    def __init__(self) -> None:
+        self.compiled: list[tuple[Any, ...]] = []
+
+    def warmup(self, *arguments: Any, **_: Any) -> Any:
+        self.compiled.append(arguments)
+        return SimpleNamespace(run=None)
+
+
+@pytest.fixture
+def function(monkeypatch: pytest.MonkeyPatch) -> Function:
+    """What every kernel's function is."""
+    made = Function()
+    monkeypatch.setattr(triton_compile, "shared_function", lambda kernel: made)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: monkeypatch.context())
+    return made
+
+
+FLOATS = (torch.float32, torch.float32)
+
+
+def test_kernels_of_one_function_are_compiled_once(function: Function) -> None:
+    first = compiled_kernel(kernel(), FLOATS, 0)
+    assert compiled_kernel(kernel("kernel_b"), FLOATS, 0) is first
+    assert function.compiled == [FLOATS]
+
+
+@pytest.mark.parametrize(
+    ("other", "pointers", "device"),
+    [
+        (kernel(XBLOCK=256), FLOATS, 0),
+        (kernel(num_warps=8), FLOATS, 0),
+        (kernel(), (torch.float16, torch.float32), 0),
+        (kernel(), FLOATS, 1),
+    ],
+    ids=["block size", "warps", "dtype", "device"],
+)
+def test_whatever_else_differs_is_compiled(
+    function: Function, other: RenderedKernel, pointers: tuple[torch.dtype, ...], device: int
+) -> None:
+    compiled_kernel(kernel(), FLOATS, 0)
+    compiled_kernel(other, pointers, device)
+    assert function.compiled == [FLOATS, pointers]
+
+
+def test_two_threads_that_want_one_kernel_compile_it_once(function: Function) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: compiled_kernel(kernel(), FLOATS, 0), range(8)))
+    assert len({id(found) for found in made}) == 1 and len(function.compiled) == 1
+
+
+def test_a_failure_is_raised_each_time_and_not_remembered(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise ValueError("no such instruction")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(function, "warmup", fail)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="no such instruction"):
+                compiled_kernel(kernel(), FLOATS, 0)
+    assert compiled_kernel(kernel(), FLOATS, 0) is not None
+
+
+def test_the_first_is_compiled_alone_and_the_others_together() -> None:
+    order: list[str] = []
+    together = threading.Barrier(2, timeout=30)
+
+    def prepare(name: str) -> None:
+        order.append(name)
+        if name != "first":
+            together.wait()
+
+    prepare_all([lambda: prepare("first"), lambda: prepare("second"), lambda: prepare("third")])
+    assert order[0] == "first" and sorted(order) == ["first", "second", "third"]
+
+
+def test_a_kernel_that_fails_stops_no_other() -> None:
+    done: list[int] = []
+
+    def fail() -> None:
+        raise ValueError("no such instruction")
+
+    prepare_all([fail, lambda: done.append(1), fail, lambda: done.append(2)])
+    assert sorted(done) == [1, 2]
