@@ -305,8 +305,12 @@ class LayoutDecision(ReportModel):
     message: str
     convolutions: list[str] = Field(default=[], description="Nodes of `aten`.")
     numbers: dict[str, Any] = {}
-    predicted_kept_us: float | None = Field(default=None, description="Of the library's calls, tensors as in eager.")
-    predicted_moved_us: float | None = Field(default=None, description="Of its calls channels-last, and conversions.")
+    predicted_kept_us: float | None = Field(
+        default=None, description="Tensors as in eager: the library's calls, and the passes that folding would spare."
+    )
+    predicted_moved_us: float | None = Field(
+        default=None, description="Channels-last: the library's calls, conversions, and filters that are folded."
+    )
     buffers: list[str] = Field(default=[], description="Those that are channels-last, or would be if it paid.")
     conversions: list[LayoutConversion] = []
     lines: list[int] = []

@@ -16,7 +16,8 @@ class LayoutChoice:
     """One region of convolutions, by the names of their ATen nodes, and why its tensors lie as they do.
 
     `buffers` lie channels-last where eager's are contiguous, or would. The times are predictions of the region's calls
-    and, where it moves, of its conversions, in microseconds; None where nothing was weighed."""
+    and, where it moves, of its conversions, in microseconds; None where nothing was weighed. What is folded counts too:
+    the filters where the region moves, and the passes that this spares where it is kept."""
 
     reason: str
     convolutions: tuple[str, ...]

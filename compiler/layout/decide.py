@@ -11,7 +11,7 @@ Every convolution is in one record, whatever was decided.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -47,7 +47,7 @@ def lower_in_layout(
     contiguous: frozenset[str] = frozenset()
     while True:
         folded, foldings = fold(graph, device, options, contiguous)
-        loops, choices = _laid_out(folded, device, options)
+        loops, choices = _laid_out(folded, foldings, device, options)
         last = {
             name for choice in choices if choice.reason in (LAID_OUT, "layout.eager") for name in choice.convolutions
         }
@@ -58,15 +58,16 @@ def lower_in_layout(
 
 
 def _laid_out(
-    graph: GraphModule, device: Device, options: Options
+    graph: GraphModule, foldings: Sequence[Folding], device: Device, options: Options
 ) -> tuple[LoopGraph | None, tuple[LayoutChoice, ...]]:
     """The loops of `graph` with the layouts of its convolutions, None where all lie as in eager, and why they do."""
     choices, prices = _candidates(graph, device, options)
     batches = "batch" not in options.disabled_rules
+    folded = {folding.nodes[0]: folding for folding in foldings if folding.is_folded}
     while prices:
         layouts = ChannelsLast(prices)
         loops = lower(graph, layouts)
-        weighed = _weigh(layouts, prices, _Conversions(loops, layouts, device, batches))
+        weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
         losing = [choice for choice in weighed if not choice.is_moved]
         choices += losing
         if not losing:
@@ -126,15 +127,18 @@ def _values(node: Node) -> tuple[Any, ...]:
     return values
 
 
-def _weigh(layouts: ChannelsLast, prices: dict[Node, Price], costs: _Conversions) -> list[LayoutChoice]:
-    """What each region of a lowering gains and costs."""
+def _weigh(
+    layouts: ChannelsLast, prices: dict[Node, Price], folded: Mapping[str, Folding], costs: _Conversions
+) -> list[LayoutChoice]:
+    """What each region of a lowering gains and costs. What was folded can be so channels-last only."""
     members: dict[str, list[Node]] = defaultdict(list)
     for node in prices:
         members[layouts.region_of(node.name)].append(node)
     found = []
     for region, nodes in members.items():
-        kept_us = sum(prices[node].contiguous for node in nodes)
-        library_us = sum(prices[node].channels_last for node in nodes)
+        taken = [folded[name] for name in map(_name, nodes) if name in folded]
+        kept_us = sum(prices[node].contiguous for node in nodes) + sum(folding.saved_us for folding in taken)
+        library_us = sum(prices[node].channels_last for node in nodes) + sum(folding.filter_us for folding in taken)
         conversions_us = sum(costs.microseconds(conversion) for conversion in costs.of(region))
         moved_us = library_us + conversions_us
         numbers = {

@@ -81,6 +81,15 @@ def test_a_pass_over_the_result_is_spared() -> None:
     assert order[first + 1] == torch.ops.aten.convolution.default  # nothing lies between the two calls
 
 
+def test_what_folding_spares_counts_for_the_layout_that_it_needs() -> None:
+    (folded,), (kept,) = (
+        compile_program(plain, *inputs_of(), **knobs).layouts for knobs in ({}, {"disable": ["folding"]})
+    )
+    (record,) = compile_program(plain, *inputs_of()).foldings
+    assert folded.kept_us is not None and kept.kept_us is not None
+    assert folded.kept_us - kept.kept_us == pytest.approx(record.saved_us)
+
+
 def test_the_record_names_what_was_folded() -> None:
     (record,) = compile_program(residual, *inputs_of()).foldings
     assert record.is_folded and record.saved_us > record.filter_us

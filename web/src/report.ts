@@ -371,9 +371,9 @@ export interface LayoutDecision {
   /** Nodes of `aten`. */
   convolutions: string[];
   numbers: Record<string, unknown>;
-  /** Of the library's calls, tensors as in eager. */
+  /** Tensors as in eager: the library's calls, and the passes that folding would spare. */
   predicted_kept_us: number | null;
-  /** Of its calls channels-last, and conversions. */
+  /** Channels-last: the library's calls, conversions, and filters that are folded. */
   predicted_moved_us: number | null;
   /** Those that are channels-last, or would be if it paid. */
   buffers: string[];
