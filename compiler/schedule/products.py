@@ -105,9 +105,8 @@ def as_product(call: ExternNode) -> Product | None:
     if any(0 in layout.shape for layout in layouts) or scales["beta"] == 0:
         return None
     product = _loops_of(call, list(tensors), call.outputs[0][1], **scales)
-    _, m, n, k = product.matrices.sizes
-    # Without a loop of its own an operand may be the other one, or what is added.
-    return None if k == 1 or m == n == 1 else product
+    # Without a loop along k an operand may be what is added; without others, or expanded, it may be the other one.
+    return None if product.matrices.sizes[3] == 1 or operands_overlap(product) else product
 
 
 def operands_overlap(product: Product) -> bool:

@@ -193,6 +193,19 @@ def test_the_librarys_epilogue_is_right(function: Callable[..., Tensor]) -> None
     assert float((result.double() - exact).norm() / exact.norm()) < torch.finfo(torch.bfloat16).eps
 
 
-@pytest.mark.parametrize("shapes", [((20, 1), (1, 30)), ((1, 40), (40, 1))])
-def test_products_without_loops_of_their_own_stay_with_the_library(shapes: tuple[tuple[int, ...], ...]) -> None:
-    assert not products(scheduled(relu, *shapes))
+def gram(x: Tensor) -> Tensor:
+    return torch.relu(x @ x.t())
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (relu, ((20, 1), (1, 30))),
+        (gram, ((1, 40),)),
+        (lambda x: gram(x.expand(20, 40)), ((1, 40),)),
+    ],
+)
+def test_products_without_loops_of_their_own_stay_with_the_library(
+    function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    assert not products(scheduled(function, *shapes))

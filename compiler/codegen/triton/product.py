@@ -191,7 +191,7 @@ class _ProductPrinter:
     def _operand(self, printer: _OperandPrinter, factor: Statement) -> str:
         """Print what makes an operand's tile; gives the text of the tile."""
         wanted = self.matrices.dtype
-        if factor.op == "load" and not factor.operands:
+        if factor.op == "load" and not factor.needs:
             self.writer.line(f"{factor.target} = {printer.as_stored(factor)}", factor.nodes)
             is_wanted = self.program.storage[factor.buffer or ""] == wanted
             return factor.target if is_wanted else f"{factor.target}.to({DTYPES[wanted]})"
