@@ -23,6 +23,7 @@ from compiler.schedule.decisions import Decision
 from compiler.schedule.group import Group, Space
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
+from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit, UnitGraph
 from compiler.schedule.wishes import Wishes
 
@@ -30,6 +31,9 @@ from compiler.schedule.wishes import Wishes
 MOST_TRIALS = 16
 #: Tensors are made smaller by at most this factor.
 SMALLEST_SHARE = 1 << 20
+
+#: Reasons for which two kernels do not share a launch, though nothing forbids it.
+_OF_LAUNCHES = ("policy.batch_size", "profit.long_reduction", "profit.kept_longer")
 
 Change = tuple[str, "Pair"]
 
@@ -68,6 +72,8 @@ class Pair:
     limits: Limits
     disabled: frozenset[str]
     wishes: Wishes
+    #: Whether the two were to share a launch, each with loops of its own.
+    is_side_by_side: bool = False
 
     @staticmethod
     def of(decision: Decision, graph: LoopGraph, context: Context) -> Pair:
@@ -82,10 +88,12 @@ class Pair:
             limits=context.limits,
             disabled=context.disabled,
             wishes=context.wishes,
+            is_side_by_side=decision.verdict.reason in _OF_LAUNCHES,
         )
 
     def ask(self) -> Fuse | Refuse:
-        return can_fuse(0, 1, Context(PairGraph(self), self.device, self.limits, self.disabled, self.wishes))
+        context = Context(PairGraph(self), self.device, self.limits, self.disabled, self.wishes)
+        return side_by_side(0, 1, context) if self.is_side_by_side else can_fuse(0, 1, context)
 
 
 def would_fuse_if(decision: Decision, pair: Pair) -> str:
@@ -133,20 +141,60 @@ def _not_forbidden(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 
 def _smaller_tensors(decision: Decision, pair: Pair) -> Iterator[Change]:
-    """A kernel of a k-th of the data takes what this one would take on a device that is k times as fast."""
     apart = decision.verdict.numbers["bytes_apart"]
-    share = 2
-    while share <= SMALLEST_SHARE:
-        device = replace(
-            pair.device,
-            bandwidth=pair.device.bandwidth * share,
-            l2_bandwidth=pair.device.l2_bandwidth * share,
-            l2_bytes=pair.device.l2_bytes * share,
-            flops=pair.device.flops * share,
+    for share, smaller in _smaller(pair):
+        yield (
+            f"the two moved less than {apart // share:,} bytes instead of {apart:,}: a launch would weigh more",
+            smaller,
         )
-        sentence = f"the two moved less than {apart // share:,} bytes instead of {apart:,}: a launch would weigh more"
-        yield sentence, replace(pair, device=device)
+
+
+def _shorter_reduction(decision: Decision, pair: Pair) -> Iterator[Change]:
+    slow, moved = decision.verdict.numbers["slow"], decision.verdict.numbers["bytes"]
+    for share, smaller in _smaller(pair):
+        yield f"the kernel of `{slow}` moved less than {moved // share:,} bytes instead of {moved:,}", smaller
+
+
+def _smaller(pair: Pair) -> Iterator[tuple[int, Pair]]:
+    """A kernel of a k-th of the data takes what this one would take on a device that is k times as fast."""
+    share, device = 2, pair.device
+    while share <= SMALLEST_SHARE:
+        faster = replace(
+            device,
+            bandwidth=device.bandwidth * share,
+            multiprocessor_bandwidth=device.multiprocessor_bandwidth * share,
+            l2_bandwidth=device.l2_bandwidth * share,
+            l2_bytes=device.l2_bytes * share,
+            flops=device.flops * share,
+        )
+        yield share, replace(pair, device=faster)
         share *= 4
+
+
+def _shorter_row(decision: Decision, pair: Pair) -> Iterator[Change]:
+    """A row of a k-th of the elements takes the registers that this one takes of a device that has k times as many."""
+    row = decision.verdict.numbers["row"]
+    share, device = 2, pair.device
+    while share <= row:
+        larger = replace(device, registers_per_multiprocessor=device.registers_per_multiprocessor * share)
+        sentence = f"a row had at most {row // share:,} elements instead of {row:,}: its sums would fit into registers"
+        yield sentence, replace(pair, device=larger)
+        share *= 2
+
+
+def _larger_launch(decision: Decision, pair: Pair) -> Iterator[Change]:
+    parts, buffers = decision.verdict.numbers["parts"], decision.verdict.numbers["buffers"]
+    limits = replace(pair.limits, most_parts=parts, most_part_buffers=buffers)
+    yield f"one launch might hold {parts} kernels with {buffers} buffers", replace(pair, limits=limits)
+
+
+def _small_result(decision: Decision, pair: Pair) -> Iterator[Change]:
+    known = decision.verdict.numbers
+    yield f"what `{known['early']}` makes had at most {known['limit']:,} bytes instead of {known['bytes']:,}", pair
+
+
+def _asked_for(decision: Decision, pair: Pair) -> Iterator[Change]:
+    yield f"`force` named {decision.a} and {decision.b}: then they come first", pair
 
 
 # --- index expressions and shapes
@@ -282,6 +330,11 @@ _CHANGES: dict[str, Callable[[Decision, Pair], Iterator[Change]]] = {
     "policy.forbidden": _not_forbidden,
     "profit.too_many_buffers": _more_buffers,
     "profit.slower": _smaller_tensors,
+    "profit.registers": _shorter_row,
+    "profit.long_reduction": _shorter_reduction,
+    "profit.kept_longer": _small_result,
+    "policy.batch_size": _larger_launch,
+    "policy.outscored": _asked_for,
     "index.different_positions": _other_reads,
     "index.no_common_loops": _other_reads,
     "shape.reduction_axes": _same_axis,

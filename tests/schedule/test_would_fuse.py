@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.options import Options
+from compiler.pipeline import explore
 from tests.compile_program import compile_program
 from tests.schedule.test_decisions import presented
+from tests.schedule.test_reasons import page_of
 
 Tensor = torch.Tensor
 
@@ -131,3 +135,27 @@ def test_nothing_is_told_where_nothing_helps() -> None:
 
     decisions = presented(compile_program(function, torch.randn(48, 32), torch.randint(0, 64, (48,)))).decisions
     assert {d.would_fuse_if for d in decisions if d.reason in ("dependency.scatter", "dependency.mutation")} == {""}
+
+
+#: Reasons whose page has an example for which a change is found.
+ON_THEIR_PAGES = {
+    "profit.registers": r"a row had at most [\d,]+ elements instead of 9,000: its sums would fit into registers",
+    "profit.long_reduction": r"the kernel of `\w+` moved less than [\d,]+ bytes instead of [\d,]+",
+    "profit.kept_longer": r"what `full` makes had at most 1,048,576 bytes instead of 4,194,304",
+    "policy.outscored": r"`force` named \w+ and \w+: then they come first",
+}
+
+
+@pytest.mark.parametrize("reason", ON_THEIR_PAGES)
+def test_what_would_have_to_change_for_the_example_of_a_page(reason: str) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", page_of(reason), re.DOTALL)
+    report = explore(code, Options(device="cpu", target="sm_90", produce=("capture", "lower", "schedule")))
+    told = {d.would_fuse_if for graph in report.graphs for d in graph.decisions if d.reason == reason}
+    assert any(re.fullmatch(ON_THEIR_PAGES[reason], sentence) for sentence in told), told
+
+
+def test_a_launch_that_is_full_says_what_it_would_have_to_hold() -> None:
+    inputs = [torch.randn(10 + place) for place in range(18)]
+    decisions = presented(compile_program(lambda *tensors: tuple(x.sin() for x in tensors), *inputs)).decisions
+    told = {d.would_fuse_if for d in decisions if d.reason == "policy.batch_size"}
+    assert "one launch might hold 17 kernels with 34 buffers" in told

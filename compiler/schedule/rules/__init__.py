@@ -14,7 +14,7 @@ from compiler.schedule.group import Group
 from compiler.schedule.legality import scatter_between
 from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules.across import ReduceAcross
-from compiler.schedule.rules.batch import batch
+from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer
 from compiler.schedule.rules.products import fuse_with_call, is_call
 from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score, third_between, unless_forbidden
@@ -56,7 +56,7 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
         return scatter
     shared, _ = shared_buffers(one, two, graph.layouts)
     if not shared:
-        return batch(a, b, context)
+        return side_by_side(a, b, context)
     refusal: Refuse | None = None
     for rule in RULES:
         if not rule.applies(one, two, shared):

@@ -26,8 +26,6 @@ REASON = "fused.batch"
 NEAREST = 8
 #: Bytes of results that may be made before others that stand in front of them: they are kept the longer for it.
 MOST_EARLY = 1 << 20
-#: Parts of one kernel, and buffers of all of them: each is a parameter.
-MOST_PARTS, MOST_BUFFERS = 16, 96
 #: A longer row may be shared among several programs, which a part of a kernel cannot.
 LONGEST_ROW = 8192
 
@@ -79,7 +77,8 @@ def too_long(group: Group, context: Context) -> Refuse | None:
     rest = context.cost(group).microseconds - spared if group.space.r and not isinstance(group, Batch) else 0.0
     if rest <= spared:
         return None
-    return Refuse("profit.long_reduction", {"slow": group.members[-1].name, "rest_us": rest, "spared_us": spared})
+    numbers = {"slow": group.members[-1].name, "bytes": context.cost(group).bytes, "rest_us": rest, "spared_us": spared}
+    return Refuse("profit.long_reduction", numbers)
 
 
 def can_be_a_part(group: Group) -> bool:
@@ -127,7 +126,8 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
     members = tuple(member for part in parts for member in part.members)
     whole = Batch(fused_name(members), parts[0].space, members, one.stored | two.stored, parts=parts)
     buffers = len(whole.read_buffers) + len(whole.stored)
-    if buffers > MOST_BUFFERS or len(parts) > MOST_PARTS:
+    limits = context.limits
+    if buffers > limits.most_part_buffers or len(parts) > limits.most_parts:
         return Refuse("policy.batch_size", {"parts": len(parts), "buffers": buffers})
     apart = [context.cost(unit) for unit in (one, two)]
     together = context.cost(whole)

@@ -33,6 +33,9 @@ class Limits:
 
     most_nodes: int = 64
     most_buffers: int = 24
+    #: Parts of a kernel that is a batch, and buffers of all of them: each is a parameter.
+    most_parts: int = 16
+    most_part_buffers: int = 96
 
 
 @dataclass(frozen=True)
