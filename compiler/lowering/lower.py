@@ -64,6 +64,7 @@ from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
+from compiler.lowering.streams import ONE_STREAM_INSTEAD, first_stream_call
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
@@ -139,6 +140,11 @@ class _Walk:
         self.eager = {node: _described(node) for node in gm.graph.nodes}
 
     def run(self) -> LoopGraph:
+        stream = first_stream_call(self.gm.graph)
+        if stream is not None:
+            lines = stream.meta.get("lines", ())
+            message = "the graph runs on several streams, and ours on one"
+            raise UnsupportedGraph(message, lines[-1] if lines else None, ONE_STREAM_INSTEAD)
         self.build.device = _device_of(self.eager)
         for node in self.gm.graph.nodes:
             earlier = self.repeats.earlier(node)

@@ -193,6 +193,22 @@ def test_a_size_that_pytorch_guesses_is_refused() -> None:
         lower(torch.fx.GraphModule({}, graph))
 
 
+def test_several_streams_are_refused() -> None:
+    """Kernels of both sides were fused, and the change of stream came after them."""
+    if not hasattr(torch.ops.streams, "fork"):
+        pytest.skip("this release of torch keeps streams out of graphs")
+
+    def function(x: Tensor) -> Tensor:
+        y = x.sin()
+        torch.ops.streams.fork(0, 1)
+        z = y.cos()
+        torch.ops.streams.join(1, 0)
+        return z * 2
+
+    with FakeTensorMode(), pytest.raises(UnsupportedGraph, match="several streams"):
+        lower(make_fx(function)(torch.empty(64)))
+
+
 # --- random numbers
 
 
