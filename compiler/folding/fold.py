@@ -116,7 +116,7 @@ class _Writer:
                 shift = self._sum(shift, second_shift)
                 others = added.convolution.args[3:]
                 added_node = self._call(aten.convolution.default, added.convolution.args[0], second, None, *others)
-                added_node.meta["stands_for"] = _names(added.nodes)
+                added_node.meta["stands_for"] = added_node.meta["computed_for"] = _names(added.nodes)
                 added_node.meta["val"] = added.convolution.meta["val"]
             else:
                 added_node = added  # type: ignore[assignment]
@@ -188,6 +188,7 @@ class _Writer:
         device = self.found.relu.meta["val"].device
         node.meta["val"] = EagerTensor(tuple(result.shape), result.stride(), 0, result.dtype, device)
         node.meta["lines"] = self.lines
+        node.meta["computed_for"] = (self.found.relu.name,)
         return node
 
 

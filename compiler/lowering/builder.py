@@ -154,8 +154,9 @@ class Builder:
     def _provenance(self) -> dict[str, Any]:
         if self.node is None:
             return {}
-        stands_for = self.node.meta.get("stands_for", ())
-        return {"origins": (self.node.name, *stands_for), "lines": tuple(self.node.meta.get("lines", ()))}
+        # A rewrite of the graph leaves word of the captured nodes that a node of its own is made for.
+        origins = self.node.meta.get("computed_for") or (self.node.name, *self.node.meta.get("stands_for", ()))
+        return {"origins": origins, "lines": tuple(self.node.meta.get("lines", ()))}
 
     # --- loop nodes
 

@@ -28,7 +28,7 @@ def removed_nodes(
     origins = {origin for node in made.nodes for origin in node.origins}
     found: list[Removed] = []
     for node in graph.nodes:
-        if node.op != "call_function" or node.name in origins:
+        if node.op != "call_function" or node.name in origins or "computed_for" in node.meta:
             continue
         if node in repeats:
             because = f"`{repeats[node].name}` computed the same from the same arguments"

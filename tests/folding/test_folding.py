@@ -11,9 +11,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from compiler.compile import GraphCompilation
+from compiler.devices import H200
 from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.layout.decide import lower_in_layout
+from compiler.options import Options
 from compiler.runtime.verify import is_correct, to_double
-from tests.compile_program import compile_program, kernel_count
+from tests.compile_program import capture_graph, compile_program, kernel_count
 from tests.layout.test_channels_last import CompiledForGpu
 
 IMAGE, FILTER, VECTOR = (4, 16, 12, 10), (16, 16, 3, 3), (16,)
@@ -102,6 +105,16 @@ def test_the_call_stands_for_all_nodes_that_it_computes() -> None:
     assert compilation.schedule is not None
     (call,) = [unit for unit in compilation.schedule.units if getattr(unit, "target", None) is FUSED_CONVOLUTION]
     assert set(call.origins) == set(record.nodes)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("function", FOLDED, ids=lambda function: function.__name__)
+def test_loops_and_what_was_removed_name_nodes_of_the_captured_graph(function: Callable[..., Tensor]) -> None:
+    graph = capture_graph(function, *inputs_of())
+    loops, _, foldings = lower_in_layout(graph, H200, Options())
+    assert any(folding.is_folded for folding in foldings)
+    known = {node.name for node in graph.graph.nodes}
+    assert {origin for node in loops.nodes for origin in node.origins} <= known
+    assert {removed.node for removed in loops.removed} <= known
 
 
 def kept(function: Callable[..., Any], *inputs: Tensor, **knobs: Any) -> list[str]:
