@@ -126,8 +126,8 @@ class _Names:
 
 
 def _key(group: Group) -> Any:
-    """What two groups have in common that compute the same; their names may differ."""
-    return group.space, group.members, group.stored
+    """What two groups have in common that are the same kernel; their names may differ."""
+    return group.space, group.members, group.stored, group.single_pass, group.in_teams
 
 
 def buffer_values(planned: PlannedGraph) -> dict[str, torch.Tensor]:

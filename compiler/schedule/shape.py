@@ -57,7 +57,8 @@ def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], devi
     """The shape that `group`, which touches memory by `traffic`, is expected to have on `device`."""
     if device.kind == "cpu":
         rows = max(hint(group.space.numel), device.multiprocessors)
-        return Shape(rows, WARP, 1, passes_over_r(group) if group.space.r else ())
+        passes = passes_in_blocks(group, layouts) if group.single_pass else passes_over_r(group)
+        return Shape(rows, WARP, 1, passes if group.space.r else (), carries=bool(group.single_pass))
     if not group.space.r:
         return _pointwise(group, traffic, layouts, device)
     shape = _reduction(group, traffic, layouts, device)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from compiler.codegen.cpp.ops import value_type
+from compiler.codegen.cpp.ops import literal, value_type
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.reductions import Accumulator
+from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.scans import RunningValue
 from compiler.codegen.cpp.statements import StatementPrinter, over, within
 from compiler.codegen.program import Section, Statement
+from compiler.codegen.single_pass import FIELDS
 from compiler.ir.size import is_multiple, text_of
 
 
@@ -21,10 +23,11 @@ class PassPrinter(StatementPrinter):
 
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
-        accumulators = [
-            Accumulator(s, self.statements[s.operands[0]].dtype, plan.shape == "rows") for s in section.reductions
-        ]
-        self._pass_comment(section, accumulators)
+        is_row = plan.shape == "rows"
+        values = {s.number: self.statements[s.operands[0]].dtype for s in section.reductions}
+        accumulators = [Accumulator(s, values[s.number], is_row) for s in section.reductions if s.value not in FIELDS]
+        relative = [RelativeSum(s, values[s.number], is_row) for s in section.reductions if s.value in FIELDS]
+        self._pass_comment(section)
         self.declare_kept(section)
         self._start_scans(section)
         is_split = plan.parallel == "chunks" and plan.is_cut
@@ -33,31 +36,37 @@ class PassPrinter(StatementPrinter):
             with ExitStack() as loops:
                 self._r_loops(loops, section, accumulators)
         else:
-            self._declare(accumulators, "")
+            self._declare([*accumulators, *relative], "")
             if is_split:
                 self._declare_parts(accumulators)
+                self._declare_relative_parts(relative)
                 writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
-                self._chunk(section, accumulators, is_split)
-            if is_split and accumulators:
-                if plan.shape == "rows":
+                self._chunk(section, accumulators, relative, is_split)
+            if is_split and (accumulators or relative):
+                if plan.shape == "rows" and not relative:
                     self._simd(accumulators, "")
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                     self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
+                    self._bounds_of_chunk(bool(relative))
+                    self._join_chunk(relative, "_of_chunk", f"[chunk]{self.lane}")
         for accumulator in accumulators:
             for text in accumulator.finish():
                 writer.line(text, accumulator.statement.nodes)
             self.names[accumulator.statement.number] = f"{accumulator.name}{self.lane}"
+        for field in (s for s in self.program.statements if s.op == "field"):
+            self.names[field.number] = f"{self.statements[field.operands[0]].target}_{field.value}{self.lane}"
 
-    def _pass_comment(self, section: Section, accumulators: list[Accumulator]) -> None:
+    def _pass_comment(self, section: Section) -> None:
         names = ", ".join(dim.name for dim in self.plan.r_loops) or "one point"
-        does = [a.kind for a in accumulators] + [f"running {s.value}" for s in section.scans]
+        does = [str(s.value) for s in section.reductions] + [f"running {s.value}" for s in section.scans]
         does += [f"store {s.buffer}" for s in section.statements if s.op == "store"]
         place = self.passes.index(section) + 1
         self.writer.comment(f"Pass {place} of {len(self.passes)} over {names}: {', '.join(dict.fromkeys(does))}.")
 
-    def _chunk(self, section: Section, accumulators: list[Accumulator], is_split: bool) -> None:
-        """One chunk: its own accumulators, which hide or join those of the whole."""
+    def _bounds_of_chunk(self, is_wanted: bool = True) -> None:
+        if not is_wanted:
+            return
         plan, writer, dim = self.plan, self.writer, self.plan.r_loops[0]
         chunk = str(plan.chunk)
         if plan.shares:
@@ -68,13 +77,24 @@ class PassPrinter(StatementPrinter):
         if plan.shares or not is_multiple(dim.size, plan.chunk):
             last = f"fs::minimum<int64_t>({last}, {text_of(dim.size)})"
         writer.line(f"const int64_t {dim.name}_end = {last};")
-        self._declare(accumulators, "_here")
+
+    def _chunk(
+        self, section: Section, accumulators: list[Accumulator], relative: list[RelativeSum], is_split: bool
+    ) -> None:
+        """One chunk: its own accumulators, which hide or join those of the whole."""
+        writer = self.writer
+        self._bounds_of_chunk()
+        in_first_loop = [*accumulators, *(one.first for one in relative)]
+        self._declare(in_first_loop, "_here")
         with ExitStack() as loops:
-            self._r_loops(loops, section, accumulators, "_here")
-        if not accumulators:
+            self._r_loops(loops, section, in_first_loop, "_here")
+        if relative:
+            self._second_loop(section, relative)
+        if not in_first_loop:
             return
         if not is_split:
             self._combine(accumulators, "_here", self.lane)
+            self._join_chunk(relative, "_here", self.lane)
             return
         with self._each_column():
             for a in accumulators:
@@ -82,6 +102,77 @@ class PassPrinter(StatementPrinter):
                     writer.line(
                         f"{a.name}{field.suffix}_of_chunk[chunk]{self.lane} = {a.name}{field.suffix}_here{self.lane};"
                     )
+            for one in relative:
+                for name in (f"{one.name}_base", f"{one.name}_sum"):
+                    writer.line(f"{name}_of_chunk[chunk]{self.lane} = {name}_here{self.lane};", one.statement.nodes)
+
+    # Sums relative to what a chunk has shown.
+
+    def _second_loop(self, section: Section, relative: list[RelativeSum]) -> None:
+        """Over the chunk once more, which is in the cache now."""
+        plan, writer, columns = self.plan, self.writer, f"[{self.plan.block}]" * (self.plan.shape == "columns")
+        for one in relative:
+            for text in [] if columns else _renamed(one.first.finish(), one):
+                writer.line(text, one.statement.nodes)
+            base = "" if columns else f" = {one.base(f'{one.first.name}_here', self._count)}"
+            start = "" if columns else f" = {literal(0, one.dtype)}"
+            writer.line(f"{one.ctype} {one.name}_base_here{columns}{base};", one.statement.nodes)
+            for name in one.sums:
+                writer.line(f"{one.ctype} {name}_here{columns}{start};", one.statement.nodes)
+        if columns:
+            with self._each_column():
+                for one in relative:
+                    first = one.base(f"{one.first.name}_here{self.lane}", self._count)
+                    writer.line(f"{one.name}_base_here{self.lane} = {first};", one.statement.nodes)
+                    for name in one.sums:
+                        writer.line(f"{name}_here{self.lane} = {literal(0, one.dtype)};", one.statement.nodes)
+        needed = {number for one in relative for number in one.statement.operands}
+        for statement in reversed(section.statements):
+            if statement.number in needed and statement.number not in self.kept_so_far:
+                needed |= statement.needs
+        with ExitStack() as loops:
+            for place, dim in enumerate(plan.r_loops):
+                if not columns and place == len(plan.r_loops) - 1:
+                    sums = ", ".join(f"{name}_here" for one in relative for name in one.sums)
+                    self.simd(section.statements, dim, f" reduction(+: {sums})")
+                loops.enter_context(writer.block(within(dim) if place == 0 else over(dim)))
+            if columns and plan.inner is not None:
+                self.simd(section.statements, plan.inner)
+                loops.enter_context(writer.block(within(plan.inner)))
+            for statement in section.statements:
+                if statement.number in needed:
+                    self.statement(statement)
+            for one in relative:
+                value = self.names[one.statement.operands[0]]
+                terms = one.terms(value, f"{one.name}_base_here{self.lane}")
+                for name, term in zip(one.sums, terms, strict=True):
+                    writer.line(f"{name}_here{self.lane} += {term};", one.statement.nodes)
+        put_right = [(one, text) for one in relative for text in one.put_right(self.lane, self._count)]
+        if put_right:
+            with self._each_column():
+                for one, text in put_right:
+                    writer.line(text, one.statement.nodes)
+
+    @property
+    def _count(self) -> str:
+        """How many points of the reduction a chunk has."""
+        first, *others = self.plan.r_loops
+        return " * ".join([f"({first.name}_end - {first.name}_start)", *(f"({text_of(dim.size)})" for dim in others)])
+
+    def _join_chunk(self, relative: list[RelativeSum], suffix: str, place: str) -> None:
+        if not relative:
+            return
+        with self._each_column():
+            for one in relative:
+                base, total = (f"{one.name}_{what}{suffix}{place}" for what in ("base", "sum"))
+                self.writer.line(one.join(self.lane, base, total, self._count), one.statement.nodes)
+
+    def _declare_relative_parts(self, relative: list[RelativeSum]) -> None:
+        columns = f"[{self.plan.block}]" if self.plan.shape == "columns" else ""
+        for one in relative:
+            for what in ("base", "sum"):
+                name = f"{one.name}_{what}_of_chunk[{self.plan.chunks}]{columns}"
+                self.writer.line(f"{one.ctype} {name};", one.statement.nodes)
 
     @contextmanager
     def _each_column(self) -> Iterator[None]:
@@ -93,7 +184,7 @@ class PassPrinter(StatementPrinter):
         with self.writer.block(within(self.plan.inner)):
             yield
 
-    def _declare(self, accumulators: list[Accumulator], suffix: str) -> None:
+    def _declare(self, accumulators: Sequence[Accumulator | RelativeSum], suffix: str) -> None:
         writer, is_array = self.writer, self.plan.shape == "columns"
         for a in accumulators:
             for field in a.fields:
@@ -189,3 +280,11 @@ class PassPrinter(StatementPrinter):
                 by_operator.setdefault(operator, []).append(names[name])
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
         self.simd(statements, self.plan.r_loops[-1], clauses)
+
+
+def _renamed(texts: list[str], one: RelativeSum) -> list[str]:
+    """What finishes the first loop's value, for the variables of a chunk."""
+    name = one.first.name
+    return [
+        text.replace(f"{name}_is_nan", f"{name}_is_nan_here").replace(f"{name} =", f"{name}_here =") for text in texts
+    ]

@@ -27,6 +27,7 @@ from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.program import Program, Section, Statement
+from compiler.codegen.single_pass import FIELDS
 from compiler.ir.functions import cost_of
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED, POINTWISE
@@ -199,7 +200,8 @@ def _cut_reduction(plan: Plan, work: int) -> Plan:
     chunk = max(1, wanted // inner_points)
     has_sums = any(section.reductions for section in plan.program.sections)
     if (chunk >= longest and is_fixed) or (plan.program.scans and not has_sums):
-        chunk = 0
+        # Relative sums go through each chunk twice, so there must be one.
+        chunk = longest if _is_relative(plan.program) else 0
     parallel: Literal["no", "x", "chunks"] = "no"
     if is_parallel:
         parallel = "chunks" if chunk and in_chunks else "x" if pieces > 1 else "no"
@@ -218,9 +220,13 @@ def _across_plan(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim,
     parts = min(hint(x_loops[0].size), ACROSS_PARTS) if is_parallel else 1
     chunk = max(1, ROW_CHUNK // max(_points(r_loops[1:]), 1)) if r_loops else 0
     if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
-        chunk = 0
+        chunk = hint(r_loops[0].size) if r_loops and _is_relative(program) else 0
     plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, parallel="parts" if is_parallel else "no")
     return replace(plan, parts=parts, kept=_kept_values(program))
+
+
+def _is_relative(program: Program) -> bool:
+    return any(s.value in FIELDS for section in program.sections for s in section.reductions)
 
 
 def _kept_values(program: Program) -> frozenset[int]:

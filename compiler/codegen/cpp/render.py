@@ -15,7 +15,8 @@ from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
 from compiler.codegen.loops import simplify_loops
-from compiler.codegen.program import RenderedKernel, Statement, build_program, identifier
+from compiler.codegen.program import Program, RenderedKernel, Statement, build_program, identifier
+from compiler.codegen.single_pass import in_single_pass
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, known, text_of
@@ -32,7 +33,7 @@ def render_cpp(
     The parts of a batch are functions that it calls one after the other.
     Those of `written_over` share their memory with another one, element by element; all others have their own.
     """
-    plans = [make_plan(build_program(simplify_loops(part), storage)) for part in parts_of(group)]
+    plans = [make_plan(_program(simplify_loops(part), storage)) for part in parts_of(group)]
     if len(plans) > 1:
         return _render_batch(group.name, plans)
     (plan,) = plans
@@ -46,6 +47,11 @@ def render_cpp(
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
     source, origins = printer.writer.text, printer.writer.origins
     return RenderedKernel(program.name, "cpp", source, printer.parameters, origins, config, updates, program.sizes)
+
+
+def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
+    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+    return build_program(group, storage, rewrite=rewrite)
 
 
 def _render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
@@ -224,7 +230,7 @@ class _KernelPrinter(AcrossPrinter):
                 if section.level == "r":
                     self.run_pass(section)
                     continue
-                computed = [s for s in section.statements if s.op != "constant"]
+                computed = [s for s in section.statements if s.op not in ("constant", "field")]
                 for statement in computed:
                     if statement.number in self.shared:
                         self.writer.line(f"{value_type(statement.dtype)} {statement.target}[{plan.block}];")

@@ -43,6 +43,8 @@ class StatementPrinter:
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
 
     def _first_name(self, statement: Statement) -> str:
+        if statement.op == "field":
+            return f"{self.statements[statement.operands[0]].target}_{statement.value}"
         if statement.op != "constant":
             return statement.target
         text = literal(statement.value, statement.dtype)
@@ -54,7 +56,7 @@ class StatementPrinter:
         for section in self.program.sections:
             own = {s.number for s in section.statements if s.op != "reduce"}
             shared |= {number for s in section.statements for number in s.needs if number not in own}
-        return frozenset(n for n in shared if self.statements[n].op != "constant")
+        return frozenset(n for n in shared if self.statements[n].op not in ("constant", "field"))
 
     @property
     def lane(self) -> str:
@@ -63,7 +65,7 @@ class StatementPrinter:
         return f"[{inner.name} - {inner.name}_start]" if self.plan.shape == "columns" and inner else ""
 
     def statement(self, statement: Statement) -> None:
-        if statement.op == "constant":
+        if statement.op in ("constant", "field"):
             return
         nodes, writer = statement.nodes, self.writer
         if statement.op == "store":

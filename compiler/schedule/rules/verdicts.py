@@ -62,7 +62,9 @@ class Context:
 
     def in_best_way(self, group: Group) -> Group:
         """The group as it takes least: with sums in a single pass, or with teams of programs."""
-        plain = replace(group, single_pass=frozenset(), in_teams=False)
+        plain = group
+        if group.single_pass or group.in_teams:
+            plain = replace(group, single_pass=frozenset(), in_teams=False)
         if self.cost(plain).passes < 2:
             return plain
         return min(self.ways(plain), key=lambda way: self.cost(way).microseconds)

@@ -12,6 +12,7 @@
 #include "float8.h"
 #include "half.h"
 #include "random.h"
+#include "relative.h"
 #include "trigonometry.h"
 
 namespace fs = fusionscope;
