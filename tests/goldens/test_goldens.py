@@ -42,6 +42,9 @@ CASES = {
     "scan_of_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(512, 20000),)),
     "scatter_in_place": (scatter_rows, (rnd(512, 48), rnd(512, 48), torch.arange(512) % 64)),
     "sum_of_everything": (lambda x: x.sum(), (rnd(4096, 4096),)),
+    "log_sum_of_exponentials_of_long_rows": (lambda x: torch.logsumexp(x, -1), (torch.empty(2048, 50304),)),
+    "variance_of_long_rows": (lambda x: x.var(-1), (torch.empty(40, 200001),)),
+    "softmax_by_teams": (softmax, (torch.empty(512, 131072),)),
     "batch_norm_in_training": (
         lambda x, w, b: torch.relu(torch.nn.functional.batch_norm(x, None, None, w, b, True)),
         (rnd(16, 32, 14, 14), rnd(32), rnd(32)),
