@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
 from compiler.schedule.group import Group
+from compiler.schedule.products import Product
 from compiler.schedule.work import Traffic, traffic_of, walk_of
 
 #: In the order in which they are asked for: the first that fits names the kernel.
 CLASSES = (
+    "product",
     "scatter",
     "scan",
     "tiny",
@@ -29,6 +31,8 @@ SHARE = 0.1
 
 def class_of(group: Group, layouts: Mapping[str, Layout]) -> str:
     """One of `CLASSES`."""
+    if isinstance(group, Product):
+        return "product"
     traffic = traffic_of(group, layouts)
     total = sum(touch.bytes for touch in traffic.touches)
     if any(member.node.is_scatter for member in group.members):

@@ -18,6 +18,7 @@ from compiler.codegen.triton.render import render_triton
 from compiler.compile import GraphCompilation
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
+from compiler.ir.size import hint
 from compiler.options import FUSION_KINDS, Options
 from compiler.runtime.executable import build_executable
 from compiler.schedule.choices import Choice, observed_choices
@@ -155,7 +156,17 @@ def buffer_values(planned: PlannedGraph) -> dict[str, torch.Tensor]:
     run = build_executable(compilation.schedule, executable.wrapper, kernels, compilation.runs_on)
     with torch.no_grad():
         run.call(copy_values(planned.recorded.inputs))
+    for name in {name for kernel in planned.rendered for name in kernel.parameters} - values.keys():
+        # Between library calls alone, where a kernel takes the place of one of them.
+        values[name] = _made_up(planned.layouts[name], compilation.runs_on)
     return values
+
+
+def _made_up(layout: Layout, device: torch.device) -> torch.Tensor:
+    """A tensor of normal numbers, or of zeros where its dtype has none."""
+    shape, stride = [hint(size) for size in layout.shape], [hint(step) for step in layout.stride]
+    tensor = torch.empty_strided(shape, stride, dtype=layout.dtype, device=device)
+    return tensor.normal_() if layout.dtype.is_floating_point else tensor.zero_()
 
 
 def arguments_of(kernel: RenderedKernel, values: Mapping[str, torch.Tensor]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from bench.predictions.classes import CLASSES
 
 SIDE, MARGIN, LEGEND = 520, 64, 150
 #: One colour a class, told apart by people who see red and green alike (Okabe and Ito's palette, and two greys).
-COLOURS = ("#000000", "#e69f00", "#999999", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
+COLOURS = ("#882255", "#000000", "#e69f00", "#999999", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
 
 
 def draw(kernels: Sequence[Mapping[str, Any]], title: str) -> str:
