@@ -2,7 +2,7 @@
 
 The cache's key is everything that decides the machine code: sources, header, flags, compiler and CPU. A library is
 written beside its place and moved there, so a reader finds a whole one or none; one that is not what was written is
-compiled again.
+compiled again. The digest beside it finds damage, not malice: that is kept out by who may write to the directory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+
+#: What the cache may hold unless $FUSIONSCOPE_CACHE_MIB says otherwise, in units of 2^20 bytes.
+DEFAULT_CACHE_MIB = 1024
+MIB = 1 << 20
 
 INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
 
@@ -48,9 +54,33 @@ class CompilationFailed(RuntimeError):
 def load_library(source: str) -> ctypes.CDLL:
     """The shared library of a source, from the cache where it is there and whole."""
     path = cache_directory() / f"{_key(source)}.so"
-    if not _is_whole(path):
-        _compile(source, path)
-    return ctypes.CDLL(str(path))
+    if _is_whole(path):
+        with suppress(OSError):  # another process may have removed it since
+            os.utime(path)
+            return ctypes.CDLL(str(path))
+    _compile(source, path)
+    library = ctypes.CDLL(str(path))
+    _make_room(path)
+    return library
+
+
+def _make_room(newest: Path) -> None:
+    """Remove libraries, those first that were not used for longest, until what is kept is within the limit. A process
+    that has loaded one keeps what it needs of it."""
+    limit = int(os.environ.get("FUSIONSCOPE_CACHE_MIB") or DEFAULT_CACHE_MIB) * MIB
+    kept: list[tuple[float, int, Path]] = []
+    for path in newest.parent.glob("*.so"):
+        with suppress(OSError):
+            status = path.stat()
+            kept.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in kept)
+    for _, size, path in sorted(kept):
+        if total <= limit:
+            return
+        if path != newest:
+            path.with_suffix(".sha256").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            total -= size
 
 
 def _is_whole(path: Path) -> bool:
@@ -66,18 +96,25 @@ def _digest(path: Path) -> str:
 
 
 def cache_directory() -> Path:
-    """Where libraries are kept: $FUSIONSCOPE_CACHE_DIR, else a directory of the user's own."""
+    """Where libraries are kept: $FUSIONSCOPE_CACHE_DIR, else a directory of the user's own.
+
+    Whoever can write there decides what this process runs, so a directory that others can write to is not used."""
     chosen = os.environ.get("FUSIONSCOPE_CACHE_DIR")
     base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fusionscope"
     directory = base / "cpp"
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(directory, os.W_OK):
+        if os.access(directory, os.W_OK) and _is_ours_alone(directory):
             return directory
     except OSError:
         if chosen:
             raise
     return _temporary_directory()
+
+
+def _is_ours_alone(directory: Path) -> bool:
+    status = directory.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @functools.cache

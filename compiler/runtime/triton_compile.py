@@ -44,9 +44,7 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
         return known.result()
     try:
         with torch.cuda.device(device):
-            sizes = [atom.hint for atom in kernel.sizes]
-            compiled = function.warmup(*pointers, *sizes, grid=(1,), **blocks, **options)
-            compiled.run  # noqa: B018 - loads the binary, after which its function and figures are there
+            compiled = _load(function, (*pointers, *(atom.hint for atom in kernel.sizes)), blocks | options)
     except BaseException as error:
         with _lock:
             _known.pop(key, None)
@@ -54,6 +52,25 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
         raise
     made.set_result(compiled)
     return compiled
+
+
+def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Compiled, or found in Triton's cache on disk, and loaded. Triton looks at nothing that it finds there, so what
+    cannot be read or loaded is compiled anew, once."""
+    from triton import knobs
+
+    def load() -> Any:
+        compiled = function.warmup(*arguments, grid=(1,), **settings)
+        compiled.run  # noqa: B018 - loads the binary, after which its function and figures are there
+        return compiled
+
+    try:
+        return load()
+    except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
+        getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
+        with knobs.compilation.scope():
+            knobs.compilation.always_compile = True
+            return load()
 
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:

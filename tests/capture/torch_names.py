@@ -126,6 +126,11 @@ TABLE = (
     Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
     # Triton.
     Taken(
+        ("compiler/runtime/triton_compile.py",),
+        "compile again what is damaged in Triton's cache",
+        ("triton.knobs",),
+    ),
+    Taken(
         ("compiler/runtime/triton_offline.py",),
         "compile a kernel for a GPU that is not there",
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),

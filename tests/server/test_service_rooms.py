@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,12 +15,14 @@ from pydantic import ValidationError
 
 from compiler.options import Options
 from compiler.report import Error, Report
+from compiler.runtime.cpp_compiler import cache_directory
 from server import gallery
 from server.app import create_app
 from server.highlight import highlight_lines, style_sheet
 from server.identity import ID_PATTERN, WorkerIdentity, exploration_id
 from server.settings import ENVIRONMENT_PREFIX, Settings
 from server.summary import markdown
+from server.worker import child
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -182,3 +186,17 @@ async def test_other_sites_cannot_use_the_service_through_a_browser() -> None:
         assert plain.status_code == 422
         large = await client.post("/api/v1/highlight", json={"source": "x" * 210_000, "language": "text"})
         assert large.status_code == 413
+
+
+def test_a_job_compiles_into_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that jobs share is one that a snippet could fill with code for the next job to run."""
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.tempdir)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    folder, shared = tmp_path / "job", tmp_path / "shared"
+    folder.mkdir()
+    for name in ("FUSIONSCOPE_CACHE_DIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"):
+        os.environ[name] = str(shared)
+    child._point_caches_to(folder)
+    assert cache_directory().is_relative_to(folder)
+    assert Path(os.environ["TRITON_CACHE_DIR"]).is_relative_to(folder)
+    assert not shared.exists()

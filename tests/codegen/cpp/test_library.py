@@ -56,6 +56,28 @@ def test_broken_cache_entry_is_compiled_again(cache: Path) -> None:
     assert cpp_compiler._is_whole(path)
 
 
+def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [kernel(name).source for name in ("first", "second", "third")]
+    paths = [cache / f"{cpp_compiler._key(source)}.so" for source in sources]
+    for source in sources[:2]:
+        cpp_compiler.load_library(source)
+    for age, path in zip((200, 100), paths[:2], strict=True):
+        os.utime(path, (path.stat().st_mtime - age,) * 2)
+    cpp_compiler.load_library(sources[0])  # used again, so the second is now the oldest
+    monkeypatch.setattr(cpp_compiler, "MIB", paths[0].stat().st_size * 5 // 2)
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", "1")
+    cpp_compiler.load_library(sources[2])
+    assert [path.exists() for path in paths] == [True, False, True]
+    assert not paths[1].with_suffix(".sha256").exists()
+    assert value_of(kernel("second")) == 2.0
+
+
+def test_a_directory_that_others_can_write_to_is_not_used(cache: Path) -> None:
+    assert cpp_compiler.cache_directory() == cache
+    cache.chmod(0o777)
+    assert cpp_compiler.cache_directory() != cache
+
+
 def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     cpp_compiler.compiler.cache_clear()
