@@ -276,8 +276,9 @@ REASONS: dict[str, Reason] = _list(
         "profit.kept_longer",
         "profit",
         "The two could share a launch, but then the result of the later one would be made long before it is needed, "
-        "and its memory be kept the longer.",
-        "{early} would be made early for the sake of a launch: {bytes} bytes are kept the longer, at most {limit}",
+        "and its memory be kept the longer: the most that is alive at a time would grow.",
+        "{early} would be made early for the sake of a launch: {bytes} bytes more at a time, and at most {limit} are "
+        "worth that",
     ),
     Reason(
         "profit.too_many_buffers",

@@ -189,8 +189,9 @@ def _larger_launch(decision: Decision, pair: Pair) -> Iterator[Change]:
 
 
 def _small_result(decision: Decision, pair: Pair) -> Iterator[Change]:
-    known = decision.verdict.numbers
-    yield f"what `{known['early']}` makes had at most {known['limit']:,} bytes instead of {known['bytes']:,}", pair
+    numbers = decision.verdict.numbers
+    early, limit, more = numbers["early"], numbers["limit"], numbers["bytes"]
+    yield f"what `{early}` makes took at most {limit:,} bytes more at a time, not {more:,}", pair
 
 
 def _asked_for(decision: Decision, pair: Pair) -> Iterator[Change]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.group import Batch, Group, parts_of
+from compiler.schedule.lifetimes import lifetimes, live_bytes
 from compiler.schedule.names import fused_name
 from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
@@ -24,7 +25,8 @@ REASON = "fused.batch"
 #: Units, in the order in which they would run, that a later one may join: it runs that much earlier, and its result
 #: is kept that much longer.
 NEAREST = 8
-#: Bytes of results that may be made before others that stand in front of them: they are kept the longer for it.
+#: A result that is made before others that stand in front of it is kept the longer: bytes by which the most that is
+#: alive at a time may grow for that.
 MOST_EARLY = 1 << 20
 #: A longer row may be shared among several programs, which a part of a kernel cannot.
 LONGEST_ROW = 8192
@@ -41,6 +43,8 @@ def batch_launches(
     recent: list[int] = []
     places: dict[int, int] = {}
     made = False
+    live = live_bytes(lifetimes(ordered, graph.layouts, graph.outputs).values(), len(ordered))
+    peak = max(live, default=0)
     for here, unit in enumerate(ordered):
         if isinstance(unit, ExternNode) or not may_be_a_part(unit, context):
             continue
@@ -51,11 +55,16 @@ def batch_launches(
             if graph.must_precede(other, number) or graph.must_precede(number, other):
                 continue
             verdict = batch(other, number, context)
-            if places[other] + 1 < here and stored > MOST_EARLY and isinstance(verdict, Fuse):
-                kept = {"early": unit.members[-1].name, "bytes": stored, "limit": MOST_EARLY}
+            between = range(places[other], here)
+            growth = max(live[place] for place in between) + stored - peak
+            if len(between) > 1 and growth > MOST_EARLY and isinstance(verdict, Fuse):
+                kept = {"early": unit.members[-1].name, "bytes": growth, "limit": MOST_EARLY}
                 verdict = Refuse("profit.kept_longer", verdict.numbers | kept)
             answer(other, number, verdict)
             if isinstance(verdict, Fuse):
+                for earlier in between:
+                    live[earlier] += stored
+                    peak = max(peak, live[earlier])
                 recent[place] = graph.merge(other, number, verdict.group)
                 places[recent[place]] = here
                 made = True
@@ -74,7 +83,8 @@ def may_be_a_part(group: Group, context: Context) -> bool:
 def too_long(group: Group, context: Context) -> Refuse | None:
     """Whether it is a reduction that takes longer than its launch: those have plans of their own to fill the device."""
     spared = context.device.launch_us + context.device.latency_us
-    rest = context.cost(group).microseconds - spared if group.space.r and not isinstance(group, Batch) else 0.0
+    fixed = context.device.alone_us + spared
+    rest = context.cost(group).microseconds - fixed if group.space.r and not isinstance(group, Batch) else 0.0
     if rest <= spared:
         return None
     numbers = {"slow": group.members[-1].name, "bytes": context.cost(group).bytes, "rest_us": rest, "spared_us": spared}
