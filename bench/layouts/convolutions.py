@@ -5,16 +5,16 @@ Image and filter lie in the layout at hand before the call, as they do in a grap
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from compiler.devices import Device
-from compiler.layout.price import Convolution, precision_of, price_of, reached_share
+from compiler.layout.price import Convolution, least_times, precision_of, price_of
 from compiler.options import Timing
 from compiler.runtime.measure import take_samples
 from compiler.runtime.stopwatch import Stopwatch
@@ -61,7 +61,7 @@ ROWS = {
 def measure_row(
     row: Row, batch: int, dtype: torch.dtype, device: torch.device, model: Device, watch: Stopwatch, timing: Timing
 ) -> dict[str, Any]:
-    """Measured and predicted microseconds of both layouts, and the shares of the peak that the measured ones reach."""
+    """Measured and predicted microseconds of both layouts, and the least that its operations and its bytes take."""
     image, weight = row.tensors(batch, dtype, device)
     last = [tensor.to(memory_format=torch.channels_last) for tensor in (image, weight)]
     calls = {"contiguous": lambda: row.call(image, weight), "channels_last": lambda: row.call(*last)}
@@ -77,20 +77,30 @@ def measure_row(
         "predicted_us": None if predicted is None else vars(predicted),
         "ratio": measured["channels_last"] / measured["contiguous"],
         "predicted_ratio": None if predicted is None else predicted.channels_last / predicted.contiguous,
-        "reached_share": {name: reached_share(convolution, model, us) for name, us in measured.items()},
+        "least_us": least_times(convolution, model),
     }
 
 
 def rows_for_table(results: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the measured rows say of each row of `SHARES`: medians, as the table would have them.
-
-    Where one layout's time holds what the library rearranges, its share is the lower for it: such a row has no
-    `rearranges`."""
-    found: dict[tuple[str, str], list[Mapping[str, float]]] = defaultdict(list)
+    """What the measured rows say of each row of `REACHED`: the least time of a call and the share of the peak that are
+    nearest to all of them, in the mean of squared logarithms."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for result in results:
-        found[result["precision"], result["kind"]].append(result["reached_share"])
+        found[result["precision"], result["kind"]].append(result)
     lines = []
-    for (precision, kind), shares in sorted(found.items()):
-        last, first = (statistics.median(share[name] for share in shares) for name in ("channels_last", "contiguous"))
-        lines.append(f'("{precision}", "{kind}"): Shares({last:.3f}, {first:.3f}),')
+    for (precision, kind), rows in sorted(found.items()):
+        last, first = (_nearest(rows, layout) for layout in ("channels_last", "contiguous"))
+        lines.append(f'("{precision}", "{kind}"): Layouts(Reached{last}, Reached{first}),')
     return lines
+
+
+def _nearest(rows: Sequence[Mapping[str, Any]], layout: str) -> tuple[float, float]:
+    def error(candidate: tuple[float, float]) -> float:
+        least, share = candidate
+        return sum(
+            math.log((least + max(row["least_us"][0] / share, row["least_us"][1])) / row["measured_us"][layout]) ** 2
+            for row in rows
+        )
+
+    shares = [float(f"{10 ** (-step / 30):.2g}") for step in range(1, 100)]
+    return min(((half / 2, share) for half in range(1, 81) for share in shares), key=error)

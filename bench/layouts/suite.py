@@ -137,7 +137,7 @@ def markdown(document: Mapping[str, Any]) -> list[str]:
     lines = [f"# Layouts: {environment.get('device', 'unknown device')}", "", said, ""]
     if document["convolutions"]:
         lines += _table(("convolution", *ROW_COLUMNS), map(_row_cells, document["convolutions"].items()))
-        lines += ["The shares that these reach, as `SHARES` would have them:", "", *_indented(document["table"]), ""]
+        lines += ["What these reach, as the prices' table `REACHED` has it:", "", *_indented(document["table"]), ""]
     if document["cases"]:
         rows = [[name, *cells(r, NET_COLUMNS), verdict(r).splitlines()[0]] for name, r in document["cases"].items()]
         lines += _table(("net", *(heading for heading, _, _ in NET_COLUMNS), "verdict"), rows)

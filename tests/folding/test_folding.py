@@ -51,7 +51,7 @@ def bias_alone(x: Tensor, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
 FOLDED: tuple[Callable[..., Tensor], ...] = (plain, residual, two_branches, by_hand, bias_alone)
 
 
-def inputs_of(dtype: torch.dtype = torch.bfloat16) -> list[Tensor]:
+def inputs_of(dtype: torch.dtype = torch.float16) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     shapes = (IMAGE, FILTER, FILTER, VECTOR)
     return [torch.randn(shape, generator=generator).to(dtype) / (3 * len(shape)) for shape in shapes]
@@ -129,7 +129,8 @@ def test_what_is_returned_or_read_by_loops_alone_is_kept() -> None:
 
 
 def test_what_does_not_move_is_kept() -> None:
-    assert kept(plain, *inputs_of(torch.float32)) == ["folding.layout"]
+    x, a, b, v = inputs_of(torch.float32)
+    assert kept(plain, x, a[..., :1, :1], b[..., :1, :1], v) == ["folding.layout"]
     assert kept(plain, *inputs_of(), disable=["layout"]) == ["folding.layout"]
 
 
@@ -142,7 +143,7 @@ def test_what_does_not_move_is_kept() -> None:
         lambda x, a, b, v: F.conv2d((F.conv2d(x, a) * v[:8]).relu(), b),
         lambda x, a, b, v: F.conv2d(F.conv2d(x, a[:, :1], groups=16).relu(), b),
         lambda x, a, b, v: F.conv2d((2 * (y := F.conv2d(x, a)) + y).relu(), b),
-        lambda x, a, b, v: F.conv2d((F.conv2d(x.float(), a.float()).bfloat16() * v[:, None, None]).relu(), b),
+        lambda x, a, b, v: F.conv2d((F.conv2d(x.float(), a.float()).half() * v[:, None, None]).relu(), b),
         lambda x, a, b, v: (v * v + v).relu() + (2 * v[0] + v[1]).relu() + (a.flatten(1) * 2 + 1).relu().sum(),
         lambda x, a, b, v: F.conv2d((2 - F.conv2d(x, a) - v[:, None, None]).relu(), b)[:, :, :0],
     ],

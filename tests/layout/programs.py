@@ -127,7 +127,7 @@ PROGRAMS: dict[str, tuple[Program, Shapes]] = {
     "layer norm of channels": (layer_norm_of_channels, (IMAGE, FILTER, VECTOR, (16, 16))),
     "classifier": (classifier, ((2, 16, 4, 4), FILTER, (256, 10))),
     "squeeze and excite": (squeeze_and_excite, (IMAGE, FILTER, (16, 16, 1, 1))),
-    "separable": (separable, (IMAGE, (16, 1, 3, 3), (16, 16, 1, 1))),
+    "separable": (separable, ((64, 16, 56, 56), (16, 1, 3, 3), (16, 16, 1, 1))),
     "transposed": (transposed, (IMAGE, FILTER, VECTOR)),
     "trained statistics": (trained_statistics, (IMAGE, FILTER, VECTOR, VECTOR)),
     "other library calls": (other_library_calls, (IMAGE, FILTER)),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from bench.layouts.convolutions import Row, measure_row, rows_for_table
 from compiler.devices import H200, cpu_device
-from compiler.layout.price import Convolution, price_of, reached_share
+from compiler.layout.price import REACHED, Convolution, least_times, price_of
 from compiler.options import Timing
 from compiler.runtime.stopwatch import stopwatch
 
@@ -23,13 +22,21 @@ def test_a_row_has_both_layouts_measured_and_what_was_expected_of_them() -> None
     assert result["predicted_us"] is None  # nothing is known of a CPU
     assert result["ratio"] == result["measured_us"]["channels_last"] / result["measured_us"]["contiguous"]
     (line,) = rows_for_table([result])
-    assert line.startswith('("half", "depthwise"): Shares(')
+    assert line.startswith('("half", "depthwise"): Layouts(Reached(')
 
 
-def test_the_share_that_a_price_reaches_is_the_one_that_it_was_made_of() -> None:
-    price = price_of(DENSE, H200)
-    assert price is not None
-    assert reached_share(DENSE, H200, price.channels_last) == pytest.approx(0.55)
+def test_the_fit_finds_what_the_times_were_made_of() -> None:
+    reached = REACHED["half", "dense"]
+    rows = []
+    for batch in (1, 32, 256):
+        convolution = Convolution((batch, *DENSE.image[1:]), DENSE.filter, (batch, *DENSE.result[1:]), 1, DENSE.dtype)
+        price = price_of(convolution, H200)
+        assert price is not None
+        least = least_times(convolution, H200)
+        rows.append({"precision": "half", "kind": "dense", "measured_us": vars(price), "least_us": least})
+    last, first = reached.channels_last, reached.contiguous
+    expected = f"Reached({last.least_us}, {last.share}), Reached({first.least_us}, {first.share})"
+    assert rows_for_table(rows) == [f'("half", "dense"): Layouts({expected}),']
 
 
 def test_a_convolution_counts_two_operations_for_each_product() -> None:
