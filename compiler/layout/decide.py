@@ -24,7 +24,7 @@ from compiler.folding.fold import Folding, fold
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
-from compiler.layout.price import Convolution, Price, price_of
+from compiler.layout.price import Convolution, Price, precision_of, price_of
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
 from compiler.lowering.lower import lower
 from compiler.options import Options
@@ -105,6 +105,8 @@ def _priced(node: Node, device: Device, options: Options) -> Price | str:
         return "layout.eager"
     image_size, filter_size, size = (tuple(value.shape) for value in (image, weight, result))
     convolution = Convolution(image_size, filter_size, size, groups, image.dtype, is_transposed)
+    if precision_of(image.dtype, device) == "tf32":
+        return "layout.precision"
     price = price_of(convolution, device)
     if price is None or not _stays_channels_last(node, wanted):
         return "layout.library"

@@ -384,6 +384,13 @@ REASONS: dict[str, Reason] = _list(
         "nothing speaks for channels-last in this dtype on {device}",
     ),
     Reason(
+        "layout.precision",
+        "layout",
+        "In float32 the library may round operands to TF32, and whether it does depends on the layout: moving the "
+        "tensors would change how exact the result is.",
+        "in float32 on {device} the library rounds to TF32 in one layout where it may not in the other",
+    ),
+    Reason(
         "layout.eager",
         "layout",
         "Eager has the results of these convolutions channels-last itself, or their channels or pixels are so few that "

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.runtime.triton_offline import compile_offline
 from compiler.schedule.group import Batch
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
@@ -52,6 +53,19 @@ def test_one_launch_computes_all(name: str) -> None:
     for results in (compilation.build().call(list(inputs)), call_interpreted(compilation, inputs)):
         for result, want in zip(results, wanted, strict=True):
             torch.testing.assert_close(result, want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_part_does_not_share_its_rows_among_programs() -> None:
+    """Alone, each sum would: they would join their parts in scratch memory, which a launch of several does not have."""
+    inputs = (rnd(197, 768), rnd(192, 768))
+    compilation = compile_program(lambda a, b: ((a * 2).sum(0), b.sum(0)), *inputs)
+    (kernel,) = compilation.triton.values()
+    assert kernel.config["plan"] == "batch" and "workspace" not in kernel.source
+    assert compilation.schedule is not None
+    storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
+    assert compile_offline(kernel, storage, "sm_90").error is None
+    for result, x, factor in zip(call_interpreted(compilation, inputs), inputs, (2, 1), strict=True):
+        torch.testing.assert_close(result, (x.double() * factor).sum(0).float(), rtol=1e-5, atol=1e-4)
 
 
 def test_each_part_reads_for_itself() -> None:

@@ -182,6 +182,16 @@ def test_a_knob_turns_it_off() -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+def test_columns_that_programs_share_compile_for_gpus(name: str) -> None:
+    """The compiler minds what the interpreter does not, such as one name for two shapes."""
+    compilation = compile_program(FUNCTIONS[name], torch.empty(1024, 300).t())
+    assert compilation.schedule is not None
+    storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
+    for kernel in compilation.triton.values():
+        assert compile_offline(kernel, storage, "sm_90").error is None
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_kernels_compile_for_gpus_without_spills(name: str) -> None:
     compilation = single_kernel(FUNCTIONS[name], torch.empty(2048, 50304))
     assert compilation.schedule is not None

@@ -137,11 +137,16 @@ def test_an_image_that_is_channels_last_already_is_left_so() -> None:
 
 def test_a_region_whose_conversions_cost_more_than_it_gains_is_kept() -> None:
     """The library is as fast with filters of one pixel either way, and so nothing pays for three copies."""
-    x, a, b = inputs_of("chain", torch.float32)
+    x, a, b = inputs_of("chain")
     compilation = compile_program(chain, x, a[..., :1, :1], b[..., :1, :1])
     (choice,) = compilation.layouts
     assert choice.reason == "layout.slower"
     assert choice.kept_us is not None and choice.moved_us is not None and choice.kept_us <= choice.moved_us
+
+
+def test_in_float32_nothing_moves_since_the_layout_decides_how_exact_the_library_is() -> None:
+    compilation = compile_program(chain, *inputs_of("chain", torch.float32))
+    assert [choice.reason for choice in compilation.layouts] == ["layout.precision"]
 
 
 def test_regions_are_weighed_apart() -> None:
@@ -150,8 +155,8 @@ def test_regions_are_weighed_apart() -> None:
     def function(x: Tensor, a: Tensor, y: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return torch.conv2d(x, a).relu(), torch.conv2d(y, b).relu()
 
-    half = [torch.randn(shape, dtype=torch.bfloat16) for shape in (IMAGE, (16, 16, 3, 3))]
-    compilation = compile_program(function, *half, torch.randn(IMAGE), torch.randn(16, 16, 1, 1))
+    shapes = (IMAGE, (16, 16, 3, 3), IMAGE, (16, 16, 1, 1))
+    compilation = compile_program(function, *(torch.randn(shape, dtype=torch.bfloat16) for shape in shapes))
     assert {choice.reason: choice.convolutions for choice in compilation.layouts} == {
         "layout.channels_last": ("convolution",), "layout.slower": ("convolution_1",),
     }  # fmt: skip

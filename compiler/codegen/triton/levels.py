@@ -18,13 +18,13 @@ import torch
 
 from compiler import report
 from compiler.codegen.program import Level, Statement
-from compiler.codegen.triton.plan import Axis, Plan, plan_tile
+from compiler.codegen.triton.plan import Axis, Plan, plan_part, plan_tile
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint, known
 from compiler.schedule.cost import lost_from_cache
-from compiler.schedule.group import Group, parts_of
+from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.moved import moved_by_group
 from compiler.schedule.product_tiles import programs_of, tile_of
 from compiler.schedule.products import Product
@@ -36,7 +36,8 @@ def describe_levels(
     """The levels of memory of the Triton kernel of `group` for `device`."""
     if isinstance(group, Product):
         return _levels_of_product(group, layouts, device)
-    plans = [plan_tile(part, storage, device) for part in parts_of(group)]
+    planned = plan_part if isinstance(group, Batch) else plan_tile
+    plans = [planned(part, storage, device) for part in parts_of(group)]
     loaded = Counter[str]()
     for plan in plans:
         loaded.update(_loaded_bytes(plan))

@@ -125,6 +125,12 @@ def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> 
     return _plan_reduction(simple, storage, device)
 
 
+def plan_part(part: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
+    """The plan for one of several groups in a launch, which has no scratch memory to share its rows by."""
+    plan = plan_tile(part, storage, device)
+    return plan if plan.kind != "split" else replace(plan, kind="looped", splits=1, chunk=0)
+
+
 def next_power_of_two(value: int) -> int:
     return 1 << max(value - 1, 0).bit_length()
 
@@ -382,8 +388,12 @@ def _plan_looped(program: Program, walk: _Walk, is_shared: bool, device: Device)
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
         r_block = min(2048 if accumulators > 2 or walk.itemsize > 4 else 4096, next_power_of_two(size))
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
-    # Programs that share rows are many: fewer threads each, with more loads in flight, hide more of the latency.
-    per_thread = 16 if walk.is_outer else 32 if is_shared else 8
+    per_thread = 16 if walk.is_outer else 8
+    # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
+    small = _warps(x_block * r_block, 32, most=16)
+    programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not walk.is_outer else 0
+    if programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1):
+        per_thread = 32
     return Plan("looped", program, axes, _warps(x_block * r_block, per_thread, most=16))
 
 

@@ -6,7 +6,7 @@ import torch
 
 from compiler.codegen.program import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
-from compiler.codegen.triton.plan import Plan, plan_tile
+from compiler.codegen.triton.plan import Plan, plan_part, plan_tile
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product
 from compiler.devices import Device
@@ -17,7 +17,7 @@ from compiler.schedule.products import Product
 def render_triton(group: Group, storage: dict[str, torch.dtype], device: Device) -> RenderedKernel:
     """The kernel of `group` for `device`; `storage` gives the dtype of every buffer that it touches."""
     if isinstance(group, Batch):
-        return render_batch(group.name, [plan_tile(part, storage, device) for part in group.parts])
+        return render_batch(group.name, [plan_part(part, storage, device) for part in group.parts])
     if isinstance(group, Product):
         return render_product(group, storage, device)
     return render_plan(plan_tile(group, storage, device))

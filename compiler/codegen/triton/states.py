@@ -177,8 +177,9 @@ class States:
             return
         name = statement.target
         counts = f"tl.minimum(tl.maximum({length} - parts * {chunk}, 0), {chunk}).to({DTYPES[statement.dtype]})"
-        self._line(statement, f"{name}_counts = {counts}")
-        self._join(statement, f"{values[0]}, 0.0, {values[1]}, {name}_counts, {length}")
+        # Not the name of the lanes' counts: inside of an `if`, Triton takes one name for one shape.
+        self._line(statement, f"{name}_part_counts = {counts}")
+        self._join(statement, f"{values[0]}, 0.0, {values[1]}, {name}_part_counts, {length}")
 
 
 def _is_exponential(statement: Statement) -> bool:
