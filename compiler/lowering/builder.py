@@ -46,6 +46,12 @@ def is_dense(shape: Sequence[Integer], stride: Sequence[Integer]) -> bool:
     return True
 
 
+def _is_whole(layout: Layout, buffer: Layout) -> bool:
+    """Whether a view is of its whole buffer; the stride of a dimension of one element says nothing."""
+    alike = (size == 1 or a == b for size, a, b in zip(buffer.shape, layout.stride, buffer.stride, strict=False))
+    return layout.shape == buffer.shape and layout.offset == buffer.offset and all(alike)
+
+
 def overlaps(shape: Sequence[Integer], stride: Sequence[Integer]) -> bool:
     """Whether two elements of the tensor may share memory (never so for strides that nest, gaps or not)."""
     reached: Integer = 0
@@ -379,9 +385,10 @@ class Builder:
         wanted = copied = Layout.contiguous(value.shape, value.dtype)
         if is_dense(layout.shape, layout.stride):
             wanted = copied = Layout(value.shape, layout.stride, value.dtype)
-        elif layout == self.graph.buffers[source.buffer] and not overlaps(layout.shape, layout.stride):
+        elif _is_whole(layout, self.graph.buffers[source.buffer]) and not overlaps(layout.shape, layout.stride):
             # Memory of its own with gaps between the elements: copied whole, which keeps the strides.
-            wanted, layout = layout, Layout.contiguous((layout.storage_numel,), value.dtype)
+            wanted = self.graph.buffers[source.buffer]
+            layout = Layout.contiguous((wanted.storage_numel,), value.dtype)
             copied = layout
         name = self.fresh_name(f"{self.origin}_moved")
         self.graph.buffers[name] = copied

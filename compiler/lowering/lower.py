@@ -346,6 +346,8 @@ class _Walk:
         self._turn_to(node)
         value, fake = self.values[node], self._eager_of(node)
         layout = value.layout()
+        if layout is not None and self.build.lies_elsewhere(value):
+            return value  # no loop could read it there, to give it other strides
         wanted = Layout.contiguous(value.shape, value.dtype)
         if fake is not None and not overlaps(value.shape, fake.stride()):
             wanted = replace(wanted, stride=fake.stride())

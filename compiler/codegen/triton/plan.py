@@ -388,7 +388,7 @@ def _plan_looped(program: Program, walk: _Walk, is_shared: bool, device: Device)
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, next_power_of_two(rows))
         r_block = min(2048 if accumulators > 2 or walk.itemsize > 4 else 4096, next_power_of_two(size))
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
-    per_thread = 16 if walk.is_outer else 8
+    per_thread = 16 if walk.is_outer and is_shared else 8
     # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
     small = _warps(x_block * r_block, 32, most=16)
     programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not walk.is_outer else 0
