@@ -190,7 +190,7 @@ def div_mode(build: Builder, x: Operand, y: Operand, rounding_mode: str | None =
     if dtype == torch.bool:
         raise CannotLower("it divides bools")
     if rounding_mode == "trunc":
-        function = (lambda a, b: ops.trunc(ops.truediv(a, b))) if is_float(dtype) else ops.truncdiv
+        function = ops.truncdiv
     else:
         function = (lambda a, b: _floor_quotient(dtype, a, b)) if is_float(dtype) else ops.floordiv
     return elementwise(build, SAME, function, x, y)

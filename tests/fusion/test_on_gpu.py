@@ -84,3 +84,13 @@ def test_batches(name: str) -> None:
 def results_of(function: Callable[..., Any], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
     torch._dynamo.reset()
     return as_list(torch.compile(function, backend=fusionscope)(*inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_what_divides_itself_is_one_before_the_fraction_is_cut_off(dtype: torch.dtype) -> None:
+    """A division that is off by a rounding would leave zero."""
+    torch._dynamo.reset()
+    x = torch.cat([torch.randn(4096, device="cuda") * 10, torch.tensor([-6.875, 3.0, 49.0], device="cuda")]).to(dtype)
+    x = torch.where(x == 0, 1, x)
+    divide = torch.compile(lambda a, b: torch.div(a, b, rounding_mode="trunc"), backend=fusionscope)
+    assert divide(x, x.clone()).eq(1).all()

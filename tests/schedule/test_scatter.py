@@ -20,6 +20,8 @@ def test_a_scatter_shares_no_loop_with_what_fills_or_reads_it() -> None:
     assert refused == {
         ("index_put_start", "index_put", "dependency.mutation"),
         ("index_put", "relu", "dependency.scatter"),
+        # They share loops and no tensor, and the scatter must run between them.
+        ("index_put_start", "relu", "dependency.intermediate"),
     }
     scattered = compilation.memory.buffers["index_put"]
     assert (scattered.fate, scattered.takes_over) == ("in_place", "index_put_start")
