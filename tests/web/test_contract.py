@@ -18,10 +18,7 @@ TYPES = (ROOT / "web" / "src" / "report.ts").read_text()
 MODELS = [
     model
     for model in vars(report).values()
-    if isinstance(model, type)
-    and issubclass(model, BaseModel)
-    and model.__module__ == report.__name__
-    and model is not report.ReportModel
+    if isinstance(model, type) and issubclass(model, BaseModel) and model is not report.ReportModel
 ]
 
 

@@ -1,4 +1,4 @@
-"""Write `src/report.ts`, the page's view of the contract, from the pydantic models of `compiler/report.py`.
+"""Write `src/report.ts`, the page's view of the contract, from the pydantic models of `compiler/report/`.
 
     python web/scripts/report_types.py            # writes web/src/report.ts
     python web/scripts/report_types.py --check    # exit status 1 if that file is out of date
@@ -40,7 +40,7 @@ def type_of(schema: dict[str, Any]) -> str:
 
 
 def comment(text: str | None, indent: str) -> list[str]:
-    """Only the first paragraph: the rest is told in `compiler/report.py`."""
+    """Only the first paragraph: the rest is told in `compiler/report/`."""
     if not text:
         return []
     return [f"{indent}/** {' '.join(text.split(chr(10) + chr(10))[0].split())} */"]
@@ -59,7 +59,7 @@ def render() -> str:
 
     schema = Report.model_json_schema(mode="serialization")
     parts = [
-        "// Written by scripts/report_types.py from compiler/report.py: change it there, and run the script again.",
+        "// Written by scripts/report_types.py from compiler/report/: change it there, and run the script again.",
         *(interface(name, model) for name, model in schema["$defs"].items()),
         interface("Report", schema),
     ]

@@ -1,4 +1,4 @@
-// Written by scripts/report_types.py from compiler/report.py: change it there, and run the script again.
+// Written by scripts/report_types.py from compiler/report/: change it there, and run the script again.
 
 /** A read or a write of one buffer: `index` is the element offset as a formula of the loop variables. */
 export interface Access {

@@ -1,0 +1,13 @@
+"""What all models of a report share: no field but those that are declared, plain JSON only."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class ReportModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+#: A size: a number, or a formula of symbols (`64 * s0`) where it differs from call to call.
+SizeText = int | str
