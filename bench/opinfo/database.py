@@ -6,6 +6,7 @@ torch's own tests that nothing here uses; where it is not installed, an empty st
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import itertools
 import sys
@@ -27,17 +28,30 @@ from bench.opinfo import programs
 FORWARD_DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool)
 BACKWARD_DTYPE = torch.float64
 
+#: The operators with the most samples (576 to 1,440 in each dtype), and in how many shares they are dealt to processes.
+SHARES_OF = {
+    "logspace.tensor_overload": 4,
+    "max_pool2d_with_indices_backward": 12,
+    "nn.functional.max_pool1d": 4,
+    "nn.functional.max_pool2d": 12,
+    "nn.functional.max_pool3d": 6,
+}
+
 #: In front of the names of operators that have a program in `programs.py` and are in no database.
 PROGRAM = "aten."
 
 
 @dataclass(frozen=True)
 class Job:
-    """All samples of one operator in one dtype and direction ("forward" or "backward")."""
+    """Samples of one operator in one dtype and direction ("forward" or "backward").
+
+    Those whose number is `share` modulo `shares`: all by default."""
 
     operator: str
     dtype: torch.dtype
     direction: str
+    share: int = 0
+    shares: int = 1
 
     def __str__(self) -> str:
         return f"{self.operator} {self.direction} {str(self.dtype).removeprefix('torch.')}"
@@ -103,11 +117,13 @@ def jobs(name: str, device: str, dtypes: Sequence[torch.dtype], with_backward: b
     kind = torch.device(device).type
     forward = [Job(name, dtype, "forward") for dtype in dtypes if op.supports_dtype(dtype, kind)]
     has_backward = op.supports_autograd and BACKWARD_DTYPE in op.supported_backward_dtypes(kind)
-    return [*forward, *([Job(name, BACKWARD_DTYPE, "backward")] if with_backward and has_backward else [])]
+    whole = [*forward, *([Job(name, BACKWARD_DTYPE, "backward")] if with_backward and has_backward else [])]
+    shares = SHARES_OF.get(name, 1)
+    return [dataclasses.replace(job, share=share, shares=shares) for share in range(shares) for job in whole]
 
 
 def samples(job: Job, device: str, count: int | None, seed: int) -> Iterator[Sample]:
-    """The first `count` samples (all by default), the same at every call with one seed."""
+    """The job's share of the first `count` samples (all by default), the same at every call with one seed."""
     if job.operator.startswith(PROGRAM):
         program = programs.function(job.operator.removeprefix(PROGRAM))
         yield Sample(job, 0, program, program, programs.tensors(device))
@@ -117,6 +133,8 @@ def samples(job: Job, device: str, count: int | None, seed: int) -> Iterator[Sam
     is_backward = job.direction == "backward"
     drawn = op.sample_inputs(device, job.dtype, requires_grad=is_backward)
     for number, sample in enumerate(itertools.islice(drawn, count)):
+        if number % job.shares != job.share:
+            continue
         leaves, structure = tree_flatten((sample.input, sample.args, sample.kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         finish = sample.output_process_fn_grad if is_backward else None

@@ -23,7 +23,8 @@ from bench.process import Message, run_worker
 #: Seconds without a word from a process after which it is ended: the C++ compiler may take long over a large batch.
 PATIENCE_S = 300.0
 
-Key = tuple[str, str, str]
+#: Operator, dtype, direction, share and shares of a job.
+Key = tuple[str, str, str, int, int]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Progress:
     """What is known of each job so far. `seen` and `reported` hold the numbers of samples."""
 
     environment: dict[str, Any] = field(default_factory=dict)
-    counts: defaultdict[Key, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    counts: defaultdict[tuple[str, str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     problems: list[Message] = field(default_factory=list)
     unsampled: dict[str, str] = field(default_factory=dict)
     met: Met = field(default_factory=Met)
@@ -57,10 +58,15 @@ class Progress:
 def sweep(request: Request, on_progress: Callable[[Progress], None]) -> Progress:
     """Run everything; `on_progress` hears of each sample's outcome, in one thread at a time."""
     progress, lock = Progress(), threading.Lock()
-    # An operator's jobs stay together; neighbours in the database, which take alike long, go to different processes.
-    names = list(dict.fromkeys(job.operator for job in request.jobs))
-    shares = [set(names[place :: request.processes]) for place in range(request.processes)]
-    parts = [[job for job in request.jobs if job.operator in share] for share in shares]
+    # An operator's jobs, or those of a share of it, stay together; neighbours in the database, which take alike long,
+    # go to different processes.
+    groups: dict[tuple[str, int], list[Job]] = {}
+    for job in request.jobs:
+        groups.setdefault((job.operator, job.share), []).append(job)
+    parts = [
+        [job for group in list(groups.values())[place :: request.processes] for job in group]
+        for place in range(request.processes)
+    ]
     with ThreadPoolExecutor(request.processes) as pool:
         for done in [pool.submit(_run_part, part, request, progress, lock, on_progress) for part in parts if part]:
             done.result()
@@ -70,7 +76,7 @@ def sweep(request: Request, on_progress: Callable[[Progress], None]) -> Progress
 def _run_part(
     jobs: Sequence[Job], request: Request, progress: Progress, lock: threading.Lock, on_progress: Any
 ) -> None:
-    keys: list[Key] = [(job.operator, place_of(job)[1], job.direction) for job in jobs]
+    keys: list[Key] = [tuple(place_of(job)) for job in jobs]  # type: ignore[misc]
     while remaining := [key for key in keys if not progress.is_finished(key)]:
         at: list[Message] = []
 
@@ -105,7 +111,7 @@ def _note(message: Message, progress: Progress, at: list[Message]) -> None:
         if message.get("number", -1) >= 0:
             progress.seen[key].add(message["number"])  # type: ignore[index]
     elif event == "unsampled":
-        progress.unsampled[" ".join(key)] = message["sentence"]
+        progress.unsampled[" ".join(key[:3])] = message["sentence"]
     elif event == "job":
         progress.sampled.add(key)  # type: ignore[arg-type]
     elif event == "outcome":
@@ -114,7 +120,7 @@ def _note(message: Message, progress: Progress, at: list[Message]) -> None:
 
 def _count(message: Message, key: Key, progress: Progress) -> None:
     progress.reported[key].add(message["number"])
-    counts = progress.counts[key]
+    counts = progress.counts[key[:3]]
     counts[message["status"]] += 1
     counts["by_float64"] += message.get("by_float64", False)
     counts["broken"] += message.get("is_broken", False)
@@ -129,7 +135,7 @@ def _blame(at: Message, ending: str, progress: Progress) -> None:
     sentence = f"while {at['what']}: {ending}"
     if at["number"] < 0:
         progress.sampled.add(key)
-        progress.unsampled[" ".join(key)] = sentence
+        progress.unsampled[" ".join(key[:3])] = sentence
         return
     _count({"number": at["number"], "status": "failed", "inputs": "", "sentence": sentence}, key, progress)
 

@@ -52,14 +52,14 @@ def main() -> int:
     return 0
 
 
-def place_of(job: Job) -> list[str]:
-    return [job.operator, str(job.dtype).removeprefix("torch."), job.direction]
+def place_of(job: Job) -> list[str | int]:
+    return [job.operator, str(job.dtype).removeprefix("torch."), job.direction, job.share, job.shares]
 
 
 def _samples(orders: dict[str, Any], send: Any) -> Iterator[Sample]:
     """The samples of all jobs of the orders, but those that were reported before."""
-    for operator, dtype, direction, done in orders["jobs"]:
-        job = Job(operator, getattr(torch, dtype), direction)
+    for operator, dtype, direction, share, shares, done in orders["jobs"]:
+        job = Job(operator, getattr(torch, dtype), direction, share, shares)
         finished = set(done)
         send("at", what="sampling", job=place_of(job), number=-1)
         try:
