@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import render_wrapper
 from compiler.devices import Device, device_for

@@ -6,7 +6,7 @@ from compiler import report as rep
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
 from compiler.capture.without_effect import without_effect
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.levels import describe_levels
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from compiler.capture.aot import compile_through_aot
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for

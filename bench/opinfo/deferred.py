@@ -25,7 +25,8 @@ from torch.utils._pytree import tree_leaves
 from compiler.backend import device_of
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.torch_internals import lazy_backward_off
-from compiler.codegen.program import RenderedKernel, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for

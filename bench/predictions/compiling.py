@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 
 from bench.contest import sentence_of
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.devices import usable_cores
 from compiler.runtime.triton_launch import load_triton
 

@@ -13,7 +13,7 @@ import torch
 from bench.predictions.programs import RecordedGraph
 from compiler.capture.captured import clone_with_strides, copy_values
 from compiler.codegen.cpp.render import render_cpp
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.compile import GraphCompilation
 from compiler.devices import Device

@@ -10,7 +10,7 @@ import torch
 from bench.contest import sentence_of
 from bench.predictions.classes import class_of
 from bench.predictions.kernels import MeasuredKernel, PlannedGraph, arguments_of, buffer_values
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.options import Timing
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.measure import Samples, take_samples

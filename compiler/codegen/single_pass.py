@@ -20,7 +20,8 @@ from typing import Literal
 
 import torch
 
-from compiler.codegen.program import Level, Statement, passes_before
+from compiler.codegen.building import passes_before
+from compiler.codegen.program import Level, Statement
 from compiler.ir.size import Integer
 
 Kind = Literal["exponentials", "squares"]

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from compiler.codegen.program import RenderedKernel, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of
 from compiler.schedule.group import Group

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import RenderedKernel, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.cpp_compiler import load_library
 from compiler.runtime.launcher import CpuKernel, cpu_launch, launcher_library
 

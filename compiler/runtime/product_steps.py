@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import Layout, TensorArgument
 from compiler.runtime.executable import as_planned
 from compiler.runtime.quick_torch import view

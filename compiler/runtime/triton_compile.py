@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, shared_function
 
 #: More compiled kernels than these are not remembered; the first to come are forgotten first.

@@ -35,7 +35,7 @@ from triton.runtime import interpreter as stock
 from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
 from triton.runtime.jit import JITFunction
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.float8 import FLOAT8
 from compiler.runtime.interpreted_teams import run_in_turns
 from compiler.runtime.triton_source import block_sizes, fresh_namespace, grid_size, workspace_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch
 from compiler.runtime.triton_compile import compiled_kernel
 from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, shared_function, workspace_of

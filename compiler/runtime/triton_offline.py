@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton_source import (
     LAUNCH_OPTIONS,
     POINTERS,

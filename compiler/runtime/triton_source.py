@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.size import Atom, Integer, Quotient
 

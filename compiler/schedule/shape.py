@@ -1,6 +1,6 @@
 """How a group will run, as far as its cost depends on it: programs, threads, passes over the reduction loops.
 
-This foresees what the tile plans of `codegen/triton/plan.py` decide, from the group alone and without building the
+This foresees what the tile plans of `codegen/triton/tile.py` decide, from the group alone and without building the
 kernel: a scheduler asks for the cost of every fusion that it weighs.
 
     softmax of 512 rows of 131,072   ->   512 programs of 512 threads; 3 passes, each of which reads x

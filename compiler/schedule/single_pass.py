@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import torch
 
-from compiler.codegen.program import Statement, build_program, inlined
+from compiler.codegen.building import build_program, inlined
+from compiler.codegen.program import Statement
 from compiler.codegen.single_pass import in_single_pass, relative_sums
 from compiler.ir.body import Access
 from compiler.ir.index import Index

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 
 from bench.fusion.count import schedules_of
 from bench.fusion.program import Program, tensor
-from compiler.codegen.triton.plan import plan_tile
 from compiler.codegen.triton.render import render_plan
+from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.runtime.triton_interpreter import interpret

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.codegen.triton.plan import plan_tile
 from compiler.codegen.triton.render import render_plan
+from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.runtime.triton_interpreter import interpret

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.codegen.triton.plan import plan_tile
+from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, H200, cpu_device
 from compiler.ir.nodes import Layout

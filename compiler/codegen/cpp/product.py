@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from compiler.codegen.cpp.render import render_cpp
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import TensorArgument
 from compiler.lowering.registry import operator_name
 from compiler.schedule.products import Product

@@ -8,6 +8,7 @@ from math import prod
 
 import torch
 
+from compiler.codegen.building import build_program
 from compiler.codegen.cpp.across import AcrossPrinter
 from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import storage_type, value_type
@@ -15,7 +16,9 @@ from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
 from compiler.codegen.loops import simplify_loops
-from compiler.codegen.program import Program, RenderedKernel, Statement, build_program, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.program import Program, Statement
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.single_pass import in_single_pass
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED

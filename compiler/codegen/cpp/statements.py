@@ -20,7 +20,8 @@ from compiler.codegen.cpp.ops import (
 from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.writer import Writer
-from compiler.codegen.program import Section, Statement, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.program import Section, Statement
 from compiler.ir.index import Dim
 from compiler.ir.size import text_of
 

@@ -1,1 +1,1 @@
-"""Triton kernels from fused groups: `plan.py` chooses the tile, `ops.py` prints one op, `render.py` the kernel."""
+"""Triton kernels from fused groups: `tile.py` chooses the tile, `ops.py` prints one op, `render.py` the kernel."""

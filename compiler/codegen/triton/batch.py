@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.codegen.program import RenderedKernel, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.printer import KernelPrinter, module_head
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring

@@ -18,8 +18,9 @@ import torch
 
 from compiler import report
 from compiler.codegen.program import Level, Statement
-from compiler.codegen.triton.plan import Axis, Plan, plan_part, plan_tile
+from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.tile import plan_part, plan_tile
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint, known

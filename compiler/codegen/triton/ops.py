@@ -2,7 +2,7 @@
 
 Where Triton's own operator means something else than ATen's (its integer division rounds towards zero, its `maximum`
 drops NaN, its `exp` is the fast approximation), the text says so by what it calls: a function of `libdevice`, which is
-CUDA's libm, or a small helper that is printed above the kernel. `HELPERS` holds the text of those.
+CUDA's libm, or a small helper that is printed above the kernel (`helpers.py`).
 """
 
 from __future__ import annotations
@@ -33,105 +33,6 @@ DTYPES: dict[torch.dtype, str] = {
 }
 
 _SMALLEST_NORMAL_FLOAT32 = 2.0**-126
-
-HELPERS: dict[str, str] = {
-    "any_lane": '''@triton.jit
-def any_lane(mask):
-    """Whether the condition holds in any lane of the block."""
-    return tl.max(mask.to(tl.int32) + tl.zeros([1], tl.int32), axis=None) > 0
-''',
-    "multiply_in_turns": '''@triton.jit
-def multiply_in_turns(pointer, first, value, mask, bits: tl.constexpr):
-    """Multiply the elements at `pointer` by `value` where the mask holds. GPUs have no atomic product: a lane writes if
-    the element is still what it read, bit for bit, and otherwise tries anew. `first` is a place that can be read."""
-    pointer = tl.where(mask, pointer, first)
-    seen = tl.load(pointer)
-    waits = mask
-    while any_lane(waits):
-        product = tl.where(waits, seen * value, seen)
-        expected = seen.to(bits, bitcast=True)
-        found = tl.atomic_cas(
-            pointer.to(tl.pointer_type(bits), bitcast=True), expected, product.to(bits, bitcast=True), sem="relaxed"
-        )
-        waits = waits & (found != expected)
-        seen = found.to(value.dtype, bitcast=True)
-''',
-    "maximum_of_two": '''@triton.jit
-def maximum_of_two(a, b):
-    """The larger one; NaN wins."""
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-''',
-    "minimum_of_two": '''@triton.jit
-def minimum_of_two(a, b):
-    """The smaller one; NaN wins."""
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-''',
-    "product_of_two": """@triton.jit
-def product_of_two(a, b):
-    return a * b
-""",
-    "larger_at": '''@triton.jit
-def larger_at(a, a_at, b, b_at):
-    """The larger value and its position; NaN wins, and among equals the lower position."""
-    a_is_nan = a != a
-    b_is_nan = b != b
-    is_tie = (a == b) | (a_is_nan & b_is_nan)
-    takes_a = (a > b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
-    return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
-''',
-    "smaller_at": '''@triton.jit
-def smaller_at(a, a_at, b, b_at):
-    """The smaller value and its position; NaN wins, and among equals the lower position."""
-    a_is_nan = a != a
-    b_is_nan = b != b
-    is_tie = (a == b) | (a_is_nan & b_is_nan)
-    takes_a = (a < b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
-    return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
-''',
-    "floor_divide_integers": '''@triton.jit
-def floor_divide_integers(a, b):
-    """a // b towards minus infinity; Triton's own // rounds towards zero."""
-    quotient = a // b
-    remainder = a % b
-    return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), quotient - 1, quotient)
-''',
-    "remainder_of_integers": '''@triton.jit
-def remainder_of_integers(a, b):
-    """a % b with the sign of b; Triton's own % has the sign of a."""
-    remainder = a % b
-    return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
-''',
-    "floor_divide_floats": '''@triton.jit
-def floor_divide_floats(a, b):
-    """a // b as ATen computes it: exact where floor(a / b) would round up to the next integer."""
-    remainder = libdevice.fmod(a, b)
-    quotient = (a - remainder) / b
-    quotient = tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), quotient - 1.0, quotient)
-    whole = libdevice.floor(quotient)
-    whole = tl.where(quotient - whole > 0.5, whole + 1.0, whole)
-    whole = tl.where(quotient == 0, libdevice.copysign(quotient * 0.0, a / b), whole)
-    return tl.where(b == 0, a / b, whole)
-''',
-    "remainder_of_floats": '''@triton.jit
-def remainder_of_floats(a, b):
-    """a % b with the sign of b."""
-    remainder = libdevice.fmod(a, b)
-    return tl.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
-''',
-    "power_of_integers": '''@triton.jit
-def power_of_integers(base, exponent):
-    """base ** exponent by squaring; for a negative exponent the integer part of the fraction, as ATen gives."""
-    result = base * 0 + 1
-    square = base
-    rest = exponent
-    for _ in range(64):
-        result = tl.where((rest & 1) != 0, result * square, result)
-        square = square * square
-        rest = rest >> 1
-    of_one = tl.where((base == 1) | ((base == -1) & ((exponent & 1) == 0)), 1, tl.where(base == -1, -1, 0))
-    return tl.where(exponent < 0, of_one, result)
-''',
-}
 
 _INFIX = {
     "add": "+",

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from compiler.codegen.program import Program, RenderedKernel, Section, Statement, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.program import Program, Section, Statement
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.across import Gathering
 from compiler.codegen.triton.float8 import FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
-from compiler.codegen.triton.ops import DTYPES, HELPERS, Reduction
+from compiler.codegen.triton.helpers import HELPERS
+from compiler.codegen.triton.ops import DTYPES, Reduction
 from compiler.codegen.triton.ops import reduction_of as printed_reduction
 from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
 from compiler.codegen.triton.parts import RowParts

@@ -17,7 +17,10 @@ from collections.abc import Sequence
 
 import torch
 
-from compiler.codegen.program import Program, RenderedKernel, Statement, build_program, identifier
+from compiler.codegen.building import build_program
+from compiler.codegen.naming import identifier
+from compiler.codegen.program import Program, Statement
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.printer import module_head

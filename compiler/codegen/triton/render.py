@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
-from compiler.codegen.triton.plan import Plan, plan_part, plan_tile
+from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.printer import KernelPrinter
 from compiler.codegen.triton.product import render_product
+from compiler.codegen.triton.tile import plan_part, plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.products import Product

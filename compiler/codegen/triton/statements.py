@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import torch
 
-from compiler.codegen.program import Statement, identifier
+from compiler.codegen.naming import identifier
+from compiler.codegen.program import Statement
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression

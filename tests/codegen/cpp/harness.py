@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.cpp.render import render_cpp
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir import interpret
 from compiler.ir.body import trace
 from compiler.ir.index import Dim

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.size import Symbol
 from compiler.runtime import cpp_compiler, cpp_library, launcher
 from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing

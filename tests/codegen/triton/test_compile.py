@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime import triton_compile
 from compiler.runtime.triton_compile import compiled_kernel, prepare_all
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
 from compiler.ir.size import Symbol, size

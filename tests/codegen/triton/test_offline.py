@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from compiler.codegen.program import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import device_for
 from compiler.runtime.triton_offline import OfflineResult, compile_offline

@@ -1,0 +1,216 @@
+"""From a fused group to its kernel program: bodies joined, statements put into sections, values named.
+
+Each value is computed by one statement, however many members of the group need it: a load of what another member stores
+is the value itself. Which passes over `r` a statement belongs to follows from the reductions that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import torch
+
+from compiler.codegen.naming import named
+from compiler.codegen.program import Level, Program, Section, Statement
+from compiler.ir.body import Instruction, operands_of
+from compiler.ir.ops import compute_dtype
+from compiler.ir.size import Atom, atoms_of
+from compiler.schedule.group import Group, Space
+
+
+def build_program(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    is_persistent: bool = False,
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> Program:
+    """The program of `group`; `storage` gives the dtype of every buffer that it touches. `rewrite` may put other
+    statements, in an order in which each follows its operands, in the place of the group's own."""
+    statements = inlined(group, storage)
+    statements = named(statements if rewrite is None else rewrite(statements), group)
+    sections = _sections(statements, passes_before(statements), is_persistent)
+    tail = _tail(statements)
+    used = {s.number for section in sections for s in section.statements} | {s.number for s in tail}
+    statements = [s for s in statements if s.number in used]
+    reads = tuple(dict.fromkeys(s.buffer for s in statements if s.op == "load" and s.buffer is not None))
+    writes = tuple(dict.fromkeys(s.buffer for s in statements if s.op == "store" and s.buffer is not None))
+    touched = {name: storage[name] for name in (*reads, *writes)}
+    sizes = _sizes(group.space, statements)
+    return Program(
+        group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes
+    )
+
+
+def _sizes(space: Space, statements: list[Statement]) -> tuple[Atom, ...]:
+    """The sizes that loops and addresses depend on, by name."""
+    found = {atom.name: atom for dim in (*space.x, *space.r) for atom in atoms_of(dim.size)}
+    for statement in statements:
+        if statement.index is not None:
+            found |= {atom.name: atom for size in statement.index.sizes for atom in atoms_of(size)}
+    return tuple(found[name] for name in sorted(found))
+
+
+class _Inliner:
+    """Joins the members' bodies into one list in which equal instructions stand once."""
+
+    def __init__(self, group: Group) -> None:
+        self.r_dims = frozenset(group.space.r)
+        # A scatter happens once for each of its sources, whether or not its place and value depend on all loops.
+        self.runs_inside = {m.name for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel}
+        self.statements: list[Statement] = []
+        self.known: dict[Instruction, int] = {}
+        self.stored_value: dict[str, int] = {}
+
+    def add(self, instruction: Instruction, node: str) -> int:
+        key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
+        number = self.known.get(key)
+        if number is not None:
+            statement = self.statements[number]
+            if node not in statement.nodes:
+                self.statements[number] = replace(statement, nodes=(*statement.nodes, node))
+            return number
+        number = self.known[key] = len(self.statements)
+        self.statements.append(
+            Statement(
+                number,
+                "",
+                instruction.op,
+                instruction.operands,
+                instruction.dtype,
+                self.level(instruction),
+                (node,),
+                instruction.buffer,
+                instruction.index,
+                instruction.value,
+            )
+        )
+        return number
+
+    def level(self, instruction: Instruction) -> Level:
+        operands = [self.statements[number] for number in operands_of(instruction)]
+        if any(operand.op == "across" or operand.level == "tail" for operand in operands):
+            return "tail"
+        if instruction.op == "reduce":
+            return "x"
+        if instruction.op == "scan" or (instruction.op == "store" and instruction.buffer in self.runs_inside):
+            return "r"
+        if instruction.index is not None and not self.r_dims.isdisjoint(instruction.index.dims):
+            return "r"
+        return "r" if any(operand.level == "r" for operand in operands) else "x"
+
+    def load(self, instruction: Instruction, node: str) -> int:
+        """A load; of a buffer made in this group it is the value itself, or zero where it is masked off."""
+        value = self.stored_value.get(instruction.buffer or "")
+        if value is None:
+            return self.add(instruction, node)
+        if not instruction.operands:
+            return value
+        zero = self.add(Instruction("constant", (), instruction.dtype, value=_zero(instruction.dtype)), node)
+        return self.add(Instruction("where", (instruction.operands[0], value, zero), instruction.dtype), node)
+
+
+def _zero(dtype: torch.dtype) -> bool | int | float:
+    return 0.0 if dtype.is_floating_point else False if dtype == torch.bool else 0
+
+
+def inlined(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
+    """The bodies of all members as one list, each value once, without names."""
+    inliner = _Inliner(group)
+    for member in group.members:
+        numbers: dict[int, int] = {}
+        for old, instruction in enumerate(member.body.instructions):
+            index = None if instruction.index is None else instruction.index.renumber(numbers)
+            operands = tuple(numbers[operand] for operand in instruction.operands)
+            moved = replace(instruction, operands=operands, index=index)
+            node = moved.node or member.name
+            if moved.op == "reduce" and member.is_across:
+                if member.node.reduction_numel != group.space.numel:
+                    # It goes over r too: each row first.
+                    moved = replace(moved, operands=(inliner.add(moved, node),))
+                moved = replace(moved, op="across")
+            if moved.op == "load":
+                numbers[old] = inliner.load(moved, node)
+            elif moved.op == "store":
+                assert moved.buffer is not None
+                if moved.value is None:
+                    inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.name, storage)
+                if moved.buffer in group.stored:
+                    numbers[old] = inliner.add(moved, node)
+            else:
+                numbers[old] = inliner.add(moved, node)
+    return inliner.statements
+
+
+def _as_stored(inliner: _Inliner, store: Instruction, node: str, storage: dict[str, torch.dtype]) -> int:
+    """The value that a reader of the buffer gets: converted as a store and a load would, except that half types keep
+    the float32 value (rounding twice would only lose accuracy)."""
+    assert store.buffer is not None
+    value = store.operands[0]
+    wanted = compute_dtype(storage[store.buffer])
+    if inliner.statements[value].dtype == wanted:
+        return value
+    return inliner.add(Instruction("to_dtype", (value,), wanted), node)
+
+
+def passes_before(statements: list[Statement]) -> dict[int, int]:
+    """How many passes must be done before each value can be known; for a reduction one more than for its operands. The
+    tail comes after all passes, and what it needs is gathered along with its operands."""
+    earliest: dict[int, int] = {}
+    for statement in statements:
+        ready = max((earliest[number] for number in statement.needs), default=0)
+        earliest[statement.number] = ready + 1 if statement.op == "reduce" else ready
+    return earliest
+
+
+def _sections(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
+    by_number = {s.number: s for s in statements}
+    wanted = _closure({s.number for s in statements if s.op == "store"}, by_number)
+    last = max((earliest[number] for number in wanted), default=0)
+    sections: list[Section] = []
+    emitted: set[int] = set()
+    for turn in range(last + 1):
+        at_x = [
+            s
+            for s in statements
+            if s.number in wanted and s.level == "x" and s.op != "reduce" and earliest[s.number] == turn
+        ]
+        sections.append(Section("x", tuple(at_x)))
+        roots = {
+            s.number
+            for s in statements
+            if s.number in wanted
+            and (
+                (s.op == "reduce" and earliest[s.number] == turn + 1)
+                or (s.op in ("store", "across") and s.level == "r" and earliest[s.number] == turn)
+            )
+        }
+        needed = {number for number in _closure(roots, by_number) if number in roots or by_number[number].level == "r"}
+        if is_persistent:
+            needed -= emitted
+            emitted |= needed
+        sections.append(Section("r", tuple(s for s in statements if s.number in needed)))
+    return tuple(section for section in sections if section.statements)
+
+
+def _tail(statements: list[Statement]) -> tuple[Statement, ...]:
+    """What is stored when every point of x is done, with all that it takes besides the reductions across x."""
+    by_number = {s.number: s for s in statements}
+    needed: set[int] = set()
+    open_ = [s.number for s in statements if s.op == "store" and s.level == "tail"]
+    while open_:
+        number = open_.pop()
+        if number not in needed and by_number[number].op != "across":
+            needed.add(number)
+            open_ += by_number[number].needs
+    return tuple(s for s in statements if s.number in needed)
+
+
+def _closure(roots: Iterable[int], by_number: dict[int, Statement]) -> set[int]:
+    seen: set[int] = set()
+    open_ = list(roots)
+    while open_:
+        number = open_.pop()
+        if number not in seen:
+            seen.add(number)
+            open_ += by_number[number].needs
+    return seen

@@ -1,0 +1,66 @@
+"""Names in kernels: words that a reader of the model knows, that are legal, and that nothing else has."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import replace
+
+from compiler.codegen.program import Statement
+from compiler.ir.ops import NAMED
+from compiler.schedule.group import Group
+
+#: Names that a variable in a kernel must not take: those of the generated code itself.
+RESERVED = frozenset(
+    """tl triton libdevice tl_math pid x_block r_block x_index r_index x_mask r_mask mask offset offsets acc accumulator
+    result main int float double char bool void auto const static struct union switch case default register signed
+    unsigned short long volatile inline namespace template typename this new delete operator true false std omp
+    range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
+    minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
+    floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
+    any_lane uniform uniform_by_fours program x_start x_first x_last team arrived_teams other
+    place counter left m_mask n_mask k_mask m_block n_block first_block band_rows tile_number k_start""".split()
+)
+
+
+def named(statements: list[Statement], group: Group) -> list[Statement]:
+    """Give values names that a reader of the model knows: a load is called after its buffer, the value that a node
+    stores after that node, anything else after its op."""
+    buffer_of_value: dict[int, str] = {}
+    for member in group.members:
+        store = next((s for s in statements if s.op == "store" and s.buffer == member.name), None)
+        if store is not None:
+            buffer_of_value.setdefault(store.operands[0], member.name)
+    last_of_node: dict[str, int] = {}
+    for statement in statements:
+        if statement.op not in ("store", "constant"):
+            last_of_node[statement.nodes[0]] = statement.number
+    for node, number in last_of_node.items():
+        buffer_of_value.setdefault(number, node)
+    taken = set(RESERVED) | NAMED.keys() | {dim.name for dim in (*group.space.x, *group.space.r)}
+    result: list[Statement] = []
+    for statement in statements:
+        base = (
+            ""
+            if statement.op == "store"
+            else statement.buffer
+            or buffer_of_value.get(statement.number)
+            or (f"{statement.value}" if statement.op in ("reduce", "scan") else statement.op)
+        )
+        result.append(replace(statement, target=_unique(identifier(base), taken) if base else ""))
+    return result
+
+
+def identifier(text: str) -> str:
+    """`text` as a legal name in Python and C++."""
+    name = re.sub(r"\W", "_", text)
+    return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    candidate, count = name, 1
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    taken.add(candidate)
+    return candidate

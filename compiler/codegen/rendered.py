@@ -1,0 +1,32 @@
+"""A kernel as text, with what its launch needs: what Triton and C++ printers hand to the runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from compiler.ir.size import Atom, Integer
+
+
+@dataclass(frozen=True)
+class RenderedKernel:
+    """A kernel as text.
+
+    `parameters` are buffers in the order in which the launcher passes them (reads, then writes), `sizes` the integers
+    that it passes after them; `lines` gives, for each line of `source` that computes something (counted from 1), the
+    loop nodes that it computes for; `config` is what the launch needs besides (grid, block sizes, warps), plain values
+    only. `grid` is how many programs a launch has.
+    """
+
+    name: str
+    language: Literal["triton", "cpp"]
+    source: str
+    parameters: tuple[str, ...]
+    lines: tuple[tuple[int, tuple[str, ...]], ...]
+    config: dict[str, int | str | tuple[int, ...]] = field(hash=False)
+    #: Parameters that it changes in place: what they hold before matters.
+    updates: tuple[str, ...] = ()
+    sizes: tuple[Atom, ...] = ()
+    grid: Integer = 1
+    #: Kernels of C++ that run before and after a library call, where all of them together are this one.
+    steps: tuple[RenderedKernel, ...] = ()

@@ -1,0 +1,30 @@
+"""Which plan a group gets on a device.
+
+`plan_tile` is a pure function of a group and a device; what `plan.py` lists is what it chooses among."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from compiler.codegen.loops import simplify_loops
+from compiler.codegen.triton.plan import Plan
+from compiler.codegen.triton.tile_pointwise import plan_pointwise
+from compiler.codegen.triton.tile_reduction import plan_reduction
+from compiler.devices import Device
+from compiler.schedule.group import Group
+
+
+def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
+    """The plan for `group` on `device`."""
+    simple = simplify_loops(group)
+    if not simple.space.r:
+        return plan_pointwise(simple, storage, device)
+    return plan_reduction(simple, storage, device)
+
+
+def plan_part(part: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
+    """The plan for one of several groups in a launch, which has no scratch memory to share its rows by."""
+    plan = plan_tile(part, storage, device)
+    return plan if plan.kind != "split" else replace(plan, kind="looped", splits=1, chunk=0)

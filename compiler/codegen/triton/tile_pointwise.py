@@ -1,0 +1,79 @@
+"""Tiles of kernels without a reduction: one axis through all loops, or two where a transpose needs both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import torch
+
+from compiler.codegen.building import build_program
+from compiler.codegen.program import Program
+from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
+from compiler.codegen.triton.walk import Access, accesses_of, fastest, unit_bytes, with_last
+from compiler.devices import Device
+from compiler.ir.index import Dim
+from compiler.ir.size import hint
+from compiler.schedule.group import Group, Space
+
+
+def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
+    program = build_program(group, storage)
+    accesses = accesses_of(program)
+    dims = group.space.x
+    if not dims:
+        return Plan("pointwise", program, (Axis("x", (), 1, is_scalar=True),), 1)
+    unit = unit_bytes(accesses, dims)
+    inner = fastest(dims, unit)
+    dims = with_last(dims, inner)
+    other = _transposed_dim(accesses, dims)
+    if other is not None:
+        return _plan_transposed(program, dims, other, accesses, device)
+    program = replace(program, space=Space(dims))
+    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, device)
+    return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
+
+
+def _transposed_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
+    """The loop that must be a tile axis of its own: contiguous in accesses that the last loop strides through."""
+    inner = dims[-1]
+    if hint(inner.size) < 4:
+        return None
+    strided = [a for a in accesses if a.index.stride(inner) not in (0, 1, -1)]
+    unit = unit_bytes(strided, dims[:-1])
+    best = max(unit, key=lambda dim: unit[dim], default=None)
+    return best if best is not None and unit[best] and hint(best.size) >= 4 else None
+
+
+def _plan_transposed(
+    program: Program, dims: tuple[Dim, ...], other: Dim, accesses: list[Access], device: Device
+) -> Plan:
+    """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions."""
+    y_dims = with_last(dims[:-1], other)
+    x_size, y_size = hint(dims[-1].size), prod(hint(dim.size) for dim in y_dims)
+    side = 64 if len(accesses) <= 4 else 32
+    if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
+        side = 32
+    x_block, y_block = min(side, next_power_of_two(x_size)), min(side, next_power_of_two(y_size))
+    if hint(other.size) < side:
+        y_block = min(y_block, max(next_power_of_two(hint(other.size)), 4))
+    axes = (Axis("y", y_dims, y_block), Axis("x", dims[-1:], x_block))
+    warps = warps_for(x_block * y_block, 16 if side == 64 else 8)
+    return Plan("pointwise", replace(program, space=Space((*y_dims, dims[-1]))), axes, warps)
+
+
+def _pointwise_block(numel: int, accesses: list[Access], device: Device) -> tuple[int, int]:
+    """Elements of a program and its warps: each thread moves 32 bytes of the narrowest tensor if that leaves enough
+    registers, and no more programs wait than keep all multiprocessors busy."""
+    itemsize = min((a.itemsize for a in accesses), default=4)
+    per_thread = max(BYTES_PER_THREAD // itemsize, 4)
+    per_thread = min(per_thread, 16, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
+    per_thread = 1 << (per_thread.bit_length() - 1)
+    warps = 4
+    while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
+        warps //= 2
+    block = per_thread * warps * 32
+    while block > 64 and numel < block * device.multiprocessors:
+        block //= 2
+    block = min(block, next_power_of_two(max(numel, 1)))
+    return block, max(1, min(warps, block // 32))

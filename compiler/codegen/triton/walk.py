@@ -1,0 +1,60 @@
+"""How a kernel walks memory: along which loops its loads and stores are contiguous, and how many bytes that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from compiler.codegen.program import Program
+from compiler.ir.index import Dim, Index
+from compiler.ir.size import hint
+
+
+@dataclass(frozen=True)
+class Access:
+    index: Index
+    bytes: int
+    itemsize: int
+
+
+def accesses_of(program: Program) -> list[Access]:
+    """Every load and store with the bytes that it touches: its distinct elements, by the loops that it depends on."""
+    found: dict[tuple[str, Index], Access] = {}
+    for statement in program.statements:
+        if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
+            itemsize = program.storage[statement.buffer].itemsize
+            touched = prod(hint(dim.size) for dim in statement.index.dims)
+            found[statement.buffer, statement.index] = Access(statement.index, touched * itemsize, itemsize)
+    return list(found.values())
+
+
+def unit_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:
+    """For each loop the bytes of the accesses that walk memory element by element along it."""
+    return {dim: sum(a.bytes for a in accesses if a.index.stride(dim) in (1, -1)) for dim in dims}
+
+
+def with_last(dims: tuple[Dim, ...], last: Dim) -> tuple[Dim, ...]:
+    return (*(dim for dim in dims if dim != last), last)
+
+
+def fastest(dims: tuple[Dim, ...], unit: dict[Dim, int]) -> Dim:
+    """The loop along which most bytes are contiguous; the last one among equals."""
+    return max(reversed(dims), key=lambda dim: unit[dim])
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How a reduction walks memory: bytes contiguous along r, along x, and the size of the narrowest element."""
+
+    along_r: int
+    along_x: int
+    itemsize: int
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether neighbours in memory are different points of x."""
+        return self.along_x > self.along_r
+
+    @property
+    def is_mixed(self) -> bool:
+        return min(self.along_x, self.along_r) * 8 > max(self.along_x, self.along_r)
