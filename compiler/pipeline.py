@@ -31,7 +31,7 @@ from compiler.capture.captured import Capture, CapturedGraph
 from compiler.compile import GraphCompilation, compile_graph, garbage_kept
 from compiler.devices import device_for
 from compiler.environment import describe_environment
-from compiler.lowering.lower import UnsupportedGraph
+from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.options import Options
 from compiler.present import (
     predicted_us,

@@ -24,6 +24,7 @@ from compiler.lowering.values import TensorValue
 
 if TYPE_CHECKING:
     from compiler.lowering.builder import Builder
+    from compiler.lowering.loop_builder import LoopBuilder
 
 aten = torch.ops.aten
 
@@ -132,7 +133,9 @@ class ChannelsLast:
 
     # --- loops
 
-    def layout_for(self, shape: tuple[Integer, ...], eager: tuple[Integer, ...], build: Builder) -> tuple[Integer, ...]:
+    def layout_for(
+        self, shape: tuple[Integer, ...], eager: tuple[Integer, ...], build: LoopBuilder
+    ) -> tuple[Integer, ...]:
         """Strides for a result of the current node: where eager would keep the order of its largest argument, the order
         that this one has here."""
         found = [argument for argument in build.arguments if argument.rank == len(shape)]

@@ -173,3 +173,12 @@ def symbol_in(value: Integer) -> Symbol | None:
         inner = symbol_in(atom.numerator)
         return inner
     return None
+
+
+def eager_tensors(value: Any) -> list[EagerTensor]:
+    """The tensors in the value of an FX node."""
+    if isinstance(value, EagerTensor):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in eager_tensors(item)]
+    return []

@@ -19,8 +19,9 @@ from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in, wrapped_index
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
 from compiler.lowering.embeddings import frequencies
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import COLLECTED_IN, scatter_into
 from compiler.lowering.searching import first_place_where

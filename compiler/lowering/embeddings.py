@@ -9,7 +9,8 @@ import torch
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in, wrapped_index
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.reductions import vector_norm
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into

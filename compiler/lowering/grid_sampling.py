@@ -23,8 +23,9 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into
 from compiler.lowering.upsampling import CUBIC, cubic_weights

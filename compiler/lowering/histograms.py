@@ -17,7 +17,8 @@ from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.masks import flattened
 from compiler.lowering.reductions import amax, amin, sum_
 from compiler.lowering.registry import lowers

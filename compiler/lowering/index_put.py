@@ -18,8 +18,9 @@ from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, place_in
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.masks import ranks, truth, with_places_of_masks
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import reader, scatter_into

@@ -57,69 +57,20 @@ from compiler.lowering import (  # noqa: F401
     views,
 )
 from compiler.lowering.aliases import from_owner
-from compiler.lowering.builder import Builder, eager_tensors, overlaps, with_eager_strides
+from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
-from compiler.lowering.eager import EagerTensor, UnknownSize, describe, symbol_in
+from compiler.lowering.eager import EagerTensor, eager_tensors, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
-from compiler.lowering.streams import ONE_STREAM_INSTEAD, first_stream_call
+from compiler.lowering.streams import refuse_streams
+from compiler.lowering.strides import overlaps, with_eager_strides
+from compiler.lowering.unsupported import LoweringError, described
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
 _TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
-
-
-class LoweringError(Exception):
-    """The graph holds something that is no functional ATen graph of tensors."""
-
-
-class UnsupportedGraph(LoweringError):
-    """The graph asks for what is not compiled. `message` says what, for the user, `line` where, `hint` what to do."""
-
-    def __init__(self, message: str, line: int | None, hint: str) -> None:
-        super().__init__(f"{message}. {hint}")
-        self.message, self.line, self.hint = message, line, hint
-
-
-_BREAK_INSTEAD = (
-    "Leave torch._dynamo.config.capture_dynamic_output_shape_ops and capture_scalar_outputs off: the graph then breaks "
-    "there, and what stands before and after is compiled. Or take an operator of a fixed size, such as torch.where or "
-    "torch.nonzero_static."
-)
-
-
-_FIXED_INSTEAD = (
-    "Compile for sizes that stay as they are (torch.compile(dynamic=False), torch._dynamo.mark_static), or leave "
-    "torch._dynamo.config.capture_scalar_outputs off where the size comes from `.item()`."
-)
-
-
-def _described(node: torch.fx.Node) -> Any:
-    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size."""
-    try:
-        value = describe(node.meta.get("val"))
-        if _is_guessed(node, value):
-            raise UnknownSize("PyTorch puts down one element, whatever the values")
-        return value
-    except UnknownSize as size:
-        lines = node.meta.get("lines", ())
-        name = operator_name(node.target)
-        message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
-        raise UnsupportedGraph(message, lines[-1] if lines else None, _BREAK_INSTEAD) from None
-    except NotImplementedError as size:
-        lines = node.meta.get("lines", ())
-        raise UnsupportedGraph(str(size), lines[-1] if lines else None, _FIXED_INSTEAD) from None
-
-
-def _is_guessed(node: torch.fx.Node, value: Any) -> bool:
-    """Whether the size in a graph is not the size of a run: before 2.13, torch's fake `_unique` (of the gradient of
-    `index_fill`) has one element."""
-    if node.target is not torch.ops.aten._unique.default:
-        return False
-    values = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else None
-    return values is not None and value[0].shape == (1,) and values.numel() != 1
 
 
 def lower(gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None) -> LoopGraph:
@@ -137,14 +88,10 @@ class _Walk:
         #: The node whose memory each buffer is, as far as the caller gets to see it.
         self.owners: dict[str, torch.fx.Node] = {}
         #: What eager mode's value of each node looks like.
-        self.eager = {node: _described(node) for node in gm.graph.nodes}
+        self.eager = {node: described(node) for node in gm.graph.nodes}
 
     def run(self) -> LoopGraph:
-        stream = first_stream_call(self.gm.graph)
-        if stream is not None:
-            lines = stream.meta.get("lines", ())
-            message = "the graph runs on several streams, and ours on one"
-            raise UnsupportedGraph(message, lines[-1] if lines else None, ONE_STREAM_INSTEAD)
+        refuse_streams(self.gm.graph)
         self.build.device = _device_of(self.eager)
         for node in self.gm.graph.nodes:
             earlier = self.repeats.earlier(node)

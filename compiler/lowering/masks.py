@@ -20,7 +20,8 @@ from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint
 from compiler.lowering.advanced_index import TRUTHS, AdvancedIndex, place_in
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, constant

@@ -18,8 +18,9 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, inside_of
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import scatter_into
 from compiler.lowering.values import Position, TensorValue, constant, fixed

@@ -15,8 +15,9 @@ from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import product
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, below
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.pooling import NOWHERE, along, lowest_of
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import place_in, scatter_into

@@ -15,7 +15,8 @@ from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.positions import flatten
 from compiler.ir.size import Integer
-from compiler.lowering.builder import SEEDS, Builder
+from compiler.lowering.builder import Builder
+from compiler.lowering.loop_builder import SEEDS
 from compiler.lowering.promotion import element_of
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue

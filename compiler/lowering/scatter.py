@@ -22,9 +22,11 @@ from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in
-from compiler.lowering.builder import Builder, Update, is_dense, overlaps
+from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, at_least, below
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
+from compiler.lowering.strides import is_dense, overlaps
 from compiler.lowering.values import CannotLower, Position, TensorValue
 from compiler.lowering.views import digits, place_in_eager, wrap
 

@@ -14,7 +14,8 @@ import torch
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in
-from compiler.lowering.builder import Builder, Update
+from compiler.lowering.builder import Builder
+from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
 from compiler.lowering.scatter import COLLECTED_IN, Updating, along, reader, scatter_into, with_rank_of
 from compiler.lowering.values import Position, TensorValue, constant

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import torch
 
-#: What to do about a graph of several streams.
-ONE_STREAM_INSTEAD = (
+from compiler.lowering.unsupported import UnsupportedGraph
+
+_ONE_STREAM_INSTEAD = (
     "Leave the streams out of what is compiled: use them around the compiled function, or keep that part in eager mode "
     "by torch.compiler.disable."
 )
 
 
-def first_stream_call(graph: torch.fx.Graph) -> torch.fx.Node | None:
-    """The first call that has to do with streams, if there is one."""
-    return next((node for node in graph.nodes if getattr(node.target, "namespace", None) == "streams"), None)
+def refuse_streams(graph: torch.fx.Graph) -> None:
+    """Raises UnsupportedGraph, with the line of the first call that has to do with streams, if there is one."""
+    for node in graph.nodes:
+        if getattr(node.target, "namespace", None) == "streams":
+            lines = node.meta.get("lines", ())
+            message = "the graph runs on several streams, and ours on one"
+            raise UnsupportedGraph(message, lines[-1] if lines else None, _ONE_STREAM_INSTEAD)

@@ -13,9 +13,10 @@ from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint, product
-from compiler.lowering.builder import Builder, is_dense
+from compiler.lowering.builder import Builder
 from compiler.lowering.eager import EagerTensor
 from compiler.lowering.registry import lowers
+from compiler.lowering.strides import is_dense
 from compiler.lowering.values import CannotLower, Position, TensorValue, broadcast, fixed, of_buffer
 
 aten = torch.ops.aten

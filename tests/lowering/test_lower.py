@@ -13,8 +13,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
-from compiler.lowering.lower import LoweringError, UnsupportedGraph, lower
+from compiler.lowering.lower import lower
 from compiler.lowering.registry import LOWERINGS
+from compiler.lowering.unsupported import LoweringError, UnsupportedGraph
 from tests.lowering.checks import aten_graph, fallbacks, lowered
 
 

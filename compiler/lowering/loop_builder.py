@@ -1,0 +1,231 @@
+"""What lowerings build loops with: names, layouts, and one node a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+import compiler.functions  # noqa: F401  (which defines what is called here by name)
+from compiler.ir.body import trace
+from compiler.ir.canonical import canonicalise
+from compiler.ir.float8 import FLOAT8
+from compiler.ir.index import Dim, Index
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
+from compiler.ir.ops import ops
+from compiler.ir.size import Integer, hint
+from compiler.lowering.channels_last import ChannelsLast
+from compiler.lowering.eager import EagerTensor, eager_tensors
+from compiler.lowering.strides import is_dense
+from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, Position, TensorValue, of_buffer
+
+Element = Callable[[Position, Position], Any]
+
+#: Where a scatter updates, by what value, and the truth value that says whether it does (None: always).
+Update = tuple[Position, Any, Any]
+
+SEEDS = "seeds"
+
+
+def as_element(value: Any, dtype: torch.dtype) -> Any:
+    """A value of a body as an element of a tensor of `dtype`. A float8 is rounded here, the half types where they are
+    stored."""
+    value = ops.to_dtype(value, dtype)
+    return ops.call(FLOAT8[dtype].rounding, value) if dtype in FLOAT8 else value
+
+
+class LoopBuilder:
+    """The graph under construction, and the FX node that is being lowered."""
+
+    def __init__(self, channels_last: ChannelsLast | None = None) -> None:
+        self.graph = LoopGraph()
+        #: Which convolutions are channels-last although eager's are not; None where none is.
+        self.channels_last = channels_last
+        self.node: torch.fx.Node | None = None
+        #: The tensors that the node takes.
+        self.arguments: tuple[TensorValue, ...] = ()
+        #: What eager mode's result of that node looks like: an `EagerTensor`, or several in a list.
+        self.eager: Any = None
+        self.device = torch.device("cpu")
+        #: What eager's tensor of a value looks like, by the value's id.
+        self.eager_of: dict[int, EagerTensor] = {}
+        #: Buffers that lie on another device than the graph's.
+        self.elsewhere: set[str] = set()
+        self._nodes: list[Node] = []
+        self._names: set[str] = {SEEDS}
+        self._inputs: set[str] = set()
+
+    # --- names and layouts
+
+    def fresh_name(self, wanted: str) -> str:
+        """`wanted`, or the nearest name that no buffer has."""
+        name = wanted if wanted not in self._inputs else f"buf_{wanted}"
+        number = 1
+        while name in self._names:
+            name = f"{wanted}_{number}"
+            number += 1
+        self._names.add(name)
+        return name
+
+    def add_input(self, name: str, layout: Layout) -> TensorValue:
+        self._names.add(name)
+        self._inputs.add(name)
+        self.graph.buffers[name] = layout
+        return of_buffer(name, layout)
+
+    def add_constant(self, name: str, tensor: torch.Tensor) -> TensorValue:
+        """A tensor that the graph holds."""
+        self.graph.constants[name] = tensor
+        if tensor.device.type != self.device.type:
+            self.elsewhere.add(name)
+        return self.add_input(name, Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype))
+
+    def result_layout(self, shape: tuple[Integer, ...], dtype: torch.dtype) -> Layout:
+        """The layout of a result of the current node: eager's strides where they are dense, else contiguous."""
+        strides = self._eager_strides(shape)
+        if strides is None:
+            return Layout.contiguous(shape, dtype)
+        if self.channels_last is not None:
+            strides = self.channels_last.layout_for(shape, strides, self)
+        return Layout(shape, strides, dtype)
+
+    def _eager_strides(self, shape: tuple[Integer, ...]) -> tuple[Integer, ...] | None:
+        """Eager's strides of the current node's result of this shape, where they are dense."""
+        for tensor in eager_tensors(self.eager):
+            if tensor.shape == shape and is_dense(shape, tensor.stride()):
+                return tensor.stride()
+        return None
+
+    @property
+    def origin(self) -> str:
+        return "constant" if self.node is None else self.node.name
+
+    @property
+    def _provenance(self) -> dict[str, Any]:
+        if self.node is None:
+            return {}
+        # A rewrite of the graph leaves word of the captured nodes that a node of its own is made for.
+        origins = self.node.meta.get("computed_for") or (self.node.name, *self.node.meta.get("stands_for", ()))
+        return {"origins": origins, "lines": tuple(self.node.meta.get("lines", ()))}
+
+    # --- loop nodes
+
+    def pointwise(
+        self, shape: tuple[Integer, ...], dtype: torch.dtype, element: Callable[[Position], Any], *,
+        label: str = "", layout: Layout | None = None, materialise: bool = False,
+    ) -> TensorValue:  # fmt: skip
+        """One node that computes each element from its position. Where the element reads nothing, it stays a formula
+        that is repeated at its readers, unless `materialise` asks for a buffer."""
+        if dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute {dtype}")
+        if 0 in shape and not materialise:
+            return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(0, dtype))
+        if 0 in shape:
+            return self._empty(layout or self.result_layout(shape, dtype), label)
+
+        def converted(position: Position) -> Any:
+            return as_element(element(position), dtype)
+
+        node = self._loop(layout or self.result_layout(shape, dtype), (), lambda x, _: converted(x), label)
+        if not materialise and not node.body.reads and not node.body.is_random:
+            self._names.discard(node.name)
+            return TensorValue(shape, dtype, None, formula=converted)
+        return self._add_loop(node)
+
+    def reduction(
+        self, shape: tuple[Integer, ...], dtype: torch.dtype, sizes: Sequence[Integer], element: Element, *,
+        label: str = "",
+    ) -> TensorValue:  # fmt: skip
+        """One node that reduces over loops of `sizes`: `element(position, reduced)` calls `ops.reduce` once and may go
+        on with its result. Neither `shape` nor `sizes` may hold a zero (an empty reduction is a constant)."""
+        if dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute {dtype}")
+
+        def converted(position: Position, reduced: Position) -> Any:
+            return as_element(element(position, reduced), dtype)
+
+        node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
+        return self._add_loop(node)
+
+    def scan(
+        self, shape: tuple[Integer, ...], dtype: torch.dtype, at: int, element: Callable[[Position], Any], *,
+        label: str = "",
+    ) -> TensorValue:  # fmt: skip
+        """One node whose `element(position)` calls `ops.scan` once, along the dimension `at`. `shape` holds no zero."""
+        if dtype not in SUPPORTED_DTYPES:
+            raise CannotLower(f"loops do not compute {dtype}")
+        name, layout = self.fresh_name(self.origin + (f"_{label}" if label else "")), self.result_layout(shape, dtype)
+        dims = [Dim("r0" if place == at else f"x{place}", size) for place, size in enumerate(shape)]
+        position = tuple(Index.of(dim) for dim in dims)
+        try:
+            body = trace(lambda: ops.store(name, layout.index(position), as_element(element(position), dtype)))
+        except BaseException:
+            self._names.discard(name)
+            raise
+        others = [place for place in range(len(dims)) if place != at]
+        storage_order = sorted(others, key=lambda place: (-hint(layout.stride[place]), place))
+        x_dims = tuple(dims[place] for place in storage_order)
+        return self._add_loop(canonicalise(LoopNode(name, layout, x_dims, (dims[at],), body, **self._provenance)))
+
+    def scatter(
+        self, start: TensorValue, sources: tuple[Integer, ...], mode: str, update: Callable[[Position], Update], *,
+        label: str = "",
+    ) -> TensorValue:  # fmt: skip
+        """One node that changes the buffer of `start` in place, at a place for each position of a loop over `sources`,
+        in row-major order. `start` is a buffer of the caller's own making that nothing else reads."""
+        assert start.buffer is not None
+        layout = self.graph.buffers[start.buffer]
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        dims = tuple(Dim(f"x{place}", size) for place, size in enumerate(sources))
+
+        def body() -> Any:
+            place, value, mask = update(tuple(Index.of(dim) for dim in dims))
+            return ops.scatter(name, layout.index(place), as_element(value, start.dtype), mode, mask)
+
+        try:
+            node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)
+        except BaseException:
+            self._names.discard(name)
+            raise
+        return self._add_loop(canonicalise(node))
+
+    def _loop(self, layout: Layout, sizes: tuple[Integer, ...], element: Element, label: str) -> LoopNode:
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        dims = [Dim(f"x{place}", size) for place, size in enumerate(layout.shape)]
+        reduced = [Dim(f"r{place}", size) for place, size in enumerate(sizes)]
+        position = tuple(Index.of(dim) for dim in dims)
+        try:
+            body = trace(lambda: ops.store(
+                name, layout.index(position), element(position, tuple(Index.of(dim) for dim in reduced))
+            ))  # fmt: skip
+        except BaseException:
+            self._names.discard(name)
+            raise
+        storage_order = sorted(range(len(dims)), key=lambda place: (-hint(layout.stride[place]), place))
+        # Reductions run in the order of the memory that they read, so that their loops merge.
+        strides = [body.reads[0].index.stride(dim) if body.reads else None for dim in reduced]
+        steps = [0 if stride is None else stride for stride in strides]
+        reading_order = sorted(range(len(reduced)), key=lambda place: (-abs(hint(steps[place])), place))
+        x_dims = tuple(dims[place] for place in storage_order)
+        r_dims = tuple(reduced[place] for place in reading_order)
+        return canonicalise(LoopNode(name, layout, x_dims, r_dims, body, **self._provenance))
+
+    def _add_loop(self, node: LoopNode) -> TensorValue:
+        self._nodes.append(node)
+        self.graph.buffers[node.name] = node.layout
+        if self.channels_last is not None:
+            self.channels_last.made(node, self._eager_strides(node.layout.shape))
+        return of_buffer(node.name, node.layout)
+
+    def _empty(self, layout: Layout, label: str) -> TensorValue:
+        arguments = (list(layout.shape), list(layout.stride))
+        keywords = {"dtype": layout.dtype, "device": self.device}
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
+        self._nodes.append(ExternNode(
+            name, torch.ops.aten.empty_strided.default, arguments, keywords, ((name, layout),),
+            reason="A tensor without elements is only allocated.", **self._provenance,
+        ))  # fmt: skip
+        self.graph.buffers[name] = layout
+        return of_buffer(name, layout)

@@ -1,0 +1,61 @@
+"""What a graph may ask for that is not compiled, with the user's line and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx
+
+from compiler.lowering.eager import UnknownSize, describe
+from compiler.lowering.registry import operator_name
+
+
+class LoweringError(Exception):
+    """The graph holds something that is no functional ATen graph of tensors."""
+
+
+class UnsupportedGraph(LoweringError):
+    """The graph asks for what is not compiled. `message` says what, for the user, `line` where, `hint` what to do."""
+
+    def __init__(self, message: str, line: int | None, hint: str) -> None:
+        super().__init__(f"{message}. {hint}")
+        self.message, self.line, self.hint = message, line, hint
+
+
+_BREAK_INSTEAD = (
+    "Leave torch._dynamo.config.capture_dynamic_output_shape_ops and capture_scalar_outputs off: the graph then breaks "
+    "there, and what stands before and after is compiled. Or take an operator of a fixed size, such as torch.where or "
+    "torch.nonzero_static."
+)
+
+_FIXED_INSTEAD = (
+    "Compile for sizes that stay as they are (torch.compile(dynamic=False), torch._dynamo.mark_static), or leave "
+    "torch._dynamo.config.capture_scalar_outputs off where the size comes from `.item()`."
+)
+
+
+def described(node: torch.fx.Node) -> Any:
+    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size."""
+    try:
+        value = describe(node.meta.get("val"))
+        if _is_guessed(node, value):
+            raise UnknownSize("PyTorch puts down one element, whatever the values")
+        return value
+    except UnknownSize as size:
+        lines = node.meta.get("lines", ())
+        name = operator_name(node.target)
+        message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
+        raise UnsupportedGraph(message, lines[-1] if lines else None, _BREAK_INSTEAD) from None
+    except NotImplementedError as size:
+        lines = node.meta.get("lines", ())
+        raise UnsupportedGraph(str(size), lines[-1] if lines else None, _FIXED_INSTEAD) from None
+
+
+def _is_guessed(node: torch.fx.Node, value: Any) -> bool:
+    """Whether the size in a graph is not the size of a run: before 2.13, torch's fake `_unique` (of the gradient of
+    `index_fill`) has one element."""
+    if node.target is not torch.ops.aten._unique.default:
+        return False
+    values = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else None
+    return values is not None and value[0].shape == (1,) and values.numel() != 1
