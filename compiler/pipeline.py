@@ -191,6 +191,7 @@ class Exploration:
         for work in self.alive:
             with self._each(work, "lower"):
                 work.compilation.lower(work.captured.aten)
+                work.captured.lay_inputs_out()
                 present_lowered(work.compilation, work.report)
                 self._note_unordered_sums(work)
 

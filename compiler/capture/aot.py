@@ -14,6 +14,7 @@ from compiler.capture.captured import Implementation, Phase
 from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
+from compiler.capture.passed import note_passed
 from compiler.capture.torch_internals import (
     differentiated_whole,
     generators_as_tensors,
@@ -76,7 +77,7 @@ def compile_through_aot(
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
         decompositions=decompositions(),
-        partition_fn=split_at_min_cut,
+        partition_fn=_split,
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
@@ -85,6 +86,12 @@ def compile_through_aot(
     if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
         return _called_straight(straight[0])
     return compiled
+
+
+def _split(joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any) -> Any:
+    forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
+    note_passed(forward, backward, num_fwd_outputs)
+    return forward, backward
 
 
 def _takes_straight_calls(part: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:

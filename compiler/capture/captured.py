@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from compiler.capture.passed import BACKWARD, Passed
 from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
 
 if TYPE_CHECKING:
@@ -95,6 +96,17 @@ class CapturedGraph:
     def inputs(self) -> list[Any] | None:
         """Real inputs of its first call, copied and detached; None if it was never called."""
         return self.runner.first_inputs
+
+    def lay_inputs_out(self) -> None:
+        """Give the inputs of a backward graph the strides with which the forward graph, as it was lowered, gives them:
+        they were recorded while it ran operator by operator."""
+        passed: Passed | None = self.aten.meta.get(BACKWARD)
+        if passed is None or self.inputs is None:
+            return
+        for place, strides in passed.strides_taken.items():
+            given = self.inputs[place]
+            laid_out = torch.empty_strided(given.shape, strides, dtype=given.dtype, device=given.device)
+            self.inputs[place] = laid_out.copy_(given)
 
 
 @dataclass

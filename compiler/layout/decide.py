@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
+from compiler.capture.passed import BACKWARD, FORWARD, Passed
 from compiler.capture.torch_internals import strides_of_result
 from compiler.devices import Device
 from compiler.folding.call import FUSED_CONVOLUTION
@@ -24,7 +26,14 @@ from compiler.folding.fold import Folding, fold
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
-from compiler.layout.price import Convolution, Price, precision_of, price_of
+from compiler.layout.price import Convolution, Price, precision_of, price_of, price_of_gradients
+from compiler.layout.training import (
+    convolution_of,
+    kept_by_forward,
+    moved_by_forward,
+    price_of_backward,
+    strides_of_saved,
+)
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
 from compiler.lowering.lower import lower
 from compiler.options import Options
@@ -43,29 +52,37 @@ def lower_in_layout(
 ) -> tuple[LoopGraph, tuple[LayoutChoice, ...], tuple[Folding, ...]]:
     """The loops of `graph` for `device`, with the layouts that are expected to be fastest and with what convolutions
     take of what follows them, and why both are so. The library's kernels that go on from a convolution are
-    channels-last: one that stays contiguous takes nothing."""
+    channels-last: one that stays contiguous takes nothing. A backward graph's convolutions lie as those that they are
+    the gradients of."""
+    if BACKWARD in graph.meta:
+        loops, choices = _laid_out_as_forward(graph, graph.meta[BACKWARD], device, options)
+        return loops, choices, ()
+    passed: Passed | None = graph.meta.get(FORWARD)
     contiguous: frozenset[str] = frozenset()
     while True:
         folded, foldings = fold(graph, device, options, contiguous)
-        loops, choices = _laid_out(folded, foldings, device, options)
+        found_loops, choices = _laid_out(folded, foldings, device, options, passed)
         last = {
             name for choice in choices if choice.reason in (LAID_OUT, "layout.eager") for name in choice.convolutions
         }
         found = {folding.nodes[0] for folding in foldings if folding.is_folded} - last
         if not found:
-            return loops or lower(folded), choices, foldings
+            loops = found_loops or lower(folded)
+            if passed is not None:
+                passed.choices, passed.strides = choices, strides_of_saved(graph, loops, passed.own_outputs)
+            return loops, choices, foldings
         contiguous |= found
 
 
 def _laid_out(
-    graph: GraphModule, foldings: Sequence[Folding], device: Device, options: Options
+    graph: GraphModule, foldings: Sequence[Folding], device: Device, options: Options, passed: Passed | None
 ) -> tuple[LoopGraph | None, tuple[LayoutChoice, ...]]:
     """The loops of `graph` with the layouts of its convolutions, None where all lie as in eager, and why they do."""
-    choices, prices = _candidates(graph, device, options)
+    choices, prices = _candidates(graph, device, options, passed)
     batches = "batch" not in options.disabled_rules
     folded = {folding.nodes[0]: folding for folding in foldings if folding.is_folded}
     while prices:
-        layouts = ChannelsLast(prices)
+        layouts = ChannelsLast(prices, own_outputs=None if passed is None else passed.own_outputs)
         loops = lower(graph, layouts)
         weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
         losing = [choice for choice in weighed if not choice.is_moved]
@@ -77,14 +94,39 @@ def _laid_out(
     return None, tuple(choices)
 
 
-def _candidates(graph: GraphModule, device: Device, options: Options) -> tuple[list[LayoutChoice], dict[Node, Price]]:
-    """The convolutions that may move, with their prices, and the records of the others, one for each reason."""
+def _laid_out_as_forward(
+    graph: GraphModule, passed: Passed, device: Device, options: Options
+) -> tuple[LoopGraph, tuple[LayoutChoice, ...]]:
+    """The loops of a backward graph, and the decisions on its convolutions, which were taken with the forward graph."""
+    moved = {passed.gradients[name].name for name in moved_by_forward(passed)}
+    prices = {
+        node: price_of_gradients(convolution_of(node), device, writes_image=bool(node.args[10][0]))
+        for node in graph.graph.find_nodes(op="call_function", target=aten.convolution_backward.default)
+        if node.name in moved
+    }
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    inputs = {names[place]: strides for place, strides in passed.strides_taken.items()}
+    kept = kept_by_forward(passed)
+    if not prices and not inputs:
+        return lower(graph), kept
+    layouts = ChannelsLast(prices, inputs)
+    loops = lower(graph, layouts)
+    costs = _Conversions(loops, layouts, device, "batch" not in options.disabled_rules)
+    weighed = [replace(choice, reason=LAID_OUT) for choice in _weigh(layouts, prices, {}, costs)]
+    return loops, (*weighed, *kept)
+
+
+def _candidates(
+    graph: GraphModule, device: Device, options: Options, passed: Passed | None
+) -> tuple[list[LayoutChoice], dict[Node, Price]]:
+    """The convolutions that may move, with their prices, and the records of the others, one for each reason. Where a
+    backward graph is to follow, the gradients' calls are in the price of a convolution."""
     kept: dict[str, list[Node]] = defaultdict(list)
     prices: dict[Node, Price] = {}
     for node in graph.graph.nodes:
         if node.target not in (aten.convolution.default, FUSED_CONVOLUTION) or len(node.meta["val"].shape) != 4:
             continue
-        found = _priced(node, device, options)
+        found = _priced(node, device, options, passed)
         if isinstance(found, Price):
             prices[node] = found
         else:
@@ -92,8 +134,8 @@ def _candidates(graph: GraphModule, device: Device, options: Options) -> tuple[l
     return [_record(reason, nodes, {"device": device.name, "knob": KNOB}) for reason, nodes in kept.items()], prices
 
 
-def _priced(node: Node, device: Device, options: Options) -> Price | str:
-    """What the convolution takes in either layout, or the id of the reason for which it stays as it is."""
+def _priced(node: Node, device: Device, options: Options, passed: Passed | None) -> Price | str:
+    """What the convolution takes in either layout, and its gradients; or the id of the reason for which it stays."""
     if KNOB in options.disabled_rules:
         return "policy.disabled"
     image, weight, *_, is_transposed, _, groups = _values(node)
@@ -110,7 +152,7 @@ def _priced(node: Node, device: Device, options: Options) -> Price | str:
     price = price_of(convolution, device)
     if price is None or not _stays_channels_last(node, wanted):
         return "layout.library"
-    return price
+    return price + price_of_backward(convolution, _name(node), passed, device)
 
 
 def _stays_channels_last(node: Node, wanted: Sequence[Integer]) -> bool:

@@ -95,6 +95,9 @@ class Price:
     contiguous: float
     channels_last: float
 
+    def __add__(self, other: Price) -> Price:
+        return Price(self.contiguous + other.contiguous, self.channels_last + other.channels_last)
+
     @property
     def gain(self) -> float:
         return self.contiguous - self.channels_last
@@ -112,6 +115,14 @@ def price_of(convolution: Convolution, device: Device) -> Price | None:
         return layout.least_us + max(work / layout.share, memory)
 
     return Price(call(reached.contiguous), call(reached.channels_last))
+
+
+def price_of_gradients(convolution: Convolution, device: Device, writes_image: bool) -> Price:
+    """What the call for the gradients of `convolution` takes: of the filter, and of the image if `writes_image`. Each
+    is ASSUMED to take as long as the convolution."""
+    price = price_of(convolution, device)
+    calls = 2 if writes_image else 1
+    return Price(0.0, 0.0) if price is None else Price(calls * price.contiguous, calls * price.channels_last)
 
 
 def least_times(convolution: Convolution, device: Device) -> tuple[float, float]:

@@ -10,7 +10,7 @@ kind gets its arguments as eager has them, for what it returns may depend on tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 aten = torch.ops.aten
 
-What = Literal["image", "filter", "argument", "output"]
+What = Literal["image", "gradient", "filter", "argument", "output"]
+#: The calls that can work channels-last, and what their first arguments are.
+TAKEN: dict[Any, tuple[What, ...]] = {aten.convolution_backward.default: ("gradient", "image", "filter")}
 
 #: Library calls that take a matrix whichever way it lies.
 PRODUCTS = frozenset({aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.dot, aten.vdot})
@@ -81,11 +83,20 @@ class ChannelsLast:
     """The state of lowering one graph with `convolutions` channels-last.
 
     `moved` holds each buffer that does not lie as eager's would, with the convolution that stands for its region:
-    convolutions belong to one region where a loop reads tensors of both."""
+    convolutions belong to one region where a loop reads tensors of both. `inputs` are strides of those inputs that do
+    not lie as eager's, by name; each is a region of its own to begin with. What the graph returns has eager's strides
+    up to the output `own_outputs` (None: to the last); those after it are returned as they lie."""
 
-    def __init__(self, convolutions: Iterable[torch.fx.Node]) -> None:
+    def __init__(
+        self,
+        convolutions: Iterable[torch.fx.Node],
+        inputs: Mapping[str, tuple[int, ...]] | None = None,
+        own_outputs: int | None = None,
+    ) -> None:
         self.convolutions = frozenset(convolutions)
-        self.moved: dict[str, str] = {}
+        self.inputs = dict(inputs or {})
+        self.own_outputs = own_outputs
+        self.moved: dict[str, str] = {name: name for name in self.inputs}
         self.conversions: list[Conversion] = []
         self._joined: dict[str, str] = {}
 
@@ -103,17 +114,23 @@ class ChannelsLast:
 
     # --- convolutions
 
-    def convolution(self, build: Builder, target: Any, args: Sequence[Any], reason: str) -> TensorValue:
-        """The call of the current node with image and filter channels-last, and so its result."""
-        image, weight, *others = args
-        others = [self._argument(build, v, "argument") if _is_images(v) else v for v in others]
-        arguments = (self._argument(build, image, "image"), self._argument(build, weight, "filter"), *others)
-        result = replace(build.eager, strides=channels_last_strides(build.eager.shape))
-        value: TensorValue = build.extern(target, arguments, {}, is_fallback=False, reason=reason, result=result)
-        assert value.buffer is not None
+    def convolution(self, build: Builder, target: Any, args: Sequence[Any], reason: str) -> Any:
+        """The call of the current node with image and filter channels-last, and so its results of images."""
+        kinds = TAKEN.get(target, ("image", "filter"))
+        kinds += tuple("argument" for _ in args[len(kinds) :])
+        arguments = tuple(
+            self._argument(build, value, what) if what != "argument" or _is_images(value) else value
+            for value, what in zip(args, kinds, strict=True)
+        )
+        result = build.eager
+        wanted = [_laid_out(value) for value in result] if isinstance(result, list | tuple) else _laid_out(result)
+        value = build.extern(target, arguments, {}, is_fallback=False, reason=reason, result=wanted)
         tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
         sources = [self.moved[tensor.buffer] for tensor in tensors if tensor.buffer in self.moved]
-        self.moved[value.buffer] = self._join([build.origin, *sources])
+        region = self._join([build.origin, *sources])
+        for made in value if isinstance(value, tuple) else (value,):
+            if _is_images(made):
+                self.moved[made.buffer] = region
         return value
 
     def _argument(self, build: Builder, value: TensorValue, what: What) -> TensorArgument:
@@ -191,6 +208,13 @@ class ChannelsLast:
 
 def _is_images(value: Any) -> bool:
     return isinstance(value, TensorValue) and value.rank == 4
+
+
+def _laid_out(result: Any) -> Any:
+    """Eager's result of a convolution, channels-last if it is of images or filters."""
+    if not isinstance(result, EagerTensor) or result.dim() != 4:
+        return result
+    return replace(result, strides=channels_last_strides(result.shape))
 
 
 def _is_repeated(layout: Layout) -> bool:

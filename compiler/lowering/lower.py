@@ -65,7 +65,7 @@ from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
 from compiler.lowering.streams import refuse_streams
-from compiler.lowering.strides import overlaps, with_eager_strides
+from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
 from compiler.lowering.unsupported import LoweringError, described
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
@@ -81,8 +81,10 @@ def lower(gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None) -
 
 class _Walk:
     def __init__(self, gm: torch.fx.GraphModule, channels_last: ChannelsLast | None) -> None:
-        self.gm = gm
+        self.gm, self.laid_out = gm, channels_last
         self.build = Builder(channels_last)
+        #: The outputs of the graph that are returned as they lie: saved for a backward graph.
+        self.saved: set[torch.fx.Node] = set()
         self.values: dict[torch.fx.Node, Any] = {}
         self.repeats = Repeats()
         #: The node whose memory each buffer is, as far as the caller gets to see it.
@@ -140,7 +142,8 @@ class _Walk:
         for dim, (size, stride) in enumerate(zip(fake.shape, fake.stride(), strict=True)):
             self._find_symbol(size, place, f".shape[{dim}]")
             self._find_symbol(stride, place, f".stride({dim})")
-        value = self.build.add_input(node.name, Layout(fake.shape, fake.stride(), fake.dtype))
+        strides = fake.stride() if self.laid_out is None else self.laid_out.inputs.get(node.name, fake.stride())
+        value = self.build.add_input(node.name, Layout(fake.shape, strides, fake.dtype))
         self.owners[node.name] = node
         if self._is_elsewhere(fake):
             self.build.elsewhere.add(node.name)
@@ -267,6 +270,8 @@ class _Walk:
     def _outputs(self, node: torch.fx.Node) -> None:
         results = node.args[0]
         sequence = results if isinstance(results, list | tuple) else [results]
+        if self.laid_out is not None and self.laid_out.own_outputs is not None:
+            self.saved = _only_saved(sequence, self.laid_out.own_outputs)
         for result in sequence:
             if isinstance(result, torch.fx.Node) and isinstance(self.values[result], TensorValue):
                 self.build.graph.outputs.append(self._output(result))
@@ -298,14 +303,16 @@ class _Walk:
         wanted = Layout.contiguous(value.shape, value.dtype)
         if fake is not None and not overlaps(value.shape, fake.stride()):
             wanted = replace(wanted, stride=fake.stride())
+        if node in self.saved and layout is not None and is_dense(layout.shape, layout.stride):
+            wanted = replace(wanted, stride=layout.stride)
         if layout is not None and value.buffer is not None:
             is_free = owners is None or owners.get(value.buffer, node) is node
             found = with_eager_strides(layout, fake)
             if is_free and (fake is None or found.stride == fake.stride() or found == wanted):
                 return self.build.where_eager_has_it(value)
         copy = self.build.copied(value, wanted, label="" if value.buffer is None else "copy")
-        if self.build.channels_last is not None:
-            self.build.channels_last.converted_back(value, copy, "output", node.name)
+        if self.laid_out is not None:
+            self.laid_out.converted_back(value, copy, "output", node.name)
         self._remember_eager(copy, fake)
         return self.build.where_eager_has_it(copy)
 
@@ -324,6 +331,13 @@ def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
     if isinstance(value, slice):
         return slice(_map(value.start, values), _map(value.stop, values), _map(value.step, values))
     return value
+
+
+def _only_saved(results: Sequence[Any], own: int) -> set[torch.fx.Node]:
+    """The outputs after the first `own`, and what owns their memory, where none of the first shares it."""
+    chains = [from_owner(result) if isinstance(result, torch.fx.Node) else [] for result in results]
+    returned = {chain[0] for chain in chains[:own] if chain}
+    return {node for chain in chains[own:] if chain and chain[0] not in returned for node in (chain[0], chain[-1])}
 
 
 def _are_one(ours: Sequence[Integer], eager: Sequence[Integer]) -> bool:

@@ -83,7 +83,7 @@ class LayoutConversion(ReportModel):
 
     buffer: str
     source: str
-    what: Literal["image", "filter", "argument", "output"]
+    what: Literal["image", "gradient", "filter", "argument", "output"]
     reader: str
     bytes: int
 

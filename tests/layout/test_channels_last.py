@@ -26,10 +26,10 @@ def moved(compilation: GraphCompilation) -> list[LayoutChoice]:
     return [choice for choice in compilation.layouts if choice.is_moved]
 
 
-def convolutions(compilation: GraphCompilation) -> list[ExternNode]:
+def convolutions(compilation: GraphCompilation, target: Any = aten.convolution.default) -> list[ExternNode]:
     assert compilation.loops is not None
     calls = [node for node in compilation.loops.nodes if isinstance(node, ExternNode)]
-    return [node for node in calls if node.target is aten.convolution.default]
+    return [node for node in calls if node.target is target]
 
 
 def is_channels_last(stride: tuple[Any, ...], shape: tuple[Any, ...]) -> bool:

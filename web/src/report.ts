@@ -357,7 +357,7 @@ export interface LaunchTraffic {
 export interface LayoutConversion {
   buffer: string;
   source: string;
-  what: "image" | "filter" | "argument" | "output";
+  what: "image" | "gradient" | "filter" | "argument" | "output";
   reader: string;
   bytes: number;
 }
