@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.fixtures import ROOT, browser, built_page, page, wait_until_ready  # noqa: F401
+from tests.browser.serving import ROOT, wait_until_ready
 
 SNIPPET = """import torch
 
@@ -29,7 +29,7 @@ WARM_UP_MS = 90_000
 
 
 @pytest.fixture(scope="module")
-def real_server_url(built_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
+def real_server_url(built_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = "import sys; from server.cli import app; app(['serve', '--port', '0', '--data', sys.argv[1]])"
     command = [sys.executable, "-c", program, str(tmp_path_factory.mktemp("data"))]
     server = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -47,7 +47,7 @@ def real_server_url(built_page: Path, tmp_path_factory: pytest.TempPathFactory) 
         server.communicate(timeout=20)
 
 
-def test_a_softmax_becomes_one_kernel_on_the_page(page: Page, real_server_url: str) -> None:  # noqa: F811
+def test_a_softmax_becomes_one_kernel_on_the_page(page: Page, real_server_url: str) -> None:
     page.goto(real_server_url)
     page.locator(".cm-content").click()
     page.keyboard.press("Control+a")

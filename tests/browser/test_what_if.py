@@ -6,8 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.fixtures import browser, built_page, page, server_url  # noqa: F401
-from tests.browser.test_page import SOURCE, faults_known_to_axe, open_stored
+from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored
 
 
 def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server_url: str) -> None:

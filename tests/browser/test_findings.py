@@ -1,0 +1,204 @@
+"""What the panes tell of an exploration: capture, decisions, bytes, memory, kernels."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.programs import STORED
+from tests.browser.steps import SOFTMAX, SOURCE, open_stored
+
+
+def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# hostile\n" + SOURCE)
+    expect(page.locator(".code-text").first).to_contain_text("<img")
+    for tab in ("loops", "nodes"):
+        page.locator(f"#centre-tab-{tab}").click()
+    for tab in ("capture", "notes", "decisions"):
+        page.locator(f"#bottom-tab-{tab}").click()
+    expect(page.locator("#pane-bottom")).to_contain_text("<script>")
+    assert page.evaluate("window.wasFooled") is None
+    assert page.locator("#app img, #app script").count() == 0
+
+
+def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# two graphs\n" + SOURCE)
+    message = page.locator(".line-message-break")
+    expect(message).to_have_text("graph break: printing or logging\nPrint after the compiled function.")
+    expect(page.locator(".line-message-note", has_text="compiled again: scale was 0.5")).to_be_visible()
+    page.locator(".graph-select").select_option("1")
+    page.locator("#bottom-tab-capture").click()
+    expect(page.locator("#pane-bottom caption")).to_contain_text("after")
+
+
+def test_a_graph_break_says_its_cause_and_leads_to_the_graphs_around_it(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# two graphs\n" + SOURCE)
+    page.locator("#bottom-tab-capture").click()
+    (found,) = page.locator(".finding-break").all()
+    expect(found).to_contain_text("printing or logging met 2 times")
+    expect(found.locator(".remedy")).to_contain_text("Print after the compiled function.")
+    expect(found.get_by_role("link")).to_have_attribute("href", re.compile("gb0059"))
+    found.get_by_role("button", name="after").click()
+    expect(page.locator(".graph-select")).to_have_value("1")
+    expect(found.get_by_role("button", name="after")).to_have_attribute("aria-pressed", "true")
+    found.hover()
+    expect(page.locator(".lit-line")).to_have_count(1)
+    again = page.locator(".finding", has_text="compiled again")
+    expect(again).to_contain_text("scale was 0.5, and the code there was needs scale == 0.125")
+    expect(again).to_contain_text("which leaves open scale")
+
+
+def test_a_guard_says_what_fails_it_and_lights_its_line(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-capture").click()
+    row = page.locator(".guards tbody tr", has_text="scale other than 0.125")
+    row.focus()
+    expect(page.locator(".lit-line")).to_contain_text("scores * scale")
+
+
+def test_what_torch_itself_says_is_made_when_it_is_opened(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-capture").click()
+    expect(page.locator(".artefact")).to_have_count(0)
+    page.get_by_text("More: bytecode").click()
+    page.get_by_text("bytecode before and after Dynamo", exact=False).last.click()
+    expect(page.get_by_role("region", name="Bytecode after")).to_contain_text("__compiled_fn")
+    page.get_by_text("every guard, as the tree").click()
+    expect(page.get_by_role("region", name="every guard")).to_contain_text("TREE_GUARD_MANAGER")
+
+
+def test_the_backward_graph_is_linked_and_says_what_was_saved(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# trained\n" + SOURCE)
+    page.locator("#bottom-tab-capture").click()
+    training = page.get_by_role("region", name="Saved for the backward pass")
+    expect(training.locator("tr[data-ref]")).to_have_count(2)
+    wrong = training.locator(".checks tr", has_text="the gradient of k")
+    expect(wrong).to_contain_text("wrong")
+    expect(training).to_contain_text("1 operator computed again")
+    training.get_by_role("button", name="backward").click()
+    expect(training).to_contain_text("the backward graph of")
+    page.locator("#centre-tab-nodes").click()
+    expect(page.locator("#pane-centre .chip", has_text="computed again")).to_have_count(1)
+    training.locator("tr[data-ref]").last.hover()
+    expect(page.locator("#pane-centre tr[data-lit]").first).to_be_visible()
+
+
+def test_a_break_is_told_where_no_graph_was_captured(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# no graph\n" + SOURCE)
+    page.locator("#bottom-tab-capture").click()
+    expect(page.locator(".finding-break")).to_contain_text("Print after the compiled function.")
+
+
+def test_decisions_are_filtered_and_refusals_come_first(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    rows = page.locator("#pane-bottom tbody tr")
+    expect(rows).to_have_count(len(STORED.graphs[0].decisions))
+    expect(rows.first).to_contain_text("refused")
+    page.get_by_role("button", name=re.compile("^fused")).click()
+    expect(rows).to_have_count(4)
+    page.get_by_label("Filter decisions").fill("buf4")
+    expect(rows).to_have_count(1)
+
+
+def test_a_pinned_decision_shows_the_numbers_of_both_sides(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    row = page.locator("#pane-bottom tbody tr", has_text="index.no_common_loops")
+    row.locator("td.message").click()
+    expect(row.locator(".why mark")).to_have_text(["1024 * x0", " + x1", "x0", " + 1024 * x1"])
+    expect(row.locator(".why")).to_contain_text("It would fuse if `buf6` read `arg0_1`")
+
+
+def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    rows = page.locator("#pane-bottom tbody tr")
+    page.get_by_role("slider", name="round").fill("1")
+    expect(page.get_by_test_id("groups")).to_contain_text("after round 1: buf1 + buf3 + buf2")
+    assert 0 < rows.count() < len(STORED.graphs[0].decisions)
+    page.get_by_role("button", name="all rounds").click()
+    page.get_by_label("reasons").select_option("kind")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("kind.extern")
+
+
+def test_why_is_asked_about_two_nodes_by_name(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.get_by_label("First node").fill("buf5")
+    page.get_by_label("Second node").fill("buf6")
+    page.get_by_role("button", name="Ask why").click()
+    answers = page.locator(".answers")
+    expect(answers).to_contain_text("index.no_common_loops")
+    expect(answers).to_contain_text("It would fuse if `buf6` read `arg0_1`")
+
+
+def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("[data-figure=bytes]").click()
+    expect(page.locator("#bottom-tab-traffic")).to_have_attribute("aria-selected", "true")
+    rows = page.locator("#pane-bottom tbody tr")
+    expect(rows).to_have_count(3)
+    expect(page.locator(".traffic-sum")).to_have_text("54.5 MB − 8.4 MB not written − 16.8 MB not read = 29.4 MB")
+    page.get_by_role("button", name="eager 79.7 MB").click()
+    expect(rows).to_have_count(10)
+    # A call leads to the line that made it.
+    page.locator("#pane-bottom tr", has_text="aten.exp").hover()
+    expect(page.locator(".lit-line")).to_have_count(1)
+    page.locator(".traffic-bar", has_text="at least").click()
+    expect(rows).to_have_count(4)
+
+
+def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(".map-svg .edge-register[data-ref='edge:buf1 buf2'] .edge-hit").hover(force=True)
+    expect(page.locator(".map-caption")).to_contain_text("stays in a register: neither happens")
+    page.mouse.move(700, 20)
+    expect(page.locator(".map-caption")).to_have_text("through memory kept out of it")
+    page.locator("#bottom-tab-traffic").click()
+    page.get_by_role("button", name="each of 10 edges").click()
+    # By the keyboard alone: the row is pinned, and the map says the same.
+    page.locator("#pane-bottom tr[data-ref='edge:buf0 buf1']").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".map-caption")).to_contain_text("It is written and read.")
+    expect(page.locator(".map-svg [data-ref='edge:buf0 buf1']")).to_have_attribute("data-lit", "focus")
+
+
+def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(SOFTMAX).click()
+    page.locator("#rendering-tab-levels").click()
+    memory, caches, shared, registers = (page.locator(".level").nth(place) for place in range(4))
+    expect(memory).to_contain_text("reads once")
+    expect(memory).to_contain_text(re.compile(r"Measured on .*: 8.39 MB in 412 µs, 20 GB/s, 41 % of the peak"))
+    expect(caches).to_contain_text("buf0 8.39 MB: 3× in all")
+    expect(caches).to_contain_text("Predicted for sm_90")
+    expect(shared).to_contain_text("assembled for sm_90")
+    expect(shared).to_contain_text("128 B a program")
+    expect(registers).to_contain_text("32 a thread, nothing spilled")
+    page.locator("tr[data-ref='kernel:0']").click()
+    page.locator("#rendering-tab-levels").click()
+    expect(page.locator(".level").last).to_contain_text("A library call")
+
+
+def test_the_plan_of_memory_shows_what_is_reused(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator("#bottom-tab-buffers").click()
+    pane = page.locator("#pane-bottom")
+    expect(pane).to_contain_text("8.4 MB never reach memory")
+    expect(page.locator(".plan-bar")).to_have_count(3)
+    page.get_by_role("button", name="without fusion").click()
+    expect(pane).to_contain_text("buf1 over buf0 in place")
+    # Pieces of memory: what takes over another's lies in the same row.
+    tops = page.locator(".plan-bar rect").evaluate_all("all => all.map(one => one.getAttribute('y'))")
+    assert len(tops) == 7 and len(set(tops)) == 4
+    page.locator(".plan-bar[data-ref='buffer:buf3']").hover()
+    expect(pane.locator("tr[data-ref='buffer:buf3']")).to_have_attribute("data-lit", "focus")
+
+
+def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.locator(SOFTMAX).click()
+    page.get_by_role("tab", name="Triton sm_90").click()
+    expect(page.locator(".code-lines")).to_contain_text("tl.program_id")
+    expect(page.locator(".facts")).to_contain_text("registers")
+    # The server's Pygments coloured it.
+    expect(page.locator(".code-lines .k").first).to_be_visible()
