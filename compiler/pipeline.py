@@ -240,7 +240,8 @@ class Exploration:
             with silenced():
                 self.report.gradients = check_training(self.captured)
         except Exception as error:
-            message = f"Gradients were not checked from end to end: {type(error).__name__}: {error}"
+            what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
+            message = f"Gradients were not checked from end to end: {what}."
             self.report.notes.append(rep.Note(message=message))
         for check in self.report.gradients:
             if not check.is_correct:

@@ -15,6 +15,7 @@ from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.passed import note_passed
+from compiler.capture.regions import write_out_regions
 from compiler.capture.torch_internals import (
     differentiated_whole,
     generators_as_tensors,
@@ -65,6 +66,7 @@ def compile_through_aot(
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
         name_inputs(part, names)
         restore_values(part)
+        write_out_regions(part)
         attach_lines(part)
         with outside_fake_mode():
             implementation = compile_graph(part, phase)

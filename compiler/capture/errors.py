@@ -22,6 +22,10 @@ _NO_FAKE = (
     "Tell torch what the operator gives, without computing it: a function under @operator.register_fake that returns "
     "an empty tensor of that shape and dtype."
 )
+_NO_PURE_FUNCTION = (
+    "Let each function that torch.cond or its like is given only compute tensors from its arguments: take prints, "
+    "writes to its inputs and changes of other objects out of it, and have all give results of the same kind."
+)
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
 _LONGEST_MESSAGE = 4000
 
@@ -67,6 +71,8 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_TRITON
         if re.search(r"no fake impl registered|has no fake impl|no meta kernel", str(link)):
             return _NO_FAKE
+        if type(link).__name__ == "UncapturedHigherOrderOpError":
+            return _NO_PURE_FUNCTION
         if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", str(link)):
             return _NO_GPU
     return None

@@ -29,7 +29,13 @@ def is_random(graph: CapturedGraph) -> bool:
 
     One that draws again what was drawn before counts too: in float64, a generator gives other numbers.
     """
-    return any(draws(node.target, node.args, node.kwargs) for node in graph.aten.graph.nodes)
+    return _any_draws(graph.aten)
+
+
+def _any_draws(graph: torch.fx.GraphModule) -> bool:
+    """In the graph itself, or in one that it hands to an operator such as `torch.cond`."""
+    held = (part for part in graph.modules() if isinstance(part, torch.fx.GraphModule))
+    return any(draws(node.target, node.args, node.kwargs) for part in held for node in part.graph.nodes)
 
 
 def draws(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -62,7 +68,10 @@ class _Raised(torch.fx.Interpreter):
         self._dtype = dtype
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return raise_precision(super().get_attr(target, args, kwargs), self._dtype)
+        held = super().get_attr(target, args, kwargs)
+        if isinstance(held, torch.fx.GraphModule):  # a function that `torch.cond` or its like is given
+            return lambda *values: _Raised(held, self._dtype).run(*values)
+        return raise_precision(held, self._dtype)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target is torch.ops.aten.view.dtype:

@@ -90,9 +90,16 @@ Atom = Symbol | Quotient | Opaque
 Monomial = tuple[Atom, ...]
 
 
+#: Longer signs first.
+_WORDS = {
+    "//": "over", "+": "plus", "-": "minus", "*": "times", "%": "modulo", ">=": "at_least", "<=": "at_most",
+    "==": "equals", "!=": "differs_from", ">": "above", "<": "below",
+}  # fmt: skip
+
+
 def _name_of(text: str) -> str:
     """A formula as an identifier: `(s0 + 3) // 4` is `s0_plus_3_over_4`."""
-    for sign, word in (("//", "over"), ("+", "plus"), ("-", "minus"), ("*", "times"), ("%", "modulo")):
+    for sign, word in _WORDS.items():
         text = text.replace(sign, f" {word} ")
     name = "_".join("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
     return f"size_{name}" if name[:1].isdigit() else name

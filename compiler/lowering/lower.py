@@ -52,6 +52,7 @@ from compiler.lowering import (  # noqa: F401
     scatter_reduce,
     searching,
     special,
+    subgraphs,
     upsampling,
     user_operators,
     views,
@@ -66,7 +67,8 @@ from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
 from compiler.lowering.streams import refuse_streams
 from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
-from compiler.lowering.unsupported import LoweringError, described
+from compiler.lowering.truths import truth
+from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, unsupported_at
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
@@ -203,12 +205,17 @@ class _Walk:
             return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
         if node.target is FUSED_CONVOLUTION:
             return library.fused_convolution(self.build, *args)
+        if subgraphs.takes_functions(node.target):
+            return subgraphs.subgraph_call(self.build, node, self.values)
         if not isinstance(node.target, OpOverload):
             if isinstance(node.meta.get("val"), torch.SymFloat):
                 return scalar(node.target, args)
+            if isinstance(node.meta.get("val"), torch.SymBool):
+                return truth(node.target, args)
             if not _holds_tensors([args, kwargs]):
                 return node.target(*args, **kwargs)  # type: ignore[operator]
-            raise LoweringError(f"{node.name}: {node.target} is not an ATen operator")
+            message = f"{getattr(node.target, '__name__', node.target)} is a Python function that a graph cannot hold"
+            raise unsupported_at(node, message, CALL_OUTSIDE)
         lowering = LOWERINGS.get(node.target)
         if lowering is None and node.target.namespace not in _TORCH_NAMESPACES:
             reason = f"{operator_name(node.target)} is an operator of its author's own and runs as it is."
@@ -262,7 +269,8 @@ class _Walk:
         # AOTAutograd may leave a last `copy_` to an input that the graph changes; nothing reads the input after it.
         if target._schema.is_mutable and target is not torch.ops.aten.copy_.default:
             name = operator_name(target)
-            raise LoweringError(f"{node.name}: {name} writes to its input, so the graph is not functional")
+            message = f"{name} writes to its input, so the graph is not functional"
+            raise unsupported_at(node, message, CALL_OUTSIDE)
         return self.build.extern(library.without_aliases(target), args, kwargs, is_fallback=True, reason=reason)
 
     # --- outputs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from compiler.lowering.unsupported import UnsupportedGraph
+from compiler.lowering.unsupported import unsupported_at
 
 _ONE_STREAM_INSTEAD = (
     "Leave the streams out of what is compiled: use them around the compiled function, or keep that part in eager mode "
@@ -21,6 +21,4 @@ def refuse_streams(graph: torch.fx.Graph) -> None:
     """Raises UnsupportedGraph, with the line of the first call that has to do with streams, if there is one."""
     for node in graph.nodes:
         if getattr(node.target, "namespace", None) == "streams":
-            lines = node.meta.get("lines", ())
-            message = "the graph runs on several streams, and ours on one"
-            raise UnsupportedGraph(message, lines[-1] if lines else None, _ONE_STREAM_INSTEAD)
+            raise unsupported_at(node, "the graph runs on several streams, and ours on one", _ONE_STREAM_INSTEAD)

@@ -35,6 +35,22 @@ _FIXED_INSTEAD = (
 )
 
 
+#: Of operators that take functions, such as `torch.cond`.
+_ONE_SHAPE_INSTEAD = (
+    "Have its functions give tensors of one shape, whichever runs and however often, and no Python numbers: "
+    "torch.where, or a mask over a tensor of the largest size. Or keep the call in eager mode by "
+    "torch.compiler.disable."
+)
+
+CALL_OUTSIDE = "Call it before or after the compiled function, or wrap it with torch.library.custom_op."
+
+
+def unsupported_at(node: torch.fx.Node, message: str, hint: str) -> UnsupportedGraph:
+    """The refusal of a graph for one of its nodes, whose line it names."""
+    lines = node.meta.get("lines", ())
+    return UnsupportedGraph(message, lines[-1] if lines else None, hint)
+
+
 def described(node: torch.fx.Node) -> Any:
     """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size."""
     try:
@@ -43,13 +59,12 @@ def described(node: torch.fx.Node) -> Any:
             raise UnknownSize("PyTorch puts down one element, whatever the values")
         return value
     except UnknownSize as size:
-        lines = node.meta.get("lines", ())
         name = operator_name(node.target)
         message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
-        raise UnsupportedGraph(message, lines[-1] if lines else None, _BREAK_INSTEAD) from None
+        takes_functions = isinstance(node.target, torch._ops.HigherOrderOperator)
+        raise unsupported_at(node, message, _ONE_SHAPE_INSTEAD if takes_functions else _BREAK_INSTEAD) from None
     except NotImplementedError as size:
-        lines = node.meta.get("lines", ())
-        raise UnsupportedGraph(str(size), lines[-1] if lines else None, _FIXED_INSTEAD) from None
+        raise unsupported_at(node, str(size), _FIXED_INSTEAD) from None
 
 
 def _is_guessed(node: torch.fx.Node, value: Any) -> bool:

@@ -7,45 +7,21 @@ on the copies and returns them. It stays such a call, as it is; nothing can be f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from compiler.ir.size import Size
 from compiler.lowering.builder import Builder
-from compiler.lowering.eager import describe
 from compiler.lowering.registry import operator_name
-from compiler.lowering.values import TensorValue
+from compiler.lowering.tree_calls import TreeCall, tree_call
 
 _KINDS = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
 
 
-@dataclass(frozen=True, eq=False)
-class UserCall:
-    """A call with holes in `leaves` where tensors and open sizes go; its results are a flat tuple."""
-
-    node: str
-    wrapper: Any
-    leaves: tuple[Any, ...]
-    holes: tuple[int, ...]
-    structure: TreeSpec
-
-    @property
-    def __name__(self) -> str:
-        return f"{self} at {self.node}"
-
+class UserCall(TreeCall):
     def __str__(self) -> str:
         operator = next((leaf for leaf in self.leaves if isinstance(leaf, torch._ops.OpOverload)), None)
         return operator_name(operator) if operator is not None else "a Triton kernel of the snippet"
-
-    def __call__(self, *given: Any) -> tuple[Any, ...]:
-        leaves = list(self.leaves)
-        for place, value in zip(self.holes, given, strict=True):
-            leaves[place] = value
-        args, kwargs = tree_unflatten(leaves, self.structure)
-        return tuple(tree_flatten(self.wrapper(*args, **kwargs))[0])
 
 
 def writes_to_arguments(target: Any) -> bool:
@@ -55,15 +31,5 @@ def writes_to_arguments(target: Any) -> bool:
 
 def user_call(build: Builder, node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> Any:
     """The library call for a node; its value has the structure that the wrapper gives (a tuple, or a dictionary)."""
-    arguments = torch.fx.node.map_arg((node.args, dict(node.kwargs)), values.__getitem__)
-    leaves, structure = tree_flatten(arguments)
-    holes = tuple(place for place, leaf in enumerate(leaves) if isinstance(leaf, TensorValue | Size))
-    kept = tuple(None if place in holes else leaf for place, leaf in enumerate(leaves))
-    target = UserCall(node.name, node.target, kept, holes, structure)
-    results, shape_of_results = tree_flatten(node.meta["val"])
-    reason = f"{target} writes to its arguments and runs as it is, on copies of them."
-    described = tuple(describe(result) for result in results)
-    given = [leaves[place] for place in holes]
-    return tree_unflatten(
-        build.extern(target, given, {}, is_fallback=False, reason=reason, result=described), shape_of_results
-    )
+    reason = "{call} writes to its arguments and runs as it is, on copies of them."
+    return tree_call(build, node, values, UserCall, reason)

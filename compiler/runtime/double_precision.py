@@ -25,6 +25,9 @@ class InDoublePrecision(TorchDispatchMode):
     a backward pass lets it. No other cast of a backward pass goes to less than float64.
     """
 
+    #: `torch.cond` and its like come here too, to be refused in words.
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self._is_differentiating = False
@@ -40,6 +43,9 @@ class InDoublePrecision(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is torch.ops.aten.view.dtype:
             raise NotImplementedError("the bits of a tensor are read as another dtype, which has no counterpart here")
+        if isinstance(function, torch._ops.HigherOrderOperator):
+            reason = "traces the functions that it is given to differentiate them, and would trace float64 for float32"
+            raise NotImplementedError(f"{function.name()} {reason}; each graph was checked alone")
         if self._is_differentiating and function is torch.ops.aten._to_copy.default:
             return function(*args, **(kwargs or {}))
         originals: dict[int, torch.Tensor] = {}
