@@ -52,7 +52,8 @@ def _looks(value: Any) -> str:
 def _graph_of(part: torch.fx.GraphModule, call: torch.fx.Node) -> torch.fx.GraphModule:
     region = call.args[0]
     assert isinstance(region, torch.fx.Node)
-    graph: torch.fx.GraphModule = part.get_submodule(str(region.target))
+    graph = part.get_submodule(str(region.target))
+    assert isinstance(graph, torch.fx.GraphModule)
     return graph
 
 
