@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from compiler.codegen.naming import named
-from compiler.codegen.program import Level, Program, Section, Statement
+from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement
 from compiler.ir.body import Instruction, operands_of
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import Atom, atoms_of
@@ -136,6 +136,8 @@ def inlined(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
                     inliner.stored_value[moved.buffer] = _as_stored(inliner, moved, member.name, storage)
                 if moved.buffer in group.stored:
                     numbers[old] = inliner.add(moved, node)
+                if member.node.check is not None:
+                    inliner.add(Instruction("check", moved.operands, torch.bool, value=member.node.check), node)
             else:
                 numbers[old] = inliner.add(moved, node)
     return inliner.statements
@@ -164,7 +166,7 @@ def passes_before(statements: list[Statement]) -> dict[int, int]:
 
 def _sections(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
     by_number = {s.number: s for s in statements}
-    wanted = _closure({s.number for s in statements if s.op == "store"}, by_number)
+    wanted = _closure({s.number for s in statements if s.op in EFFECTS}, by_number)
     last = max((earliest[number] for number in wanted), default=0)
     sections: list[Section] = []
     emitted: set[int] = set()
@@ -181,7 +183,7 @@ def _sections(statements: list[Statement], earliest: dict[int, int], is_persiste
             if s.number in wanted
             and (
                 (s.op == "reduce" and earliest[s.number] == turn + 1)
-                or (s.op in ("store", "across") and s.level == "r" and earliest[s.number] == turn)
+                or (s.op in (*EFFECTS, "across") and s.level == "r" and earliest[s.number] == turn)
             )
         }
         needed = {number for number in _closure(roots, by_number) if number in roots or by_number[number].level == "r"}
@@ -193,10 +195,11 @@ def _sections(statements: list[Statement], earliest: dict[int, int], is_persiste
 
 
 def _tail(statements: list[Statement]) -> tuple[Statement, ...]:
-    """What is stored when every point of x is done, with all that it takes besides the reductions across x."""
+    """What is stored or checked when every point of x is done, with all that it takes besides the reductions across
+    x."""
     by_number = {s.number: s for s in statements}
     needed: set[int] = set()
-    open_ = [s.number for s in statements if s.op == "store" and s.level == "tail"]
+    open_ = [s.number for s in statements if s.op in EFFECTS and s.level == "tail"]
     while open_:
         number = open_.pop()
         if number not in needed and by_number[number].op != "across":

@@ -6,7 +6,7 @@ import keyword
 import re
 from dataclasses import replace
 
-from compiler.codegen.program import Statement
+from compiler.codegen.program import EFFECTS, Statement
 from compiler.ir.ops import NAMED
 from compiler.schedule.group import Group
 
@@ -33,7 +33,7 @@ def named(statements: list[Statement], group: Group) -> list[Statement]:
             buffer_of_value.setdefault(store.operands[0], member.name)
     last_of_node: dict[str, int] = {}
     for statement in statements:
-        if statement.op not in ("store", "constant"):
+        if statement.op not in (*EFFECTS, "constant"):
             last_of_node[statement.nodes[0]] = statement.number
     for node, number in last_of_node.items():
         buffer_of_value.setdefault(number, node)
@@ -42,7 +42,7 @@ def named(statements: list[Statement], group: Group) -> list[Statement]:
     for statement in statements:
         base = (
             ""
-            if statement.op == "store"
+            if statement.op in EFFECTS
             else statement.buffer
             or buffer_of_value.get(statement.number)
             or (f"{statement.value}" if statement.op in ("reduce", "scan") else statement.op)

@@ -35,13 +35,17 @@ from compiler.schedule.group import Space
 
 Level = Literal["x", "r", "tail"]
 
+#: Statements that a kernel is there for: all others are there for these.
+EFFECTS = ("store", "check")
+
 
 @dataclass(frozen=True)
 class Statement:
     """`target = op(operands)`; operands are numbers of statements. A store has no target.
 
     `node` is the loop node that it computes for; a statement that several nodes share lists all of them in `nodes`.
-    A `field` is one of the values (named by `value`) that a reduction of several values has made.
+    A `check` has no target either: it fails with the message `value` where its operand is false. A `field` is one of
+    the values (named by `value`) that a reduction of several values has made.
     """
 
     number: int
@@ -105,6 +109,10 @@ class Program:
     def scatters(self) -> tuple[Statement, ...]:
         """Stores that several points may share a place of."""
         return tuple(s for s in self.statements if s.is_scatter)
+
+    @property
+    def has_check(self) -> bool:
+        return any(s.op == "check" for s in self.statements)
 
     @property
     def scans(self) -> tuple[Statement, ...]:

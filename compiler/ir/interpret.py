@@ -89,6 +89,8 @@ def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
     loop = _Loop(node.x_dims, node.r_dims, storages, device)
     for number, instruction in enumerate(node.body.instructions):
         loop.values[number] = loop.evaluate(instruction)
+    if node.check is not None and not bool(storages[node.name]):
+        raise RuntimeError(node.check)
 
 
 class _Loop:

@@ -70,7 +70,9 @@ class LoopNode:
     for x in space: for r in reduction: body. `x_dims` are in the order of the buffer's storage, slowest first. A node
     without `r_dims` is pointwise; a scan stores at every point of `r_dims`, which it runs through in order. A scatter
     runs over its sources and changes, in place, the buffer `updates`, which no other node reads: its own buffer is that
-    memory afterwards. `origins` names the ATen nodes that it computes, `lines` the user's lines."""
+    memory afterwards. A check computes one truth value, which no node reads and which stays out of memory: where it is
+    false, running the loop fails with the message `check`. `origins` names the ATen nodes that it computes, `lines` the
+    user's lines."""
 
     name: str
     layout: Layout
@@ -80,6 +82,7 @@ class LoopNode:
     origins: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
     updates: str | None = None
+    check: str | None = None
 
     # Costs are kept by group, so nodes are hashed all the time.
     @lazy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -190,6 +191,11 @@ class LoopBuilder:
             self._names.discard(name)
             raise
         return self._add_loop(canonicalise(node))
+
+    def check(self, holds: Callable[[], Any], message: str) -> None:
+        """One node that fails with `message` where the truth value that `holds` computes is false."""
+        node = self._loop(Layout.contiguous((), torch.bool), (), lambda x, r: holds(), "")
+        self._add_loop(replace(node, check=message))
 
     def _loop(self, layout: Layout, sizes: tuple[Integer, ...], element: Element, label: str) -> LoopNode:
         name = self.fresh_name(self.origin + (f"_{label}" if label else ""))

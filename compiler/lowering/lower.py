@@ -27,6 +27,7 @@ from compiler.ir.size import Integer, Size, Symbol, hint
 from compiler.lowering import (  # noqa: F401
     antialiasing,
     blocks,
+    checks,
     creation,
     distances,
     embedding_bag,

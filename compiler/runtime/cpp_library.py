@@ -62,7 +62,22 @@ def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:
     if set_threads is not None:
         record.threads = torch.get_num_threads
         record.set_threads = ctypes.cast(set_threads, ctypes.c_void_p).value
-    return cpu_launch(record) or _bind_by_ctypes(library, kernel)
+    launch = cpu_launch(record) or _bind_by_ctypes(library, kernel)
+    return _checked(launch, library) if "checks" in kernel.config else launch
+
+
+def _checked(launch: Kernel, library: ctypes.CDLL) -> Kernel:
+    """The kernel, and then RuntimeError where one of its checks has failed."""
+    failed_check = library.fusionscope_failed_check
+    failed_check.argtypes, failed_check.restype = [], ctypes.c_char_p
+
+    def run(*arguments: Any) -> None:
+        launch(*arguments)
+        message = failed_check()
+        if message is not None:
+            raise RuntimeError(message.decode())
+
+    return run
 
 
 def _bind_by_ctypes(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:

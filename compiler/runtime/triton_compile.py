@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, shared_function
+from compiler.runtime.triton_source import block_sizes, launch_options, shared_function
 
 #: More compiled kernels than these are not remembered; the first to come are forgotten first.
 MOST_REMEMBERED = 2048
@@ -31,7 +31,7 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     """What Triton makes of the kernel for aligned pointers to such elements and sizes of 32 bits, loaded on `device`.
 
     Raises what Triton's compiler raises."""
-    options = {name: kernel.config[name] for name in LAUNCH_OPTIONS}
+    options = launch_options(kernel)
     blocks = block_sizes(kernel)
     function = shared_function(kernel)
     key = (function, tuple(pointers), tuple(blocks.items()), tuple(options.items()), device)

@@ -16,6 +16,7 @@ kernels is put right in the same scope:
 - a comparison of scalars keeps the dtype of what it compared, which spoils the values when it is broadcast;
 - `~` of an unsigned integer overflows with NumPy 2;
 - each sum and product of integers is made again in 64 bits, for an assertion that is then dropped;
+- an assertion is met by whatever it is asked about;
 - in Triton 3.6, a tensor as a bound of `range` fails with NumPy 2.4 and later.
 """
 
@@ -90,6 +91,7 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
     ours.set_attr(JITFunction, "__call__", _call_library_function)
     ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
+    ours.set_attr(InterpreterBuilder, "create_assert", _assert)
     ours.set_attr(InterpreterBuilder, "create_dot", _dot)
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
@@ -104,7 +106,13 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
             scope.restore()
 
 
-_OPTIONS = replace(stock.interpreter_builder.options, sanitize_overflow=False)
+_OPTIONS = replace(stock.interpreter_builder.options, debug=True, sanitize_overflow=False)
+
+
+def _assert(_builder: Any, condition: Any, message: str) -> None:
+    if not np.all(condition.data):
+        raise RuntimeError(message)
+
 
 
 def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> Any:

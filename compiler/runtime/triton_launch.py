@@ -16,7 +16,7 @@ import torch
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch
 from compiler.runtime.triton_compile import compiled_kernel
-from compiler.runtime.triton_source import LAUNCH_OPTIONS, block_sizes, grid_of, shared_function, workspace_of
+from compiler.runtime.triton_source import block_sizes, grid_of, launch_options, shared_function, workspace_of
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
@@ -45,7 +45,7 @@ class TritonLauncher:
         self._grid = grid_of(kernel)
         self._count = len(kernel.parameters)
         self._blocks = block_sizes(kernel)
-        self._options = {name: kernel.config[name] for name in LAUNCH_OPTIONS}
+        self._options = launch_options(kernel)
         self._wanted = workspace_of(kernel)
         self._workspaces: dict[tuple[int, int], list[torch.Tensor]] = {}
         #: Kernels by device, as Triton compiled them for aligned pointers.

@@ -17,11 +17,11 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton_source import (
-    LAUNCH_OPTIONS,
     POINTERS,
     block_sizes,
     file_name,
     kernel_namespace,
+    launch_options,
     workspace_of,
 )
 
@@ -80,7 +80,7 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
         constexprs=dict(blocks),
         attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers))},
     )
-    options = {name: kernel.config[name] for name in LAUNCH_OPTIONS}
+    options = launch_options(kernel)
     capability = int(target.removeprefix("sm_").rstrip("af"))
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
 

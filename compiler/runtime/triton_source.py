@@ -38,7 +38,9 @@ POINTERS: dict[torch.dtype, str] = {
 }
 
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
-LAUNCH_OPTIONS = ("num_warps", "num_stages")
+_LAUNCH_OPTIONS = ("num_warps", "num_stages")
+#: Without `debug` Triton drops assertions; with it, it would add some of its own, of each sum and product of integers.
+_WITH_CHECKS = {"debug": True, "sanitize_overflow": False}
 
 
 def file_name(kernel: RenderedKernel) -> str:
@@ -104,6 +106,12 @@ def _execute(source: str, file: str, name: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": name, "__file__": file}
     exec(compile(source, file, "exec"), namespace)
     return namespace
+
+
+def launch_options(kernel: RenderedKernel) -> dict[str, Any]:
+    """Triton's options for the kernel."""
+    options = {name: kernel.config[name] for name in _LAUNCH_OPTIONS}
+    return options | _WITH_CHECKS if "checks" in kernel.config else options
 
 
 def block_sizes(kernel: RenderedKernel) -> dict[str, int]:

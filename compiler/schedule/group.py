@@ -120,6 +120,11 @@ class Group:
         return tuple(member.node.updates for member in self.members if member.node.updates is not None)
 
     @lazy
+    def has_check(self) -> bool:
+        """Whether it must run for more than the values that are read from it."""
+        return any(member.node.check is not None for member in self.members)
+
+    @lazy
     def has_scan(self) -> bool:
         """Whether the reduction loops must run in the order in which they stand."""
         return any(member.body.scan is not None for member in self.members)

@@ -50,7 +50,7 @@ def recompute_in_readers(
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
     smaller = replace(maker, stored=(maker.stored - {buffer}) | needed)
-    if not smaller.stored:
+    if not smaller.stored and not smaller.has_check:
         return None
     dims = (*maker.space.x, *maker.space.r)
     changed: list[Group] = []

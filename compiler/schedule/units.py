@@ -31,8 +31,9 @@ def read_by(unit: Unit) -> frozenset[str]:
 
 
 def single(node: LoopNode) -> Group:
-    """A group of one node, over the node's own loops, that stores its buffer."""
-    return Group(node.name, Space(node.x_dims, node.r_dims), (Member(node, node.body),), frozenset({node.name}))
+    """A group of one node, over the node's own loops, that stores its buffer (which a check has none of)."""
+    stored = frozenset({node.name}) if node.check is None else frozenset[str]()
+    return Group(node.name, Space(node.x_dims, node.r_dims), (Member(node, node.body),), stored)
 
 
 class UnitGraph:

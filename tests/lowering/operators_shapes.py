@@ -133,7 +133,7 @@ CREATION = [
     Operator("constant", lambda x: (x * torch.tensor(2.5), torch.tensor([1, 2])), cube, NUMBERS),
     Operator("causal", lambda x: x.masked_fill(torch.ones(6, 4, dtype=torch.bool).triu(1), 0), cube, NUMBERS),
     Operator("empty_result", lambda x: (x[:0] + 1, x[:, :0].sum((1, 2))), cube, NUMBERS),
-    Operator("one_hot", lambda x, i: F.one_hot(i, 4), unsigned(indexed), (torch.float32,), falls_back=True),
+    Operator("one_hot", lambda x, i: F.one_hot(i, 4), unsigned(indexed), (torch.float32,)),
 ]
 
 INDEXING = [

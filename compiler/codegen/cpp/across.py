@@ -14,7 +14,7 @@ import torch
 from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import over
-from compiler.codegen.program import Statement
+from compiler.codegen.program import EFFECTS, Statement
 from compiler.ir.size import known
 
 
@@ -79,12 +79,12 @@ class AcrossPrinter(PassPrinter):
                 writer.line(text, statement.nodes)
 
     def _tail(self) -> None:
-        """Once for each r, what is stored there; and once, what depends on no loop."""
+        """Once for each r, what is stored there; and once, what is stored or checked that depends on no loop."""
         r_dims = frozenset(self.plan.r_loops)
         for s in self.program.across:
             value = f"{s.target}_parts[{self._place(s)}]"
             self.names[s.number] = f"float({value})" if self._is_in_double(s) else value
-        stores = [s for s in self.program.tail if s.op == "store"]
+        stores = [s for s in self.program.tail if s.op in EFFECTS]
         of_rows = [s for s in stores if s.index is not None and not s.index.dims.isdisjoint(r_dims)]
         for chosen, dims in ((of_rows, self.plan.r_loops), ([s for s in stores if s not in of_rows], ())):
             if not chosen:
@@ -98,7 +98,7 @@ class AcrossPrinter(PassPrinter):
                     self.statement(statement)
 
     def _needed(self, stores: list[Statement]) -> list[Statement]:
-        """The statements of the tail that lead to some of its stores."""
+        """The statements of the tail that lead to some of its stores and checks."""
         needed = {s.number for s in stores}
         for statement in reversed(self.program.tail):
             if statement.number in needed:

@@ -106,6 +106,17 @@ def literal(value: object, dtype: torch.dtype) -> str:
     return f"{value_type(dtype)}({number})"
 
 
+def text_literal(text: str) -> str:
+    """A text as C++ spells it."""
+    spelled = "".join(_spelled(byte) for byte in text.encode())
+    return f'"{spelled}"'
+
+
+def _spelled(byte: int) -> str:
+    is_plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
+    return chr(byte) if is_plain else f"\\{byte:03o}"
+
+
 def _float_literal(value: float, is_single: bool) -> str:
     kind = "float" if is_single else "double"
     if math.isnan(value):

@@ -47,6 +47,7 @@ def render_cpp(
     printer.function(f'extern "C" void {identifier(program.name)}')
     config: dict[str, int | str | tuple[int, ...]] = {"shape": plan.shape, "parallel": plan.parallel}
     config |= {name: size for name, size in (("block", plan.block), ("chunk", plan.chunk)) if size}
+    config |= {"checks": 1} if program.has_check else {}
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
     source, origins = printer.writer.text, printer.writer.origins
     return RenderedKernel(program.name, "cpp", source, printer.parameters, origins, config, updates, program.sizes)
@@ -80,6 +81,7 @@ def _render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
     first.writer.line("}")
     is_parallel = any(plan.parallel != "no" for plan in plans)
     config: dict[str, int | str | tuple[int, ...]] = {"shape": "batch", "parallel": "x" if is_parallel else "no"}
+    config |= {"checks": 1} if any(plan.program.has_check for plan in plans) else {}
     return RenderedKernel(name, "cpp", first.writer.text, parameters, first.writer.origins, config)
 
 

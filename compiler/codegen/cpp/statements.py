@@ -15,13 +15,14 @@ from compiler.codegen.cpp.ops import (
     pointwise_text,
     scatter_text,
     store_text,
+    text_literal,
     value_type,
 )
 from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import Section, Statement
+from compiler.codegen.program import EFFECTS, Section, Statement
 from compiler.ir.index import Dim
 from compiler.ir.size import text_of
 
@@ -71,6 +72,10 @@ class StatementPrinter:
         nodes, writer = statement.nodes, self.writer
         if statement.op == "store":
             writer.line(self._store(statement), nodes)
+            return
+        if statement.op == "check":
+            condition, message = self.names[statement.operands[0]], text_literal(str(statement.value))
+            writer.line(f"fs::check({condition}, {message});", nodes)
             return
         ctype = value_type(statement.dtype)
         if statement.number in self.kept_so_far:
@@ -144,7 +149,7 @@ class StatementPrinter:
         own = {s.number: s for s in section.statements}
         needed: set[int] = set()
         for statement in reversed(section.statements):
-            is_root = statement.op in ("store", "reduce", "across")
+            is_root = statement.op in (*EFFECTS, "reduce", "across")
             if is_root or statement.number in needed:
                 needed.add(statement.number)
                 if statement.number not in self.kept_so_far:

@@ -52,6 +52,8 @@ def render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
         "grid": (sum(grids),),
         "plan": "batch",
     }
+    if any(plan.program.has_check for plan in plans):
+        config["checks"] = 1
     return RenderedKernel(identifier(name), "triton", text, parameters, tuple(lines), config, grid=sum(grids))
 
 

@@ -70,6 +70,8 @@ class KernelPrinter:
             "grid": (hint(plan.grid),),
             "plan": plan.kind,
         }
+        if program.has_check:
+            config["checks"] = 1
         if plan.kind == "split":
             counters = known(plan.axes[0].blocks)
             config |= {"workspace_bytes": self.parts.workspace[1], "counters": counters, "splits": plan.splits}

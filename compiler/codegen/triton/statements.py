@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import torch
@@ -72,6 +73,8 @@ class StatementPrinter:
             return None
         if statement.op == "store":
             return self._scatter(statement) if statement.is_scatter else self._store(statement)
+        if statement.op == "check":
+            return self._check(statement)
         return f"{statement.target} = {self._value(statement, pass_number)}"
 
     def operand(self, number: int) -> Operand:
@@ -178,6 +181,12 @@ class StatementPrinter:
         text = self._as_stored(value, stored, self.program.storage[statement.buffer])
         arguments = [self._address(statement, axes), text, *([" & ".join(masks)] if masks else [])]
         return f"tl.store({', '.join(arguments)})"
+
+    def _check(self, statement: Statement) -> str:
+        """An assertion on the device, which stops the program and every later call as eager's does."""
+        masks = self.masks(self.axes_of[statement.number])
+        arguments = [self.operand(statement.operands[0]).typed, json.dumps(statement.value), *masks]
+        return f"tl.device_assert({', '.join(arguments)})"
 
     def _as_stored(self, value: Operand, computed: torch.dtype, storage: torch.dtype) -> str:
         """A value as a store takes it: in the dtype that bodies compute in; to half types it converts by itself."""

@@ -63,8 +63,8 @@ class InlineProducer:
         inside = {graph.number_of(a), graph.number_of(b)}
         if graph.escaping(a.produced, inside):
             return Refuse("index.no_common_loops")
-        # Random numbers are dear to draw again at every point that reads them.
-        if any(member.body.is_random for member in a.members):
+        # Random numbers are dear to draw again at every point that reads them; a check runs once.
+        if a.has_check or any(member.body.is_random for member in a.members):
             return Refuse("index.no_common_loops")
         reader = b
         for buffer in sorted(a.stored):

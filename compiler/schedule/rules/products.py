@@ -99,7 +99,8 @@ def _as_ours(unit: Unit, context: Context) -> Product | None:
 
 
 def _with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
-    if guest.space.r or guest.updated or any(member.body.is_scatter for member in guest.members):
+    is_in_place = bool(guest.updated) or any(member.body.is_scatter for member in guest.members)
+    if guest.space.r or is_in_place or guest.has_check:
         return Refuse("kind.not_pointwise", {"call": product.call.name})
     if guest.space.numel != product.space.numel:
         return Refuse("shape.numel")
@@ -116,7 +117,8 @@ def _with_epilogue(product: Product, guest: Group, made: list[str]) -> Product |
 def _with_prologue(
     producer: Group, product: Product, made: list[str], inside: set[int], context: Context
 ) -> Product | Refuse:
-    if producer.space.r or producer.updated or any(member.body.is_scatter for member in producer.members):
+    is_in_place = bool(producer.updated) or any(member.body.is_scatter for member in producer.members)
+    if producer.space.r or is_in_place or producer.has_check:
         return Refuse("kind.not_pointwise", {"call": product.call.name})
     (buffer, *others) = made
     is_random = any(member.body.is_random for member in producer.members)

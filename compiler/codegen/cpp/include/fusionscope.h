@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -16,3 +17,15 @@
 #include "trigonometry.h"
 
 namespace fs = fusionscope;
+
+namespace fusionscope {
+// The message of the first check that failed since `fusionscope_failed_check` was last asked, of this library's kernels.
+static std::atomic<const char*> failed_check{nullptr};
+
+static inline void check(bool holds, const char* message) {
+  const char* none = nullptr;
+  if (!holds) failed_check.compare_exchange_strong(none, message);
+}
+}  // namespace fusionscope
+
+extern "C" const char* fusionscope_failed_check() { return fs::failed_check.exchange(nullptr); }

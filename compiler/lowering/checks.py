@@ -1,0 +1,36 @@
+"""Checks of a program's values: they compute nothing that is read, and fail where a condition does not hold.
+
+A check is a loop of one point, so it joins the kernel that makes its condition. On a GPU it is an assertion on the
+device, which no call waits for; on a CPU the call fails when the kernel is done.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from compiler.ir.index import Index
+from compiler.ir.ops import ops
+from compiler.lowering.builder import Builder
+from compiler.lowering.registry import lowers
+from compiler.lowering.values import CannotLower, TensorValue
+
+aten = torch.ops.aten
+
+#: What eager says where the caller says nothing.
+WITHOUT_MESSAGE = "Expected Tensor with single nonzero value, but got zero"
+
+
+@lowers(aten._assert_async.msg, aten._assert_async.default)
+def assert_async(build: Builder, condition: TensorValue, message: str = WITHOUT_MESSAGE) -> None:
+    if condition.numel != 1:
+        raise CannotLower("its condition is not one value")
+    if condition.buffer is None:
+        raise CannotLower("its condition is a constant, so there is no kernel that it could join")
+    position = (Index.number(0),) * len(condition.shape)
+
+    def holds() -> Any:
+        return ops.to_dtype(condition.load(position), torch.bool)
+
+    build.check(holds, message)
