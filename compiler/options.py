@@ -86,6 +86,10 @@ FUSION_KINDS = (
 )
 #: What else it may name: ways to run one kernel, and passes over the graph.
 PASSES = ("single_pass", "team", "layout", "folding")
+#: All of them: the one list, which the API serves to the page.
+RULES = (*FUSION_KINDS, *PASSES)
+#: The most loop nodes in a kernel, where `largest_group` and the knob `most_nodes` ask for nothing else.
+LARGEST_GROUP = 64
 
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.
@@ -146,19 +150,17 @@ class Options(BaseModel):
         if not isinstance(most_nodes, int) or isinstance(most_nodes, bool) or most_nodes < 1:
             raise ValueError(f"most_nodes must be a whole number of at least 1, not {most_nodes!r}")
         kinds = knobs.get("disable", ())
-        known = (*FUSION_KINDS, *PASSES)
-        if not isinstance(kinds, list | tuple) or any(kind not in known for kind in kinds):
-            raise ValueError(f"disable must be a list of {', '.join(known)}, not {kinds!r}")
+        if not isinstance(kinds, list | tuple) or any(kind not in RULES for kind in kinds):
+            raise ValueError(f"disable must be a list of {', '.join(RULES)}, not {kinds!r}")
         return knobs
 
     @field_validator("rules_off")
     @classmethod
     def _known_rules(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
         kinds = tuple(dict.fromkeys(rule.removeprefix("fused.") for rule in rules))
-        known = (*FUSION_KINDS, *PASSES)
-        unknown = [kind for kind in kinds if kind not in known]
+        unknown = [kind for kind in kinds if kind not in RULES]
         if unknown:
-            raise ValueError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(known)}")
+            raise ValueError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(RULES)}")
         return kinds
 
     @field_validator("device_model")

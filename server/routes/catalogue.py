@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
+from compiler.options import DEVICE_MODELS, LARGEST_GROUP, RULES
 from compiler.report import REPORT_VERSION
 from server import gallery
 from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
@@ -36,6 +37,14 @@ class Devices(BaseModel):
     known: tuple[DeviceFacts, ...]
 
 
+class Choices(BaseModel):
+    """What may be decided otherwise, by name."""
+
+    rules: tuple[str, ...]
+    device_models: tuple[str, ...]
+    largest_group: int
+
+
 @router.get("/version")
 async def version(request: Request) -> Version:
     worker: WorkerProcess = request.app.state.worker
@@ -49,6 +58,12 @@ async def devices(request: Request) -> Devices:
     if worker.hello is None:
         return Devices(here=None, known=())
     return Devices(here=worker.hello.identity, known=worker.hello.devices)
+
+
+@router.get("/choices")
+async def choices() -> Choices:
+    """What an exploration may name in `rules_off` and `device_model`, and what `largest_group` is by default."""
+    return Choices(rules=RULES, device_models=DEVICE_MODELS, largest_group=LARGEST_GROUP)
 
 
 @router.get("/examples")

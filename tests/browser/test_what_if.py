@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from compiler.options import RULES
 from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored
 
 
@@ -35,6 +36,9 @@ def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server
 def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# what if\n" + SOURCE)
     page.locator("#bottom-tab-what-if").click()
+    offered = page.locator(".what-if-form fieldset label")
+    expect(offered).to_have_text(list(RULES))
+    expect(offered.first).to_have_attribute("title", re.compile("stays in a register"))
     page.get_by_label("horizontal").uncheck()
     page.get_by_label("largest group").fill("4")
     page.get_by_label("device that decides").select_option("T4")

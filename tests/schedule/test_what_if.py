@@ -3,6 +3,7 @@ refused with the reason, and results stay right."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from compiler import report as rep
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import GPUS, device_for
-from compiler.options import DEVICE_MODELS, FUSION_KINDS, PASSES, Options
+from compiler.options import DEVICE_MODELS, RULES, Options
 from compiler.pipeline import explore
 from compiler.schedule.rules import Fuse
 from compiler.what_if import outcomes
@@ -226,6 +227,11 @@ def test_an_option_that_cannot_be_meant_says_what_may_be_asked(options: dict[str
         Options.model_validate(options)
 
 
+def test_every_rule_is_told_among_the_knobs() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "knobs.md").read_text()
+    assert [rule for rule in RULES if f'`"{rule}"`' not in text] == []
+
+
 def test_every_rule_can_be_turned_off() -> None:
-    report = explored(PROGRAM, rules_off=(*FUSION_KINDS, *PASSES))
+    report = explored(PROGRAM, rules_off=RULES)
     assert all(len(nodes) == 1 for nodes in kernels_of(report))

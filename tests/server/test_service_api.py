@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from compiler.options import DEVICE_MODELS, RULES, Options
 from compiler.report import REPORT_VERSION
 from tests.server.conftest import Service, running_service
 
@@ -167,6 +168,9 @@ async def test_the_catalogue(service: Service) -> None:
     assert (await service.client.get("/api/v1/devices")).json()["here"]["device"] == "cpu"
     examples = (await service.client.get("/api/v1/examples")).json()
     assert len(examples) >= 8
+    choices = (await service.client.get("/api/v1/choices")).json()
+    asked = Options(rules_off=choices["rules"], device_model=choices["device_models"][-1])
+    assert asked.rules_off == RULES and choices["device_models"] == list(DEVICE_MODELS)
     assert (await service.client.get("/api/v1/reasons/no_such_reason")).status_code == 404
 
 

@@ -11,7 +11,6 @@ import pytest
 from pydantic import BaseModel
 
 from compiler import report
-from compiler.options import DEVICE_MODELS, FUSION_KINDS, PASSES
 
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = (ROOT / "web" / "src" / "report.ts").read_text()
@@ -40,10 +39,3 @@ def test_the_example_report_of_the_page_tests_is_a_report() -> None:
     example = ROOT / "web" / "src" / "test" / "report.json"
     parsed = report.Report.model_validate_json(example.read_text())
     assert parsed.graphs[0].kernels
-
-
-@pytest.mark.parametrize(("name", "known"), [("RULES", (*FUSION_KINDS, *PASSES)), ("DEVICE_MODELS", DEVICE_MODELS)])
-def test_the_page_offers_every_rule_and_every_device(name: str, known: tuple[str, ...]) -> None:
-    text = (ROOT / "web" / "src" / "whatIf.ts").read_text()
-    written = re.search(rf"export const {name} = \[(.*?)\]", text, re.DOTALL)
-    assert written and tuple(re.findall(r'"(.*?)"', written.group(1))) == known

@@ -95,6 +95,13 @@ export interface Child {
   asked: string;
 }
 
+/** What an exploration may ask to be decided otherwise. */
+export interface Choices {
+  rules: string[];
+  device_models: string[];
+  largest_group: number;
+}
+
 /** `worker` is null while the worker still starts. */
 export interface Version {
   compiler: string;
@@ -141,6 +148,7 @@ function post<Answer>(path: string, body: unknown, signal?: AbortSignal): Promis
 
 export const getExamples = (): Promise<Example[]> => call("/examples");
 export const getReasons = (): Promise<Reason[]> => call("/reasons");
+export const getChoices = (): Promise<Choices> => call("/choices");
 export const getVersion = (): Promise<Version> => call("/version");
 export const getExploration = (id: string): Promise<Report> => call(`/explorations/${encodeURIComponent(id)}`);
 export const startExploration = (request: ExplorationRequest, signal?: AbortSignal): Promise<Report> =>

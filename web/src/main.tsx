@@ -27,6 +27,7 @@ async function firstExploration(): Promise<void> {
 async function load(): Promise<void> {
   const ignore = (): void => undefined;
   void api.getVersion().then((version) => (state.version.value = version), ignore);
+  void api.getChoices().then((choices) => (state.choices.value = choices), ignore);
   void api
     .getReasons()
     .then((reasons) => (state.reasons.value = new Map(reasons.map((reason) => [reason.id, reason]))), ignore);

@@ -5,13 +5,14 @@
  * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place.
  */
 import { computed, signal } from "@preact/signals";
-import type { Comparison, Example, Reason, Version } from "./api";
+import type { Choices, Comparison, Example, Reason, Version } from "./api";
 import { Links, linksOf, type Ref } from "./links";
 import type { Graph, Report } from "./report";
 
 export const examples = signal<Example[]>([]);
 export const reasons = signal<Map<string, Reason>>(new Map());
 export const version = signal<Version | null>(null);
+export const choices = signal<Choices | null>(null);
 
 export const source = signal("");
 export const report = signal<Report | null>(null);

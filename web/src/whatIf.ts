@@ -5,24 +5,6 @@ import { explore } from "./explore";
 import type { Report } from "./report";
 import { beside, bottomTab, problem, report } from "./state";
 
-/** As in compiler/options.py; a test compares them. */
-export const RULES = [
-    "vertical",
-    "inline",
-    "horizontal",
-    "across",
-    "epilogue",
-    "library_epilogue",
-    "prologue",
-    "batch",
-    "recompute",
-    "single_pass",
-    "team",
-    "layout",
-    "folding",
-];
-export const DEVICE_MODELS = ["H200", "H100", "A100", "RTX 4090", "B200", "T4", "cpu"];
-
 export type Pair = [string, string];
 
 /** Null means: as the scheduler has it. */

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from compiler.devices import Device
+from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products import Product
@@ -31,7 +32,7 @@ LATER = {"horizontal": 1, "across": 2}
 class Limits:
     """What keeps a group from growing past what one kernel can hold."""
 
-    most_nodes: int = 64
+    most_nodes: int = LARGEST_GROUP
     most_buffers: int = 24
     #: Parts of a kernel that is a batch, and buffers of all of them: each is a parameter.
     most_parts: int = 16

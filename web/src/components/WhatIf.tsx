@@ -3,8 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { type Child, getChildren } from "../api";
 import { open, pathOf } from "../explore";
 import type { Report, WhatIf as Outcome } from "../report";
-import { beside, isRunning, problem } from "../state";
-import { ask, DEVICE_MODELS, type Pair, RULES, type Wishes, wishesOf, withoutPair } from "../whatIf";
+import { beside, choices, isRunning, problem, reasons } from "../state";
+import { ask, type Pair, type Wishes, wishesOf, withoutPair } from "../whatIf";
 import { Comparison } from "./Comparison";
 import { Scroller } from "./Scroller";
 
@@ -37,8 +37,8 @@ function Form({ report }: { report: Report }) {
     <form class="filters what-if-form" aria-label="What if" onSubmit={onSubmit}>
       <fieldset>
         <legend>rules that are used</legend>
-        {RULES.map((rule) => (
-          <label class="check" key={rule}>
+        {choices.value?.rules.map((rule) => (
+          <label class="check" key={rule} title={reasons.value.get(`fused.${rule}`)?.sentence}>
             <input type="checkbox" checked={!wishes.rules_off.includes(rule)} onChange={(event) => turn(rule, event.currentTarget.checked)} />
             {rule}
           </label>
@@ -49,7 +49,7 @@ function Form({ report }: { report: Report }) {
         <input
           type="number"
           min={1}
-          placeholder="64"
+          placeholder={choices.value?.largest_group.toString()}
           value={wishes.largest_group ?? ""}
           onInput={(event) => setWishes({ ...wishes, largest_group: event.currentTarget.valueAsNumber || null })}
         />
@@ -58,7 +58,7 @@ function Form({ report }: { report: Report }) {
         device that decides
         <select value={wishes.device_model ?? ""} onChange={(event) => setWishes({ ...wishes, device_model: event.currentTarget.value || null })}>
           <option value="">{`as now: ${report.environment.decides_for || "the one that kernels are for"}`}</option>
-          {DEVICE_MODELS.map((name) => (
+          {choices.value?.device_models.map((name) => (
             <option key={name} value={name}>
               {name}
             </option>
