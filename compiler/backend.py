@@ -35,10 +35,10 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
     """
     options = Options(**(settings.get("options") or settings))
 
-    def compile_part(part: torch.fx.GraphModule, _phase: Phase) -> Implementation:
+    def compile_part(part: torch.fx.GraphModule, phase: Phase) -> Implementation:
         from compiler.pipeline import compile_graph
 
-        return BoxedGraph(compile_graph(part, options, device_of(part)))
+        return BoxedGraph(compile_graph(part, options, device_of(part), phase))
 
     return compile_through_aot(graph, example_inputs, compile_part)
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
+from compiler.capture.captured import Implementation, Phase
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
@@ -28,6 +28,9 @@ from compiler.ir.nodes import LoopGraph
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
 from compiler.options import Options
+from compiler.replay.choose import replayed_or_not
+from compiler.replay.decision import ReplayDecision
+from compiler.replay.replayed import ReplayedCall
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.product_steps import product_launcher
@@ -60,6 +63,8 @@ class GraphCompilation:
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
     triton: dict[str, RenderedKernel] = field(default_factory=dict)
     executable: Executable | None = None
+    #: What is called instead of the executable, on a GPU, or why nothing is.
+    replayed: ReplayedCall | ReplayDecision | None = None
     #: What each step took, by the name of its function.
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -102,12 +107,28 @@ class GraphCompilation:
             return render_product(group, storage)
         return render_cpp(group, storage, memory.written_over(group))
 
-    def build(self) -> Executable:
+    def build(self, phase: Phase = "forward") -> Executable:
         assert self.schedule is not None and self.memory is not None
         wrapper = render_wrapper(self.schedule, self.memory, self.primary)
         launchers = self._launchers()
-        self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
-        return self.executable
+        made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
+        if self.runs_on.type == "cuda":
+            choice = self.options.cuda_graphs
+            self.replayed = replayed_or_not(
+                made.call, self.schedule, launchers, self.runs_on, self.model, choice, phase
+            )
+        return made
+
+    @property
+    def implementation(self) -> Implementation:
+        """What runs the graph: takes and gives flat lists."""
+        assert self.executable is not None
+        return self.replayed if isinstance(self.replayed, ReplayedCall) else self.executable.call
+
+    @property
+    def replay_decision(self) -> ReplayDecision | None:
+        """How launches reach the GPU so far; None on a CPU."""
+        return self.replayed.decision if isinstance(self.replayed, ReplayedCall) else self.replayed
 
     def _launchers(self) -> dict[str, Callable[..., None]]:
         if self.runs_on.type != "cuda":
@@ -143,14 +164,17 @@ class GraphCompilation:
         return {kernel.name: together.get(kernel.name) or compiled[kernel.name] for kernel in self.primary.values()}
 
 
-def compile_graph(graph: GraphModule, options: Options, device: torch.device) -> Callable[[list[Any]], list[Any]]:
-    """Compile one functional ATen graph for `device`; the result takes and gives flat lists."""
+def compile_graph(
+    graph: GraphModule, options: Options, device: torch.device, phase: Phase = "forward"
+) -> Implementation:
+    """Compile one functional ATen graph for `device`; the result takes and gives flat lists. What of it may outlive the
+    next call depends on the `phase`: nothing of an inference graph but its outputs."""
     compilation = GraphCompilation(device, device_for(device), options)
     steps: dict[str, Callable[[], object]] = {
         "lower": lambda: compilation.lower(graph),
         "plan": compilation.plan,
         "generate": lambda: compilation.generate(wants_triton=device.type == "cuda"),
-        "build": compilation.build,
+        "build": lambda: compilation.build(phase),
     }
     with garbage_kept():
         for name, step in steps.items():
@@ -159,8 +183,7 @@ def compile_graph(graph: GraphModule, options: Options, device: torch.device) ->
             compilation.seconds[name] = time.perf_counter() - started
     for observe in _observers:
         observe(compilation)
-    assert compilation.executable is not None
-    return compilation.executable.call
+    return compilation.implementation
 
 
 @contextmanager

@@ -119,6 +119,11 @@ class Options(BaseModel):
     training: bool | None = Field(default=None, description="Capture the backward graph; by default if one is needed.")
     dynamic: bool | None = None
     mode: Mode = "default"
+    cuda_graphs: Literal["auto", "on", "off"] = Field(
+        default="off",
+        description="Replay the launches of a graph as one CUDA graph: where its first calls show that it pays, "
+        "wherever it is legal, or never. See docs/cuda_graphs.md.",
+    )
     knobs: dict[str, Any] = Field(default_factory=dict, description="Scheduler knobs; see docs/knobs.md.")
     force: tuple[NodePair, ...] = Field(
         default=(),

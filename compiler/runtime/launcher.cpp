@@ -25,6 +25,9 @@ extern PyObject* PyExc_RuntimeError;
 PyObject* PyErr_Occurred();
 PyObject* PyErr_Format(PyObject* type, const char* format, ...);
 long long PyLong_AsLongLong(PyObject*);
+PyObject* PyBool_FromLong(long);
+std::intptr_t PyList_Size(PyObject*);
+PyObject* PyList_GetItem(PyObject*, std::intptr_t);
 PyObject* PyObject_CallObject(PyObject* callable, PyObject* arguments);
 PyObject* PyObject_Vectorcall(PyObject* callable, PyObject* const* arguments, std::size_t count, PyObject* names);
 PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject* self, PyObject* module);
@@ -188,6 +191,29 @@ PyObject* launch_on_gpu(PyObject* self, PyObject* const* arguments, std::intptr_
   return none();
 }
 
+struct Addresses {
+  Address address;
+  std::int64_t count;
+  const std::int64_t* expected;  // 0 where any will do
+};
+
+// Whether the tensors of a list are where they are expected.
+PyObject* are_there(PyObject* self, PyObject* const* arguments, std::intptr_t count) {
+  const auto* known = static_cast<const Addresses*>(PyCapsule_GetPointer(self, nullptr));
+  if (count != 1 || PyList_Size(arguments[0]) != known->count)
+    return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_TypeError, "this test takes one list of the inputs");
+  try {
+    for (std::int64_t n = 0; n < known->count; ++n)
+      if (known->expected[n] &&
+          reinterpret_cast<std::int64_t>(known->address(PyList_GetItem(arguments[0], n))) != known->expected[n])
+        return PyBool_FromLong(0);
+  } catch (...) {
+    return PyErr_Format(PyExc_TypeError, "an input is no tensor with memory");
+  }
+  return PyBool_FromLong(1);
+}
+
+PyMethodDef addresses_method{"are_there", are_there, FASTCALL, nullptr};
 PyMethodDef cpu_method{"launch", launch_on_cpu, FASTCALL, nullptr};
 PyMethodDef gpu_method{"launch", launch_on_gpu, FASTCALL, nullptr};
 
@@ -208,3 +234,6 @@ PyObject* function_of(PyMethodDef* method, PyObject* owner, void* record) {
 
 extern "C" PyObject* cpu_launcher(PyObject* owner, void* record) { return function_of(&cpu_method, owner, record); }
 extern "C" PyObject* gpu_launcher(PyObject* owner, void* record) { return function_of(&gpu_method, owner, record); }
+extern "C" PyObject* address_test(PyObject* owner, void* record) {
+  return function_of(&addresses_method, owner, record);
+}

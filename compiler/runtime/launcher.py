@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing, load_library
 from compiler.runtime.quick_torch import address_function
@@ -62,6 +63,16 @@ class GpuKernel(ctypes.Structure):
     )
 
 
+class Addresses(ctypes.Structure):
+    """Where tensors are expected, for `address_test`; `expected` is an array that this keeps."""
+
+    _fields_ = (
+        ("address", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("expected", ctypes.POINTER(ctypes.c_int64)),
+    )
+
+
 @functools.cache
 def launcher_library() -> ctypes.PyDLL | None:
     """The compiled `launcher.cpp`; None where it cannot be had."""
@@ -72,7 +83,7 @@ def launcher_library() -> ctypes.PyDLL | None:
     except (CompilerMissing, CompilationFailed, OSError):
         return None
     with_interpreter = ctypes.PyDLL(library._name, handle=library._handle)
-    for make in (with_interpreter.cpu_launcher, with_interpreter.gpu_launcher):
+    for make in (with_interpreter.cpu_launcher, with_interpreter.gpu_launcher, with_interpreter.address_test):
         make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     return with_interpreter
 
@@ -97,6 +108,18 @@ def gpu_launch(record: GpuKernel) -> Launch | None:
     record.device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
     launch: Launch = library.gpu_launcher(record, ctypes.addressof(record))
     return launch
+
+
+def address_test(addresses: Sequence[int]) -> Callable[[list[Any]], bool] | None:
+    """A builtin function of a list of values that tells whether the tensors among them start at `addresses`; 0 stands
+    for any address, or for what is no tensor. None where the library cannot be had."""
+    library = launcher_library()
+    if library is None:
+        return None
+    expected = (ctypes.c_int64 * len(addresses))(*addresses)
+    record = Addresses(address=address_function(), count=len(addresses), expected=expected)
+    test: Callable[[list[Any]], bool] = library.address_test(record, ctypes.addressof(record))
+    return test
 
 
 @functools.cache

@@ -109,6 +109,12 @@ class TritonLauncher:
         if device not in self._compiled:
             self._compile(device, [*dtypes, *workspace])
 
+    def prepare_stream(self, device: int, stream: int) -> None:
+        """Make what a launch on that stream will want beside its arguments, as none can be made while launches are
+        recorded."""
+        if self._wanted is not None:
+            self._workspace(device, stream)
+
     def _compile(self, device: int, pointers: Sequence[torch.dtype]) -> None:
         kernel = self._compiled[device] = compiled_kernel(self.kernel, pointers, device)
         self.registers, self.spills = int(kernel.n_regs), int(kernel.n_spills)

@@ -129,9 +129,7 @@ def _cache_share(footprint: float, device: Device) -> float:
     return max(0.0, min(1.0, 2.0 - footprint / device.l2_bytes))
 
 
-def _foreseen(
-    group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device
-) -> tuple[Work, Shape]:
+def _foreseen(group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
     traffic = traffic_by(group, touches)
     shape = shape_of(group, traffic, layouts, device)
     return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries), shape

@@ -1,0 +1,131 @@
+"""Recording and replaying with CUDA, through torch's own graphs.
+
+Launches are recorded on a stream beside the one that is to replay them, with memory from a pool that all recordings for
+that stream share: what they give is copied out before the next replay, so that nothing in the pool is anybody's between
+two replays. Whatever is made once for each stream (the workspaces of our split sums and of cuBLAS) is made before, in
+ordinary memory.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from compiler.compile import garbage_kept
+from compiler.replay.inputs import addresses_of
+from compiler.replay.price import Times
+from compiler.replay.replayed import Call, CannotRecord
+from compiler.runtime.launcher import address_test
+from compiler.runtime.triton_launch import TritonLauncher
+
+
+@dataclass
+class Pool:
+    """What the recordings share that are replayed on one stream."""
+
+    side: Any
+    handle: Any = field(default_factory=torch.cuda.graph_pool_handle)
+
+
+_pools: dict[tuple[int, int], Pool] = {}
+_locks: dict[int, threading.RLock] = {}
+#: Devices on which CUDA has failed to end a recording: torch's allocator and generator may still be in its state.
+_broken: set[int] = set()
+
+
+class CudaRecording:
+    """A `Recording`; `graph` is a torch.cuda.CUDAGraph."""
+
+    def __init__(self, graph: Any, outputs: list[Any]) -> None:
+        self.outputs = outputs
+        self.replay: Callable[[], None] = graph.replay
+
+
+class CudaRecorder:
+    """The `Recorder` of `compiler.replay.replayed` for one GPU, by its number; `launchers` are those of the kernels."""
+
+    def __init__(self, device: int, launchers: Iterable[TritonLauncher]) -> None:
+        self.device = device
+        self.lock: AbstractContextManager[Any] = _locks.setdefault(device, threading.RLock())
+        self.is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
+        self._launchers = tuple(launchers)
+        self._is_alone = torch.cuda.device_count() == 1
+
+    def stream(self) -> int:
+        if not self._is_alone and torch.cuda.current_device() != self.device:
+            return -1
+        return int(torch._C._cuda_getCurrentRawStream(self.device))
+
+    def timed(self, call: Call, inputs: list[Any]) -> tuple[list[Any], Callable[[], Times | None]]:
+        event: Any = torch.cuda.Event  # torch gives its events no types in some versions
+        start, end = event(enable_timing=True), event(enable_timing=True)
+        start.record()
+        began = time.perf_counter()
+        outputs = call(inputs)
+        host_us = 1e6 * (time.perf_counter() - began)
+        end.record()
+
+        def times() -> Times | None:
+            return Times(host_us, 1e3 * start.elapsed_time(end)) if end.query() else None
+
+        return outputs, times
+
+    def record(self, call: Call, inputs: list[Any]) -> CudaRecording:
+        if self.device in _broken:
+            raise CannotRecord("an earlier recording on this device did not end as it should")
+        if any(isinstance(value, torch.Tensor) and value.get_device() != self.device for value in inputs):
+            raise CannotRecord("an input lies on another device")
+        pool = self._pool()
+        graph: Any = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.stream(pool.side), garbage_kept():
+                outputs = self._captured(graph, pool, lambda: call(inputs))
+        except Exception as error:  # whatever it is, the launches go out one by one
+            said = str(error).strip().splitlines()
+            raise CannotRecord(f"{type(error).__name__}: {said[0] if said else 'no message'}") from error
+        return CudaRecording(graph, outputs)
+
+    def _captured(self, graph: Any, pool: Pool, call: Callable[[], list[Any]]) -> list[Any]:
+        # Other threads may allocate meanwhile, which the mode "global" would forbid them.
+        graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
+        try:
+            outputs = call()
+        except BaseException:
+            with suppress(RuntimeError):
+                self._end(graph)
+            raise
+        self._end(graph)
+        return outputs
+
+    def _end(self, graph: Any) -> None:
+        try:
+            graph.capture_end()
+        except RuntimeError:
+            _broken.add(self.device)
+            raise
+
+    def _pool(self) -> Pool:
+        """The pool of the current stream, and all that kernels need on the stream beside it."""
+        key = self.device, self.stream()
+        pool = _pools.get(key)
+        if pool is None:
+            pool = _pools[key] = Pool(torch.cuda.Stream(self.device))
+            with torch.cuda.stream(pool.side), torch.no_grad():
+                square = torch.zeros(16, 16, device=f"cuda:{self.device}")
+                torch.mm(square, square)  # cuBLAS makes a workspace for each stream
+        for launcher in self._launchers:
+            launcher.prepare_stream(self.device, pool.side.cuda_stream)
+        return pool
+
+    def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
+        def are_there(inputs: list[Any]) -> bool:
+            found = addresses_of(inputs)
+            return all(old in (0, new) for old, new in zip(addresses, found, strict=True))
+
+        return address_test(addresses) or are_there

@@ -1,0 +1,85 @@
+"""A recorder that pretends: what it has recorded is run again by the processor, into the memory of the recording."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from compiler.replay.inputs import addresses_of
+from compiler.replay.price import Times
+from compiler.replay.replayed import Call, CannotRecord, Facts, ReplayedCall
+from compiler.runtime.launcher import address_test
+
+HOST_BOUND = Times(host_us=500.0, elapsed_us=520.0)
+
+
+class PretendedRecording:
+    def __init__(self, call: Call, inputs: list[Any], count: Callable[[], None]) -> None:
+        self._call, self._inputs, self._count = call, inputs, count
+        before = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+        self.outputs = call(list(inputs))
+        for value, old in zip(inputs, before, strict=True):  # recording executes nothing
+            if isinstance(value, torch.Tensor) and not torch.equal(value, old):
+                value.copy_(old)
+        self.replay = self._replay
+
+    def _replay(self) -> None:
+        self._count()
+        given = {value.untyped_storage().data_ptr() for value in self._inputs if isinstance(value, torch.Tensor)}
+        for mine, new in zip(self.outputs, self._call(list(self._inputs)), strict=True):
+            if isinstance(mine, torch.Tensor) and mine.untyped_storage().data_ptr() not in given:
+                mine.untyped_storage().copy_(new.untyped_storage())
+
+
+class PretendedRecorder:
+    """`times` are what every watched call is said to have taken; None for a device that is never done."""
+
+    def __init__(self, times: Times | None = HOST_BOUND, fails_with: str | None = None) -> None:
+        self.lock = threading.RLock()
+        self.current_stream = 7
+        self.captures = False
+        self.recorded = self.replays = 0
+        self._times, self._fails_with = times, fails_with
+
+    def stream(self) -> int:
+        return self.current_stream
+
+    def is_capturing(self) -> bool:
+        return self.captures
+
+    def timed(self, call: Call, inputs: list[Any]) -> tuple[list[Any], Callable[[], Times | None]]:
+        return call(inputs), lambda: self._times
+
+    def record(self, call: Call, inputs: list[Any]) -> PretendedRecording:
+        if self._fails_with is not None:
+            raise CannotRecord(self._fails_with)
+        self.recorded += 1
+        return PretendedRecording(call, inputs, self._counted)
+
+    def _counted(self) -> None:
+        self.replays += 1
+
+    def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
+        builtin = address_test(addresses)
+        assert builtin is not None
+
+        def test(inputs: list[Any]) -> bool:
+            expected = all(old in (0, new) for old, new in zip(addresses, addresses_of(inputs), strict=True))
+            assert builtin(inputs) == expected
+            return expected
+
+        return test
+
+
+def pretended(
+    call: Call,
+    recorder: PretendedRecorder | None = None,
+    written: Sequence[int] = (),
+    choice: Any = "auto",
+) -> tuple[ReplayedCall, PretendedRecorder]:
+    """`call` as a graph of ten launches on an H200 that is called through a pretended recorder."""
+    recorder = recorder or PretendedRecorder()
+    return ReplayedCall(call, Facts(10, 4.37e12, frozenset(written)), recorder, choice), recorder
