@@ -221,9 +221,9 @@ class Exploration:
     def run(self) -> None:
         for work in self.alive:
             with self._each(work, "run"):
-                executable = work.compilation.build()
+                executable = work.compilation.build(work.captured.phase)
                 work.report.wrapper = executable.wrapper
-                work.captured.runner.implementation = executable.call
+                work.captured.runner.implementation = work.compilation.implementation
                 work.errors = verify_graph(work.captured, executable, self.report.notes)
                 note_resources(executable, work.report)
                 if self.device.type != "cuda" and work.captured.inputs is not None and not self.is_brief:
@@ -258,7 +258,15 @@ class Exploration:
             return "no compiled call returned, so there is nothing to time"
         with silenced():
             self.report.timing = measure_entries(self.captured.timed_entries, self.device, self.options.timing)
+        self._note_replays()
         return None
+
+    def _note_replays(self) -> None:
+        """How launches reached the GPU in the calls that were timed: the kernels of a report are its launches."""
+        for work in self.alive:
+            decision = work.compilation.replay_decision
+            if decision is not None and decision.is_told:
+                self.report.notes.append(rep.Note(message=f"{work.report.name} is {decision.message}."))
 
     def compare(self) -> str | None:
         assert self.captured is not None

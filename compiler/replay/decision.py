@@ -60,5 +60,10 @@ class ReplayDecision:
         return self.reason in REPLAYED
 
     @property
+    def is_told(self) -> bool:
+        """Whether a reader would wonder: not of a few launches, nor of what was turned off."""
+        return self.reason not in ("replay.few_launches", "replay.off", "replay.watching")
+
+    @property
     def message(self) -> str:
         return SENTENCES[self.reason].format(**self.numbers)

@@ -1,0 +1,86 @@
+"""Which graphs may be recorded at all, and that every outcome is documented."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph, TensorArgument
+from compiler.replay.decision import SENTENCES
+from compiler.replay.legality import FEWEST_LAUNCHES, obstacle, written_inputs
+from tests.compile_program import compile_program
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def products(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(FEWEST_LAUNCHES):
+        x = torch.relu(x @ x)
+    return x
+
+
+def then_nonzero(x: torch.Tensor) -> torch.Tensor:
+    return products(x)[: torch.linalg.inv(x).shape[0]] + torch.linalg.inv(x)
+
+
+X = torch.randn(8, 8)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (products, None),
+        (lambda x: products(x) * torch.rand(8), None),
+        (lambda x: x + 1, "replay.few_launches"),
+        (then_nonzero, "replay.unknown_call"),
+        (lambda x: products(x) * torch.randperm(8), "replay.unknown_call"),
+    ],
+)
+def test_what_may_be_recorded(program: Callable[..., Any], reason: str | None) -> None:
+    schedule = compile_program(program, X).schedule
+    assert schedule is not None
+    why = obstacle(schedule)
+    assert (why.reason if why else None) == reason
+    assert why is None or why.message
+
+
+def test_open_sizes_are_not_recorded() -> None:
+    schedule = compile_program(products, X, dynamic=True).schedule
+    assert schedule is not None
+    why = obstacle(schedule)
+    assert why is not None and why.reason == "replay.open_sizes"
+
+
+def test_inputs_that_a_graph_writes_to_are_known() -> None:
+    layout = Layout.contiguous((8,), torch.float32)
+    x, state = TensorArgument("x", layout), TensorArgument("state", layout)
+    written = ExternNode("copy_", torch.ops.aten.copy_.default, (state, x), {}, (("copy_", layout),))
+    read = ExternNode("dot", torch.ops.aten.dot.default, (x, state), {}, (("dot", layout),))
+    assert written_inputs(LoopGraph(nodes=[read], inputs=[None, "x", "state"])) == frozenset()
+    assert written_inputs(LoopGraph(nodes=[read, written], inputs=[None, "x", "state"])) == {2}
+
+
+@pytest.mark.parametrize(("dropout", "crosses", "reason"), [
+    (0.0, False, None), (0.1, False, "replay.random_call"), (0.0, True, "replay.other_device"),
+])  # fmt: skip
+def test_attention_and_other_devices(dropout: float, crosses: bool, reason: str | None) -> None:
+    layout = Layout.contiguous((1, 2, 8, 16), torch.float16)
+    operands = tuple(TensorArgument(name, layout) for name in "qkv")
+    target = torch.ops.aten._scaled_dot_product_flash_attention.default
+    call = ExternNode("attention", target, (*operands, dropout), {}, (("attention", layout),), crosses_devices=crosses)
+    schedule = compile_program(products, X).schedule
+    assert schedule is not None
+    why = obstacle(replace(schedule, units=[*schedule.units, call]))
+    assert (why.reason if why else None) == reason
+    assert why is None or why.message
+
+
+def test_every_outcome_is_documented() -> None:
+    page = (ROOT / "docs" / "cuda_graphs.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(replay\.\w+)` \|", page, re.MULTILINE) == list(SENTENCES)
