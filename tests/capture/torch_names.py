@@ -118,7 +118,7 @@ TABLE = (
         ("torch._C._dynamo.guards",),
     ),
     Taken(
-        ("compiler/runtime/triton_launch.py",),
+        ("compiler/runtime/triton_launch.py", "compiler/replay/recorder.py"),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
         is_of_cuda=True,
