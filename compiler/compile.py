@@ -27,6 +27,8 @@ from compiler.folding.fold import Folding
 from compiler.ir.nodes import LoopGraph
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
+from compiler.lowering.streams import refusal_of_streams
+from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.options import Options
 from compiler.replay.choose import replayed_or_not
 from compiler.replay.decision import ReplayDecision
@@ -55,6 +57,8 @@ class GraphCompilation:
     options: Options
     other_names: OtherNames = field(default_factory=dict)
     wishes: Wishes = NO_WISHES
+    #: Why the graph is planned and no more.
+    cannot_run: UnsupportedGraph | None = None
     loops: LoopGraph | None = None
     layouts: tuple[LayoutChoice, ...] = ()
     foldings: tuple[Folding, ...] = ()
@@ -84,6 +88,7 @@ class GraphCompilation:
         return self.triton if self.runs_on.type == "cuda" else self.cpp
 
     def lower(self, graph: GraphModule) -> None:
+        self.cannot_run = refusal_of_streams(graph.graph)
         self.loops, self.layouts, self.foldings = lower_in_layout(graph, self.decides_for, self.options)
 
     def plan(self) -> None:
@@ -93,8 +98,10 @@ class GraphCompilation:
         self.memory = plan_memory(self.schedule)
 
     def generate(self, wants_triton: bool) -> None:
-        """Render every kernel; Triton's besides C++ only where it is wanted."""
+        """Render every kernel; Triton's besides C++ only where it is wanted. Raises `cannot_run`."""
         assert self.schedule is not None and self.memory is not None
+        if self.cannot_run is not None:
+            raise self.cannot_run
         storage = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
         for group in self.groups:
             if self.runs_on.type != "cuda":

@@ -83,6 +83,8 @@ class LoopNode:
     lines: tuple[int, ...] = ()
     updates: str | None = None
     check: str | None = None
+    #: Which of the program's streams it is put on; None for the one that is current where the graph is called.
+    stream: int | None = None
 
     # Costs are kept by group, so nodes are hashed all the time.
     @lazy
@@ -157,6 +159,8 @@ class ExternNode:
     #: Whether a product of float32 may round its operands to TensorFloat-32 for tensor cores, as torch's settings were
     #: when the graph was lowered.
     allows_tf32: bool = False
+    #: As of a loop.
+    stream: int | None = None
     #: Names of all nodes that it computes, where one call took the place of several.
     covers: tuple[str, ...] = ()
 

@@ -19,6 +19,7 @@ from compiler.ir.ops import ops
 from compiler.ir.size import Integer, hint
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.eager import EagerTensor, eager_tensors
+from compiler.lowering.streams import stream_of
 from compiler.lowering.strides import is_dense
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, Position, TensorValue, of_buffer
 
@@ -109,7 +110,8 @@ class LoopBuilder:
             return {}
         # A rewrite of the graph leaves word of the captured nodes that a node of its own is made for.
         origins = self.node.meta.get("computed_for") or (self.node.name, *self.node.meta.get("stands_for", ()))
-        return {"origins": origins, "lines": tuple(self.node.meta.get("lines", ()))}
+        lines = tuple(self.node.meta.get("lines", ()))
+        return {"origins": origins, "lines": lines, "stream": stream_of(self.node)}
 
     # --- loop nodes
 

@@ -66,7 +66,6 @@ from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
-from compiler.lowering.streams import refuse_streams
 from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
 from compiler.lowering.truths import truth
 from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, unsupported_at
@@ -96,7 +95,6 @@ class _Walk:
         self.eager = {node: described(node) for node in gm.graph.nodes}
 
     def run(self) -> LoopGraph:
-        refuse_streams(self.gm.graph)
         self.build.device = _device_of(self.eager)
         for node in self.gm.graph.nodes:
             earlier = self.repeats.earlier(node)

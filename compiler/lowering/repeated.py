@@ -2,8 +2,8 @@
 
     a = aten.sum(x, [1]);  b = aten.sum(x, [1])        ->        b is a
 
-Two calls are the same where operator and arguments are, and where nothing but those decides the result: no random
-numbers, no effects, no operator of somebody's own, no memory that is left as it was found.
+Two calls are the same where operator, arguments and stream are, and where nothing but those decides the result: no
+random numbers, no effects, no operator of somebody's own, no memory that is left as it was found.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
+
+from compiler.lowering.streams import stream_of
 
 _NAMESPACES = frozenset(("aten", "prims"))
 
@@ -33,7 +35,7 @@ class Repeats:
         """The call that computed the same before, if there was one; remembers this one otherwise."""
         if not _depends_on_arguments_alone(node):
             return None
-        key = (node.target, self._key(node.args), self._key(tuple(sorted(node.kwargs.items()))))
+        key = (stream_of(node), node.target, self._key(node.args), self._key(tuple(sorted(node.kwargs.items()))))
         first = self._first.setdefault(key, node)
         if first is node:
             return None

@@ -119,6 +119,11 @@ class Group:
         """Buffers that scatters of the group change in place."""
         return tuple(member.node.updates for member in self.members if member.node.updates is not None)
 
+    @property
+    def stream(self) -> int | None:
+        """Which of the program's streams its nodes are put on."""
+        return self.members[0].node.stream
+
     @lazy
     def has_check(self) -> bool:
         """Whether it must run for more than the values that are read from it."""

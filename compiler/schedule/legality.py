@@ -20,6 +20,7 @@ from typing import Any
 
 from compiler.ir.body import Access
 from compiler.ir.index import MOST_KEPT, Dim, Index
+from compiler.ir.nodes import ExternNode
 from compiler.ir.positions import flatten, invert, unflatten
 from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
@@ -170,6 +171,17 @@ def across_comes_last(members: tuple[Member, ...], space: Space) -> Refuse | Non
                     "dependency.across", {"shared": access.buffer, "writer": access.buffer, "reader": member.name}
                 )
     return None
+
+
+def streams_differ(one: Group | ExternNode, two: Group | ExternNode) -> Refuse | None:
+    """Whether the program puts the two on different streams: a kernel is in one."""
+    if one.stream == two.stream:
+        return None
+    return Refuse("kind.other_stream", {"stream_a": _stream_name(one.stream), "stream_b": _stream_name(two.stream)})
+
+
+def _stream_name(stream: int | None) -> str:
+    return "the stream of the call" if stream is None else f"stream {stream} of the program"
 
 
 def scatter_between(first: Group, second: Group) -> Refuse | None:

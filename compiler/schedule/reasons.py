@@ -208,6 +208,13 @@ REASONS: dict[str, Reason] = _list(
         "{extern} has a tensor on another device",
     ),
     Reason(
+        "kind.other_stream",
+        "kind",
+        "The program puts the two on different streams, whose work a GPU may run at the same time and in any order: a "
+        "kernel is in one stream.",
+        "{a} is put on {stream_a} and {b} on {stream_b}",
+    ),
+    Reason(
         "kind.own_launch",
         "kind",
         "Two nodes that share nothing can only run side by side in one launch, and one of these cannot: it works in "

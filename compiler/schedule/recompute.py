@@ -33,7 +33,7 @@ def recompute_in_readers(
     """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
 
     A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call, a matrix
-    product or a scatter among the readers)."""
+    product, a scatter or another stream among the readers)."""
     graph = context.graph
     maker = graph.units[a]
     readers = sorted(graph.readers[buffer] - {a})
@@ -41,7 +41,7 @@ def recompute_in_readers(
     groups = [unit for unit in units if isinstance(unit, Group)]
     if not isinstance(maker, Group) or buffer in graph.outputs or not groups or len(groups) < len(units):
         return None
-    if any(isinstance(unit, Product) for unit in (maker, *units)):
+    if any(isinstance(unit, Product) or unit.stream != maker.stream for unit in (maker, *units)):
         return None
     if any(buffer in group.updated for group in groups):
         return None

@@ -15,7 +15,7 @@ from itertools import islice
 from compiler.devices import Device
 from compiler.ir.body import Body, Instruction
 from compiler.ir.index import Dim, Index
-from compiler.ir.nodes import Layout, LoopGraph
+from compiler.ir.nodes import ExternNode, Layout, LoopGraph
 from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, Undecided
 from compiler.schedule.classify import forwards, reordered
@@ -116,6 +116,18 @@ def would_fuse_if(decision: Decision, pair: Pair) -> str:
 
 def _without_third(decision: Decision, pair: Pair) -> Iterator[Change]:
     yield f"`{decision.verdict.numbers['between']}` did not need to run between the two", pair
+
+
+def _one_stream(decision: Decision, pair: Pair) -> Iterator[Change]:
+    one, two = pair.units
+    yield "the program put both on one stream", replace(pair, units=(one, _on_stream(two, one.stream)))
+
+
+def _on_stream(unit: Unit, stream: int | None) -> Unit:
+    if isinstance(unit, ExternNode):
+        return replace(unit, stream=stream)
+    members = (replace(member, node=replace(member.node, stream=stream)) for member in unit.members)
+    return replace(unit, members=tuple(members))
 
 
 def _larger_group(decision: Decision, pair: Pair) -> Iterator[Change]:
@@ -326,6 +338,7 @@ def _resized(group: Group, outer: Dim, size: int) -> tuple[Group, bool]:
 
 _CHANGES: dict[str, Callable[[Decision, Pair], Iterator[Change]]] = {
     "dependency.intermediate": _without_third,
+    "kind.other_stream": _one_stream,
     "policy.group_size": _larger_group,
     "policy.disabled": _rule_allowed,
     "policy.forbidden": _not_forbidden,

@@ -11,11 +11,14 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.compile import GraphCompilation
+from compiler.devices import device_for
 from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.lowering.lower import lower
 from compiler.lowering.registry import LOWERINGS
 from compiler.lowering.unsupported import LoweringError, UnsupportedGraph
+from compiler.options import Options
 from tests.lowering.checks import aten_graph, fallbacks, lowered
 
 
@@ -200,20 +203,49 @@ def test_a_size_that_pytorch_guesses_is_refused() -> None:
         lower(torch.fx.GraphModule({}, graph))
 
 
-def test_several_streams_are_refused() -> None:
+def on_streams(x: Tensor) -> Tensor:
+    y = x.sin()
+    torch.ops.streams.fork(0, 1)
+    z = y.cos()
+    torch.ops.streams.join(1, 0)
+    return z * 2
+
+
+def test_calls_about_streams_are_planned_and_not_run() -> None:
     """Kernels of both sides were fused, and the change of stream came after them."""
     if not hasattr(torch.ops.streams, "fork"):
         pytest.skip("this release of torch keeps streams out of graphs")
+    with FakeTensorMode():
+        graph = make_fx(on_streams)(torch.empty(64))
+    refuses_to_run(planned(graph))
 
-    def function(x: Tensor) -> Tensor:
-        y = x.sin()
-        torch.ops.streams.fork(0, 1)
-        z = y.cos()
-        torch.ops.streams.join(1, 0)
-        return z * 2
 
-    with FakeTensorMode(), pytest.raises(UnsupportedGraph, match="several streams"):
-        lower(make_fx(function)(torch.empty(64)))
+def test_nodes_of_different_streams_share_no_kernel_and_are_not_run() -> None:
+    """Without a wait in the graph, all of it ran on the stream of the call, which nothing outside waits for."""
+    with FakeTensorMode():
+        graph = make_fx(lambda x: ((y := x.sin()).cos() + x.sin(), y * 2, x.cos().sum()))(torch.empty(64))
+    for node in graph.graph.nodes:
+        if node.name in ("cos", "sin_1"):
+            node.meta["custom"] = {"stream": 0}
+    compilation = planned(graph)
+    assert compilation.schedule is not None
+    for unit in compilation.schedule.units:
+        assert len({member.node.stream for member in unit.members}) == 1  # type: ignore[union-attr]
+    across = [d for d in compilation.schedule.decisions if d.reason == "kind.other_stream"]
+    assert {("sin", "cos"), ("cos", "add")} <= {(d.a, d.b) for d in across}
+    refuses_to_run(compilation)
+
+
+def planned(graph: torch.fx.GraphModule) -> GraphCompilation:
+    compilation = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options())
+    compilation.lower(graph)
+    compilation.plan()
+    return compilation
+
+
+def refuses_to_run(compilation: GraphCompilation) -> None:
+    with pytest.raises(UnsupportedGraph, match="several streams"):
+        compilation.generate(wants_triton=False)
 
 
 # --- random numbers

@@ -142,6 +142,7 @@ ON_THEIR_PAGES = {
     "profit.registers": r"a row had at most [\d,]+ elements instead of 9,000: its sums would fit into registers",
     "profit.long_reduction": r"the kernel of `\w+` moved less than [\d,]+ bytes instead of [\d,]+",
     "profit.kept_longer": r"what `full` makes took at most 1,048,576 bytes more at a time, not [\d,]+",
+    "kind.other_stream": "the program put both on one stream",
     "policy.outscored": r"`force` named \w+ and \w+: then they come first",
 }
 

@@ -11,7 +11,7 @@ from compiler.ir.nodes import Layout
 from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.cost import sequence_us
 from compiler.schedule.group import Group
-from compiler.schedule.legality import scatter_between
+from compiler.schedule.legality import scatter_between, streams_differ
 from compiler.schedule.reasons import REASONS, Refuse
 from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.batch import side_by_side
@@ -42,6 +42,9 @@ def can_fuse(a: int, b: int, context: Context) -> Fuse | Refuse:
 def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
+    elsewhere = streams_differ(one, two)
+    if elsewhere is not None:
+        return elsewhere
     if is_call(one) or is_call(two):
         return fuse_with_call(a, b, context)
     assert isinstance(one, Group) and isinstance(two, Group)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.group import Batch, Group, parts_of
+from compiler.schedule.legality import streams_differ
 from compiler.schedule.lifetimes import lifetimes, live_bytes
 from compiler.schedule.names import fused_name
 from compiler.schedule.products import Product
@@ -132,6 +133,9 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert not isinstance(one, ExternNode) and not isinstance(two, ExternNode)
+    elsewhere = streams_differ(one, two)
+    if elsewhere is not None:
+        return elsewhere
     parts = (*parts_of(one), *parts_of(two))
     members = tuple(member for part in parts for member in part.members)
     whole = Batch(fused_name(members), parts[0].space, members, one.stored | two.stored, parts=parts)
