@@ -4,6 +4,8 @@
     fusionscope bench --cases softmax_by_hand,layernorm
     fusionscope bench --suite snippets
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
+    fusionscope bench --suite models --cases raced --batch 1,32 --dtype bfloat16 --processes 6 --out models.json
+    fusionscope bench --suite train --cases gpt2 --contestants eager,ours,inductor_default --out train.json
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
@@ -27,18 +29,20 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from bench import products, random_programs, snippets, table
-from bench.contest import CONTESTANTS, VARIANTS
+from bench import products, random_programs, ratios, snippets, table
+from bench.contest import CONTESTANTS, KNOWN
 from bench.environment import copy_bandwidth, describe, write_json
 from bench.fusion import suite as fusion
 from bench.layouts import suite as layouts
-from bench.models import MODELS
+from bench.models import MODELS, RACED
 from bench.models.model import missing_library
 from bench.opinfo import cli as opinfo
 from bench.patterns import PATTERNS, SMOKE
 from bench.predictions import cli as predictions
+from bench.process import BATCH_MARK
 from bench.scheduling import suite as scheduling
 from bench.suite import Progress, Request, run_suite
+from bench.train import OWN, TRAINING
 from compiler.runtime.stopwatch import stopwatch
 
 METHOD = (
@@ -56,9 +60,20 @@ MODEL_METHOD = (
     "caches. Times are medians in milliseconds of one step, contestants interleaved: {clock}. A step of training is "
     "forward, loss and backward, without an optimiser."
 )
+TRAIN_METHOD = (
+    "Whole steps of training under bfloat16 autocast: forward, loss, backward, and AdamW's step in `..._adamw`. TF32 "
+    "is allowed. The reference is the same step in float64. An error is the largest difference from it, as a share of "
+    "the largest magnitude, and is that of the worst loss, gradient, buffer or move of a parameter; right is what is "
+    "within three times eager's own error plus 48 epsilons of its dtype, by largest difference and by norm. Compile "
+    "seconds are those of the first step, with empty caches. Times are medians in milliseconds of one step, "
+    "contestants interleaved: {clock}."
+)
+METHODS = {"patterns": METHOD, "models": MODEL_METHOD, "train": TRAIN_METHOD}
+#: Suites whose cases are models, each in a process of its own.
+WITH_MODELS = ("models", "train")
 SUITES = (
     "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "products", "scheduling",
-    "layouts",
+    "layouts", "train",
 )  # fmt: skip
 CLOCK = {
     "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
@@ -75,6 +90,8 @@ def main(argv: list[str] | None = None) -> int:
         console.print("There is no usable GPU here; use --device cpu.")
         return 2
     chosen = tuple(name for name in (asked.cases or "").split(",") if name)
+    chosen = RACED if asked.suite == "models" and chosen == ("raced",) else chosen
+    asked.processes = asked.processes or (1 if asked.suite in WITH_MODELS else 2)
     if asked.suite == "random":
         return random_programs.run(asked, device, console)
     if asked.suite == "fusion":
@@ -91,28 +108,37 @@ def main(argv: list[str] | None = None) -> int:
         return layouts.run(asked, chosen, device, console)
     if asked.suite == "predictions":
         return predictions.run(asked, chosen, device, console)
-    missing = missing_library() if asked.suite == "models" else None
+    is_all_own = asked.suite == "train" and all(name in OWN for name in chosen or TRAINING)
+    missing = missing_library() if asked.suite in WITH_MODELS and not is_all_own else None
     if missing is not None:
         console.print(missing, markup=False)
         return 2
-    suites: dict[str, Mapping[str, object]] = {"smoke": SMOKE, "models": MODELS, "patterns": PATTERNS}
+    suites: dict[str, Mapping[str, object]] = {
+        "smoke": SMOKE,
+        "models": MODELS,
+        "patterns": PATTERNS,
+        "train": TRAINING,
+    }
     known = suites[asked.suite]
     unknown = [name for name in chosen if name not in known]
     if unknown:
         console.print(f"No case {', '.join(unknown)}; the cases are {', '.join(known)}.")
         return 2
+    batches = asked.batch or ((2,) if device == "cpu" else (None,) if asked.suite == "train" else (1,))
+    names = chosen or tuple(known)
     request = Request(
-        cases=chosen or tuple(known),
+        cases=tuple(f"{name}{BATCH_MARK}{batch}" for name in names for batch in batches) if len(batches) > 1 else names,
         device=device,
         size="tiny" if asked.suite == "smoke" else asked.size or ("full" if device.startswith("cuda") else "small"),
         contestants=tuple(asked.contestants.split(",")),
         seed=asked.seed,
         repeat=asked.repeat,
         max_seconds=asked.max_seconds,
-        suite="models" if asked.suite == "models" else "patterns",
-        batch=asked.batch or (2 if device == "cpu" else 1),
+        suite=asked.suite if asked.suite in WITH_MODELS else "patterns",
+        batch=batches[0],
         is_timed=asked.timing,
         dtype=asked.dtype,
+        processes=asked.processes,
     )
     return _run_cases(asked, request, console)
 
@@ -133,7 +159,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-seconds", type=float, default=3.0, help="longest sampling of one case (3)")
     parser.add_argument("--size", choices=["full", "small"], help="inputs for a large GPU or for a CPU; by the device")
     parser.add_argument("--contestants", type=_contestants, default=",".join(CONTESTANTS), metavar="A,B")
-    parser.add_argument("--batch", type=int, help="of a model's inputs; 2 on a CPU and 1 on a GPU")
+    parser.add_argument(
+        "--batch", type=_sizes, metavar="A,B", help="of a model's inputs; 2 on a CPU, 1 on a GPU, its own in training"
+    )
     parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32", help="of the models")
     parser.add_argument(
         "--timing", action=argparse.BooleanOptionalAction, default=True, help="time the models, or only check them"
@@ -141,10 +169,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs, or of the first random program (0)")
     parser.add_argument("--programs", type=int, default=200, help="random programs to compile and judge (200)")
-    parser.add_argument("--processes", type=int, default=2, help="of the suites opinfo and random, at one time (2)")
-    parser.add_argument(
-        "--nodes", type=lambda text: tuple(map(int, text.split(","))), metavar="A,B", help="of the suite scheduling"
-    )
+    parser.add_argument("--processes", type=int, help="at one time, of opinfo and random (2), models and train (1)")
+    parser.add_argument("--nodes", type=_sizes, metavar="A,B", help="of the suite scheduling")
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
     operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")
     operators.add_argument(
@@ -155,6 +181,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
+
+
 def _at_least_three(text: str) -> int:
     if int(text) < 3:
         raise argparse.ArgumentTypeError("at least 3 samples make a median")
@@ -162,19 +192,19 @@ def _at_least_three(text: str) -> int:
 
 
 def _contestants(text: str) -> str:
-    known = (*CONTESTANTS, *VARIANTS)
-    unknown = [name for name in text.split(",") if name not in known]
+    unknown = [name for name in text.split(",") if name not in KNOWN]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: the contestants are {', '.join(known)}")
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: the contestants are {', '.join(KNOWN)}")
     return text
 
 
 def _run_cases(asked: argparse.Namespace, request: Request, console: Console) -> int:
     kind = torch.device(request.device).type
     note = "" if kind == "cuda" else "; what fits in the CPU's caches can be below it"
-    is_models = request.suite == "models"
-    columns = table.MODEL_COLUMNS if is_models else table.COLUMNS
-    method = (MODEL_METHOD if is_models else METHOD).format(clock=CLOCK[kind], floor_note=note, dtype=request.dtype)
+    columns: Sequence[tuple[str, str, int]] = table.MODEL_COLUMNS if request.suite in WITH_MODELS else table.COLUMNS
+    method = METHODS[request.suite].format(clock=CLOCK[kind], floor_note=note, dtype=request.dtype)
+    if request.processes > 1:
+        method += f" {request.processes} processes prepared at one time, so compile seconds are long; each timed alone."
     document: dict[str, Any] = {}
 
     def on_result(progress: Progress) -> None:
@@ -191,11 +221,14 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
         print(f"{done} {next(reversed(progress.results), '')}", file=sys.stderr, flush=True)
 
     run_suite(request, on_result)
-    console.print(_rich_table(document["cases"], columns))
+    columns = table.with_figures(columns, document["cases"])
+    console.print(_rich_table(table.losses_first(document["cases"]), columns))
     for sentence in [*table.summary(document["geometric_means"]), *table.warnings(document["environment"])]:
         console.print(sentence)
     if asked.out is not None:
         asked.out.with_suffix(".md").write_text(table.markdown(document, columns))
+        title = f"Ours / TorchInductor (circle: its best mode), {document['environment'].get('device')}"
+        asked.out.with_suffix(".svg").write_text(ratios.draw(table.losses_first(document["cases"]), title))
     return 0 if all(table.verdict(result) == "ok" for result in document["cases"].values()) else 1
 
 
@@ -220,7 +253,7 @@ def _run_snippets(asked: argparse.Namespace, chosen: Sequence[str], device: str,
     return 0 if all(result["status"] != "crashed" for result in document["cases"].values()) else 1
 
 
-def _rich_table(results: dict[str, dict[str, Any]], columns: Sequence[tuple[str, str, int]]) -> Table:
+def _rich_table(results: Mapping[str, Mapping[str, Any]], columns: Sequence[tuple[str, str, int]]) -> Table:
     drawn = Table("case", *(heading for heading, _, _ in columns), "verdict")
     for name, result in results.items():
         drawn.add_row(name, *table.cells(result, columns), table.verdict(result))

@@ -15,17 +15,25 @@ import torch
 
 from bench.dropout import dropout_error
 from bench.patterns import Case, Size
+from bench.turns import Turns
 from compiler.options import Timing
 from compiler.runtime.measure import Samples, is_measurable_difference, take_samples
 from compiler.runtime.stopwatch import Stopwatch
 from compiler.runtime.verify import is_correct, relative_error, to_double
 
 CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
+#: TorchInductor's modes, by the contestant's name. The last runs where it is asked for: it times for a minute and more.
+MODES = {
+    "inductor_default": None,
+    "inductor_reduce_overhead": "reduce-overhead",
+    "inductor_max_autotune": "max-autotune-no-cudagraphs",
+}
 #: Ours with other options, which run where they are asked for.
 VARIANTS: dict[str, dict[str, Any]] = {
     "ours_in_eager_layout": {"knobs": {"disable": ["layout", "folding"]}},
     "ours_without_folding": {"knobs": {"disable": ["folding"]}},
 }
+KNOWN = tuple(dict.fromkeys((*CONTESTANTS, *MODES, *VARIANTS)))
 
 Outputs = Any
 Function = Callable[..., Outputs]
@@ -54,6 +62,7 @@ class Setup:
     batch: int = 1
     is_timed: bool = True
     dtype: torch.dtype = torch.float32
+    turns: Turns = field(default_factory=lambda: Turns(None))
 
 
 @dataclass
@@ -108,8 +117,7 @@ def compile_with(name: str, function: Function) -> Function:
         return compile_ours(function)
     if name in VARIANTS:
         return compile_ours(function, VARIANTS[name])
-    modes = {"inductor_default": None, "inductor_reduce_overhead": "reduce-overhead"}
-    return torch.compile(function, mode=modes[name])
+    return torch.compile(function, mode=MODES[name])
 
 
 @contextmanager
@@ -218,7 +226,8 @@ def take_times(callables: Mapping[str, Function], inputs: Sequence[torch.Tensor]
 
     calls = {name: call_of(function) for name, function in callables.items()}
     timing = Timing(min_runs=setup.repeat, max_seconds=setup.max_seconds)
-    return take_samples(calls, setup.watch, setup.device, timing)
+    with setup.turns.alone():
+        return take_samples(calls, setup.watch, setup.device, timing)
 
 
 def _result(case: Case, outcome: Outcome, samples: Mapping[str, Samples], moved: int, setup: Setup) -> dict[str, Any]:
@@ -242,12 +251,13 @@ def _result(case: Case, outcome: Outcome, samples: Mapping[str, Samples], moved:
 
 def race_of(samples: Mapping[str, Samples]) -> dict[str, Any]:
     """The times of the contestants, in milliseconds, and how they compare."""
-    names = (*CONTESTANTS, *(name for name in VARIANTS if name in samples))
+    names = tuple(name for name in KNOWN if name in CONTESTANTS or name in samples)
     times = {name: samples[name].median_ms if name in samples else None for name in names}
     ours, peer = samples.get("ours"), samples.get("inductor_default")
     return {
         **times,
         "ours_to_inductor": _ratio(times["ours"], times["inductor_default"]),
+        "ours_to_best": _ratio(times["ours"], min((time for name in MODES if (time := times.get(name))), default=None)),
         "eager_to_ours": _ratio(times["eager"], times["ours"]),
         "differs_from_inductor": is_measurable_difference(ours, peer) if ours and peer else None,
         "quartiles_ms": {name: list(kept.quartiles_ms) for name, kept in samples.items()},

@@ -20,6 +20,8 @@ from typing import Any
 from bench.environment import ROOT
 
 Message = dict[str, Any]
+#: Between a model's name and the size of its batch, in the name of a case of a run with several sizes.
+BATCH_MARK = ":"
 
 
 def run_worker(module: str, orders: Message, hear: Callable[[Message], None], patience_s: float) -> str:

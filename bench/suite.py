@@ -7,17 +7,20 @@ of the suite goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
-from bench.contest import CONTESTANTS, VARIANTS
+from bench.contest import CONTESTANTS, KNOWN
 from bench.process import run_worker
 
 #: Seconds without a word from the process after which it is ended, by suite: a large model takes minutes to compile.
-PATIENCE_S = {"patterns": 240.0, "models": 900.0}
+PATIENCE_S = {"patterns": 240.0, "models": 900.0, "train": 900.0}
 #: Cases that one process runs. A model has one of its own: what it compiled and holds must not weigh on the next.
-CASES_OF_ONE_PROCESS = {"patterns": None, "models": 1}
+CASES_OF_ONE_PROCESS = {"patterns": None, "models": 1, "train": 1}
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,11 @@ class Request:
     repeat: int = 30
     max_seconds: float = 3.0
     suite: str = "patterns"
-    batch: int = 1
+    batch: int | None = 1
     is_timed: bool = True
     dtype: str = "float32"
+    #: Processes at one time, of suites that give each case its own. They prepare together and measure one by one.
+    processes: int = 1
 
 
 @dataclass
@@ -52,30 +57,67 @@ class Progress:
 def run_suite(request: Request, on_result: Callable[[Progress], None]) -> Progress:
     """Run every case; `on_result` is called after each, so that nothing is lost if this process is ended."""
     progress = Progress()
-    while remaining := [name for name in request.cases if name not in progress.results]:
+    share = CASES_OF_ONE_PROCESS[request.suite]
+    if share is None or request.processes == 1:
+        _run_in_turn(request, request.cases, progress, on_result)
+        return progress
+    with (
+        tempfile.NamedTemporaryFile(prefix="fusionscope-turns-") as turns,
+        ThreadPoolExecutor(request.processes) as pool,
+    ):
+        told = Lock()
+
+        def run_one(case: str) -> None:
+            own = Progress()
+
+            def keep(_: Progress) -> None:
+                with told:
+                    progress.environment = progress.environment or own.environment
+                    progress.results.update(own.results)
+                    on_result(progress)
+
+            _run_in_turn(request, (case,), own, keep, turns.name)
+
+        for done in [pool.submit(run_one, case) for case in request.cases]:
+            done.result()
+    return progress
+
+
+def _run_in_turn(
+    request: Request,
+    cases: Sequence[str],
+    progress: Progress,
+    on_result: Callable[[Progress], None],
+    turns: str | None = None,
+) -> None:
+    """Each case after the other, as many in one process as the suite allows."""
+    while remaining := [name for name in cases if name not in progress.results]:
         progress.underway = None
         next_ones = remaining[: CASES_OF_ONE_PROCESS[request.suite]]
-        ending = _run_worker(request, next_ones, progress, on_result)
+        ending = _run_worker(request, next_ones, progress, on_result, turns)
         if progress.underway is None and all(name not in progress.results for name in next_ones):
             raise RuntimeError(f"the measuring process did not start: {ending}")
         if progress.underway is not None:
             _blame(progress, *progress.underway, ending)
             on_result(progress)
-    return progress
 
 
 def _blame(progress: Progress, case: str, what: str, ending: str) -> None:
     """Take the contestant that was running out of the case; a case that eager or timing fails is over.
 
     The case without a name is the trivial one that starts the compilers."""
-    if what in (*CONTESTANTS, *VARIANTS) and what != "eager":
+    if what in KNOWN and what != "eager":
         progress.taken_out.setdefault(case, {})[what] = ending
     else:
         progress.results[case] = {"errors": {**progress.taken_out.get(case, {}), what: ending}}
 
 
 def _run_worker(
-    request: Request, remaining: list[str], progress: Progress, on_result: Callable[[Progress], None]
+    request: Request,
+    remaining: list[str],
+    progress: Progress,
+    on_result: Callable[[Progress], None],
+    turns: str | None,
 ) -> str:
     """One process over the remaining cases; how it ended, in words."""
     said: list[str] = []
@@ -85,7 +127,8 @@ def _run_worker(
         if message["event"] == "case":
             on_result(progress)
 
-    ending = run_worker("bench.worker", _orders(request, remaining, progress), hear, PATIENCE_S[request.suite])
+    orders = {**_orders(request, remaining, progress), "turns": turns}
+    ending = run_worker("bench.worker", orders, hear, PATIENCE_S[request.suite])
     return said[-1] if said and not ending.startswith("nothing was heard") else ending
 
 
@@ -93,7 +136,7 @@ def _orders(request: Request, remaining: list[str], progress: Progress) -> dict[
     cases = {
         name: [one for one in request.contestants if one not in progress.taken_out.get(name, {})] for name in remaining
     }
-    compilers = [name for name in (*CONTESTANTS[1:], *VARIANTS) if any(name in names for names in cases.values())]
+    compilers = [name for name in KNOWN if name != "eager" and any(name in names for names in cases.values())]
     return {
         "cases": cases,
         "compilers": [name for name in compilers if name not in progress.taken_out.get("", {})],

@@ -10,10 +10,12 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import math
 import os
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,6 +25,9 @@ from bench.environment import copy_bandwidth, describe
 from bench.models import MODELS
 from bench.models.trial import run_model
 from bench.patterns import PATTERNS
+from bench.process import BATCH_MARK
+from bench.train import TRAINING
+from bench.turns import Turns
 from compiler.runtime.stopwatch import stopwatch
 
 Send = Callable[..., None]
@@ -45,13 +50,16 @@ def run(orders: dict[str, Any], send: Send) -> int:
     device = torch.device(orders["device"])
     if device.type == "cuda":
         torch.cuda.set_device(device.index or 0)
-    watch = stopwatch(device)
-    bandwidth = orders["bandwidth"] or copy_bandwidth(device, watch)
+    if orders.get("suite") == "train":
+        torch.set_float32_matmul_precision("high")  # as the peer's own figure was taken
+    turns, watch = Turns(orders.get("turns")), stopwatch(device)
+    # Beside other processes no bandwidth can be measured; the suites that run so need none.
+    bandwidth = orders["bandwidth"] or (None if orders.get("turns") else copy_bandwidth(device, watch))
     send("environment", environment=describe(device, bandwidth, orders["seed"]), bandwidth=bandwidth)
     start_compilers(device, orders["compilers"], lambda name: send("start", case="", what=name))
     setup = Setup(
-        device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth, watch,
-        orders.get("batch", 1), orders.get("is_timed", True), getattr(torch, orders.get("dtype", "float32")),
+        device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth or math.nan, watch,
+        orders.get("batch") or 1, orders.get("is_timed", True), getattr(torch, orders.get("dtype", "float32")), turns,
     )  # fmt: skip
     for case, contestants in orders["cases"].items():
 
@@ -74,8 +82,11 @@ def run(orders: dict[str, Any], send: Send) -> int:
 def _run(
     orders: dict[str, Any], case: str, contestants: list[str], setup: Setup, starting: Callable[[str], None]
 ) -> dict[str, Any]:
-    if orders.get("suite") == "models":
-        return run_model(MODELS[case], contestants, setup, starting)
+    if orders.get("suite") in ("models", "train"):
+        name, _, batch = case.partition(BATCH_MARK)
+        model = (MODELS if orders["suite"] == "models" else TRAINING)[name]
+        size = int(batch) if batch else orders.get("batch") or model.batch or 1
+        return run_model(model, contestants, replace(setup, batch=size), starting)
     return run_case(PATTERNS[case], contestants, setup, starting)
 
 

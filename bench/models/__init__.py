@@ -1,4 +1,4 @@
-"""The model suite: eighteen architectures of `transformers` run forward, five of them trained for a step as well."""
+"""The model suite: nineteen architectures of `transformers` run forward, five of them trained for a step as well."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.models.model import Model
 _FORWARD = (
     vision.vit, vision.beit, vision.convnext, vision.resnet, vision.mobilenet_v1, vision.mobilenet_v2, vision.segformer,
     detection.detr, detection.conditional_detr, detection.owlvit, detection.maskformer, detection.mask2former,
-    language.clip, language.bert, language.gpt2, language.llama, language.t5, language.whisper,
+    language.clip, language.bert, language.gpt2, language.llama, language.llama_block, language.t5, language.whisper,
 )  # fmt: skip
 _TRAINED = (vision.vit, vision.resnet, language.bert, language.gpt2, language.llama)
 
@@ -16,3 +16,6 @@ _TRAINED = (vision.vit, vision.resnet, language.bert, language.gpt2, language.ll
 MODELS: dict[str, Model] = {build.__name__: Model(build.__name__, build) for build in _FORWARD} | {
     f"{build.__name__}_training": Model(f"{build.__name__}_training", build, is_trained=True) for build in _TRAINED
 }
+
+#: Those whose times are raced at batch 1 and 32.
+RACED = ("vit", "beit", "convnext", "resnet", "mobilenet_v2", "segformer", "detr", "bert", "llama_block")

@@ -29,7 +29,7 @@ from compiler.runtime.verify import leaves
 #: How many times eager's error ours may be.
 ALLOWED = 3.0
 #: How many epsilons of the dtype an error may be beyond that, by the kind of result.
-EPSILONS = {"output": 1, "buffer": 1, "gradient": 48}
+EPSILONS = {"output": 1, "buffer": 1, "gradient": 48, "update": 1}
 #: The least scale of a gradient, as a share of the largest one.
 SMALLEST_GRADIENT = 1e-4
 

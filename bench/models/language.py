@@ -64,6 +64,17 @@ def llama(size: ModelSize) -> Example:
     return Example(LlamaForCausalLM(config), _words(config.vocab_size, 32 if size == "small" else 1024))
 
 
+def llama_block(size: ModelSize) -> Example:
+    """Two layers in the widths of the Llama with 7 billion parameters, and its vocabulary."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    small: dict[str, Any] = {
+        "vocab_size": WORDS, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+    }  # fmt: skip
+    config = LlamaConfig(**(small if size == "small" else {}), num_hidden_layers=2, use_cache=False)
+    return Example(LlamaForCausalLM(config), _words(config.vocab_size, 32 if size == "small" else 512))
+
+
 def t5(size: ModelSize) -> Example:
     from transformers import T5Config, T5ForConditionalGeneration
 

@@ -31,11 +31,19 @@ class Example:
 @dataclass(frozen=True)
 class Model:
     """One architecture. `build` gives it in either size; one that `is_trained` is run forward and backward in training
-    mode, and all its gradients are results."""
+    mode, and all its gradients are results. One that `is_optimised` also takes a step of AdamW, and how far each
+    parameter moves is a result; training runs under `autocast` to that dtype, if any. `batch` is the size that it is
+    run with unless another is asked for. `reference_parts` is how many pieces the float64 reference takes the batch
+    in, for want of memory: for a model whose loss is a mean over the examples of a batch, and which has no statistics
+    of it."""
 
     name: str
     build: Callable[[ModelSize], Example]
     is_trained: bool = False
+    is_optimised: bool = False
+    autocast: torch.dtype | None = None
+    batch: int | None = None
+    reference_parts: int = 1
 
     def example(self, size: ModelSize, device: torch.device, seed: int) -> Example:
         """The model on `device`, the same for the same seed."""

@@ -6,7 +6,6 @@ statistics, so that a value that was compiled in would be seen.
 
 from __future__ import annotations
 
-import copy
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -14,56 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.contest import Outcome, Setup, compile_with, fresh_caches, note_failure, race_of, seconds_of, take_times
 from bench.models.compiled import Compiled
-from bench.models.judge import InDouble, Judgement, judge, named_tensors
-from bench.models.model import Model, loss_of
+from bench.models.judge import InDouble, Judgement, judge
+from bench.models.model import Model
+from bench.models.run import Run
 from compiler.capture.torch_internals import graph_break_reasons
 from compiler.compile import observed_compilations
-from compiler.runtime.verify import to_double
 
-#: A model as a contestant runs it: keyword arguments in, the model's outputs out.
-Callee = Callable[..., Mapping[str, Any]]
 #: Characters kept of what a failure says, from its end.
 LONGEST_TRACEBACK = 8000
 
 Judge = Callable[[Mapping[str, Tensor]], Judgement]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A model with the inputs of one batch."""
-
-    module: nn.Module
-    inputs: dict[str, Tensor]
-    is_trained: bool
-
-    def copied(self) -> Run:
-        """With a copy of what a step changes: statistics and gradients."""
-        return replace(self, module=copy.deepcopy(self.module)) if self.is_trained else self
-
-    def in_double(self) -> Run:
-        return replace(self, module=copy.deepcopy(self.module).double(), inputs=to_double(self.inputs))
-
-    def step(self, callee: Callee) -> Mapping[str, Any]:
-        """Forward, and in training the loss and the gradients of all parameters; no optimiser."""
-        if not self.is_trained:
-            with torch.no_grad():
-                return callee(**self.inputs)
-        self.module.zero_grad(set_to_none=True)
-        outputs = callee(**self.inputs)
-        loss_of(outputs).backward()
-        return outputs
-
-    def results(self, callee: Callee) -> dict[str, Tensor]:
-        """All that a step leaves: outputs, and in training gradients and buffers."""
-        found = named_tensors(self.step(callee), "output")
-        if self.is_trained:
-            gradients = {name: parameter.grad for name, parameter in self.module.named_parameters()}
-            found |= named_tensors(gradients, "gradient") | named_tensors(dict(self.module.named_buffers()), "buffer")
-        return found
 
 
 @dataclass
@@ -85,10 +48,10 @@ def run_model(
     outcome, story, compiled = Outcome(), Story({}, {}, {}, {}), Compiled()
     starting("eager")
     plain = run.copied()
-    eager = plain.results(plain.module)
+    eager = plain.results(plain.callee())
     judge_by = _judge_of(run, eager)
     _note("eager", judge_by(eager), outcome, story)
-    outcome.callables["eager"] = lambda: plain.step(plain.module)
+    outcome.callables["eager"] = lambda: plain.step(plain.callee())
     with ExitStack() as caches:
         for name in contestants:
             if name == "eager" or (name == "inductor_reduce_overhead" and setup.device.type != "cuda"):
@@ -129,7 +92,7 @@ def _prepare(model: Model, setup: Setup) -> tuple[Run, dict[str, Tensor]]:
     example = model.example("small" if setup.size == "small" else "full", setup.device, setup.seed)
     generator = torch.Generator(setup.device).manual_seed(setup.seed)
     judged, others = (_in_dtype(example.inputs(setup.batch, generator), setup.dtype) for _ in range(2))
-    return Run(example.module.to(setup.dtype), judged, model.is_trained), others
+    return Run(model, example.module.to(setup.dtype), judged), others
 
 
 def _in_dtype(inputs: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
@@ -139,7 +102,7 @@ def _in_dtype(inputs: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Ten
 def _judge_of(run: Run, eager: Mapping[str, Tensor]) -> Judge:
     exact = run.in_double()
     with InDouble():
-        reference = exact.results(exact.module)
+        reference = exact.results(exact.callee())
     return lambda results: judge(results, eager, reference)
 
 
@@ -151,13 +114,11 @@ def _note(name: str, judged: Judgement, outcome: Outcome, story: Story) -> None:
 def _compile_and_judge(
     name: str, run: Run, others: dict[str, Tensor], judge_by: Judge, setup: Setup, outcome: Outcome, story: Story
 ) -> None:
-    at_start = copy.deepcopy(dict(run.module.named_buffers()))
-    callee = compile_with(name, run.module)
+    restore = run.remembered()
+    callee = run.callee(lambda function: compile_with(name, function))
     try:
         outcome.compile_s[name] = seconds_of(lambda: replace(run, inputs=others).step(callee), setup.device)
-        with torch.no_grad():
-            for key, buffer in run.module.named_buffers():
-                buffer.copy_(at_start[key])
+        restore()
         found: dict[str, Tensor] = {}
         story.second_step_s[name] = seconds_of(lambda: found.update(run.results(callee)), setup.device)
         _note(name, judge_by(found), outcome, story)
