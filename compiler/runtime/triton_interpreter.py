@@ -227,6 +227,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in
     "atanh": np.arctanh,
     "atan2": np.arctan2,
     "pow": np.power,
+    "fast_dividef": np.divide,
     "rsqrt": lambda values: 1 / np.sqrt(values),
     "erf": _by_torch(torch.erf),
     "erfc": _by_torch(torch.erfc),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.ir.ops import NAMED, compute_dtype
 
 #: Names of dtypes in Triton.
@@ -148,6 +149,8 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
     dtype = first.dtype
     if op in NAMED:
         return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
+    if op in SHORT_FORMS:
+        return _call(op, operands, helpers)
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if op in _INFIX:

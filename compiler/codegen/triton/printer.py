@@ -25,6 +25,7 @@ from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
 from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.scans import Scan
+from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
 from compiler.codegen.triton.states import States
@@ -158,34 +159,42 @@ class KernelPrinter:
             self._axis(r_axis, "part" if self.plan.kind == "team" else "")
 
     def _axis(self, axis: Axis, block: str) -> None:
-        """The flat index along an axis, its mask, and its loop variables."""
-        lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
-        if axis.is_scalar:
-            start = block
-        elif axis.name == "x" and self.plan.parts:
-            start = f"{block} + {lanes}"
-        elif axis.name == "r":
-            first = "part * RBLOCK" if block == "part" else block
-            start = f"{first} + {lanes}" if block else lanes
-            start = f"({start}).to(tl.int64)" if self.is_wide else start
-        else:
-            start = f"{block} * {axis.block_name} + {lanes}"
+        """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for four lanes
+        at a time, the same for the first of each four."""
         is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team") or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
-        self.writer.line(f"{flat} = {start}")
+        lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
+        self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
             self.writer.line(f"{axis.name}_mask = {flat} < {axis.numel}")
         if not is_single:
             self._unflatten(axis, flat)
+        if self.printer.by_fours and axis == next(axis for axis in reversed(self.vectors) if axis.block > 1):
+            lanes = f"4 * tl.arange(0, {axis.block_name} // 4){self._spread(axis)}"
+            self.writer.line(f"{flat}_by_fours = {self._places(axis, block, lanes)}")
+            if not is_single:
+                self._unflatten(axis, flat, "_by_fours")
 
-    def _unflatten(self, axis: Axis, flat: str) -> None:
+    def _places(self, axis: Axis, block: str, lanes: str) -> str:
+        """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
+        if axis.is_scalar:
+            return block
+        if axis.name == "x" and self.plan.parts:
+            return f"{block} + {lanes}"
+        if axis.name == "r":
+            first = "part * RBLOCK" if block == "part" else block
+            start = f"{first} + {lanes}" if block else lanes
+            return f"({start}).to(tl.int64)" if self.is_wide else start
+        return f"{block} * {axis.block_name} + {lanes}"
+
+    def _unflatten(self, axis: Axis, flat: str, suffix: str = "") -> None:
         inner = axis.numel
         for place, dim in enumerate(axis.dims):
             inner = inner // dim.size if dim.size != 0 else 1
-            text = f"{flat} // {inner}" if inner != 1 else flat
+            text = f"{flat}{suffix} // {inner}" if inner != 1 else f"{flat}{suffix}"
             if place:
                 text = f"({text}) % {dim.size}" if inner != 1 else f"{text} % {dim.size}"
-            self.writer.line(f"{dim.name} = {text}")
+            self.writer.line(f"{dim.name}{suffix} = {text}")
 
     def _spread(self, axis: Axis) -> str:
         """The subscript that puts a vector along its axis of the tile."""
@@ -378,7 +387,9 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     helpers = set().union(*(printer.helpers for printer in printers))
     functions = {function: None for printer in printers for function in printer.functions}
     texts = function_texts(functions, helpers)
-    known_helpers = {**HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS}
+    known_helpers = {
+        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS, **SHORT_FORMS,
+    }  # fmt: skip
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     return "\n".join([_IMPORTS, *(f"\n{text}" for text in texts)]) + "\n"
 

@@ -17,13 +17,13 @@ from collections.abc import Sequence
 
 import torch
 
-from compiler.codegen.building import build_program
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.printer import module_head
+from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.devices import Device
@@ -44,7 +44,7 @@ def render_product(product: Product, storage: dict[str, torch.dtype], device: De
 
 def render_tiles(product: Product, storage: dict[str, torch.dtype], tile: Tile) -> RenderedKernel:
     """The kernel of `product` by this tile."""
-    return _ProductPrinter(product, build_program(product, storage), tile).kernel()
+    return _ProductPrinter(product, short_program(product, storage), tile).kernel()
 
 
 class _OperandPrinter(StatementPrinter):

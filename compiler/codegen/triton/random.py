@@ -2,7 +2,13 @@
 
 A draw is some sixty integer operations, more than most of what random numbers are used for, so one for each number
 limits a dropout to a third of what memory allows. Where four lanes in a row want the four numbers of one draw, it is
-made once for them; elsewhere each lane makes its own, and takes the word that is its.
+made once for them, at the position of the first of the four; elsewhere each lane makes its own, and takes the word that
+is its.
+
+A number is 31 bits of its word, as a float32 and scaled. What is only compared with constants is left as those bits,
+which are compared with the whole numbers that the constants stand for:
+
+    uniform(seed, position) > 0.1    ->    uniform_bits(seed, position) >= 214748368
 """
 
 from __future__ import annotations
@@ -19,13 +25,40 @@ def uniform(seed, position):
     word = position % 4
     return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d))
 ''',
+    "uniform_bits": '''@triton.jit
+def uniform_bits(seed, position):
+    """The 31 bits of which uniform numbers are made; four in a row are the words of one draw."""
+    a, b, c, d = tl.randint4x(seed, position // 4)
+    word = position % 4
+    bits = tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d)).to(tl.int32, bitcast=True)
+    return bits ^ (bits >> 31)
+''',
+    "in_a_row": '''@triton.jit
+def in_a_row(a, b, c, d):
+    """Blocks of the same shape as one of four times as many lanes: a, b, c, d of the first lane, of the second, ..."""
+    lanes: tl.constexpr = 4 * a.shape[len(a.shape) - 1]
+    rows: tl.constexpr = 4 * a.numel // lanes
+    joined = tl.join(tl.join(a, c), tl.join(b, d))
+    return joined.reshape(lanes) if len(a.shape) == 1 else joined.reshape(rows, lanes)
+''',
     "uniform_by_fours": '''@triton.jit
 def uniform_by_fours(seed, position):
-    """Uniform numbers in [0, 1), one draw for each four lanes: these stand in a row, the first at a multiple of 4."""
-    rows = position.reshape(position.numel // 4, 4)
-    a, b, c, d = tl.rand4x(seed, tl.min(rows, 1) // 4)
-    return tl.join(tl.join(a, c), tl.join(b, d)).reshape(position.shape)
+    """Uniform numbers in [0, 1) at `position`, which is a multiple of 4, and at the three after it."""
+    a, b, c, d = tl.rand4x(seed, position // 4)
+    return in_a_row(a, b, c, d)
 ''',
+    "uniform_bits_by_fours": '''@triton.jit
+def uniform_bits_by_fours(seed, position):
+    """The 31 bits of which the uniform numbers at `position`, a multiple of 4, and at the three after it are made."""
+    a, b, c, d = tl.randint4x(seed, position // 4)
+    bits = in_a_row(a, b, c, d).to(tl.int32, bitcast=True)
+    return bits ^ (bits >> 31)
+''',
+}
+#: What a helper calls besides.
+CALLS: dict[str, tuple[str, ...]] = {
+    "uniform_by_fours": ("in_a_row",),
+    "uniform_bits_by_fours": ("in_a_row",),
 }
 
 

@@ -13,10 +13,13 @@ from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
 from compiler.codegen.triton.plan import Plan
-from compiler.codegen.triton.random import runs_by_fours
+from compiler.codegen.triton.random import CALLS, runs_by_fours
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
+
+#: What draws random numbers.
+RANDOM = {"rand": "uniform", "rand_bits": "uniform_bits", "randn": "tl.randn"}
 
 
 class StatementPrinter:
@@ -36,6 +39,7 @@ class StatementPrinter:
         self.functions: dict[tuple[str, torch.dtype], None] = {}
         self.axes_of: dict[int, frozenset[str]] = {}
         self.last_loads = self._last_loads()
+        self.by_fours = self._by_fours()
 
     @property
     def all_axes(self) -> frozenset[str]:
@@ -93,23 +97,34 @@ class StatementPrinter:
             return self._load(statement, pass_number)
         if statement.op == "index_value":
             return self._index_value(statement)
-        if statement.op in ("rand", "randn"):
-            assert statement.index is not None
-            offset = self._offset(statement.index)
-            offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
-            return f"{self._generator(statement)}({operands[0].tensor}, {offset})"
+        if statement.op in RANDOM:
+            return self._random(statement, operands[0])
         if statement.op in NAMED:
             self.functions[statement.op, statement.dtype] = None
         return expression(statement.op, operands, statement.dtype, self.helpers)
 
-    def _generator(self, statement: Statement) -> str:
-        if statement.op == "randn":
-            return "tl.randn"
-        assert statement.index is not None
+    def _by_fours(self) -> frozenset[int]:
+        """The random statements that are drawn four lanes at a time."""
         axis = next((axis for axis in reversed(self.vectors) if axis.block > 1), None)
-        name = "uniform_by_fours" if axis is not None and runs_by_fours(statement.index, axis) else "uniform"
-        self.helpers.add(name)
-        return name
+        if axis is None or self.plan.kind == "product":
+            return frozenset()
+        draws = [s for s in self.program.statements if s.op in ("rand", "rand_bits") and s.index is not None]
+        return frozenset(s.number for s in draws if s.index is not None and runs_by_fours(s.index, axis))
+
+    def _random(self, statement: Statement, seed: Operand) -> str:
+        assert statement.index is not None
+        generator = RANDOM[statement.op]
+        names = self._name
+        if statement.number in self.by_fours:
+            generator += "_by_fours"
+            last = next(axis for axis in reversed(self.vectors) if axis.block > 1)
+            fours: dict[Dim | Indirect, str] = {dim: f"{dim.name}_by_fours" for dim in last.dims}
+            names = lambda atom: fours.get(atom) or self._name(atom)  # noqa: E731
+        if not generator.startswith("tl."):
+            self.helpers.update((generator, *CALLS.get(generator, ())))
+        offset = statement.index.render(names)
+        offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
+        return f"{generator}({seed.tensor}, {offset})"
 
     def _index_value(self, statement: Statement) -> str:
         assert statement.index is not None

@@ -7,9 +7,9 @@ from math import prod
 
 import torch
 
-from compiler.codegen.building import build_program
 from compiler.codegen.program import Program
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
+from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim
@@ -18,7 +18,7 @@ from compiler.schedule.group import Group, Space
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    program = build_program(group, storage)
+    program = short_program(group, storage)
     accesses = accesses_of(program)
     dims = group.space.x
     if not dims:

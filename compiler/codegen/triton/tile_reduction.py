@@ -7,10 +7,10 @@ from math import isqrt
 
 import torch
 
-from compiler.codegen.building import build_program
 from compiler.codegen.program import Program, Section
 from compiler.codegen.single_pass import in_single_pass
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
+from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.size import Integer, hint, known
@@ -32,12 +32,12 @@ _REGISTERS_FOR_ADDRESSES = 24
 
 
 def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    persistent = build_program(group, storage, is_persistent=True)
-    looped = build_program(group, storage)
+    persistent = short_program(group, storage, is_persistent=True)
+    looped = short_program(group, storage)
     passes = len(_r_sections(looped))
     rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
     if rewrite is not None:
-        looped = build_program(group, storage, rewrite=rewrite)
+        looped = short_program(group, storage, rewrite=rewrite)
     accesses = [a for a in accesses_of(looped) if not a.index.dims.isdisjoint(group.space.r)]
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     x_dims = with_last(group.space.x, fastest(group.space.x, x_unit)) if group.space.x else ()
@@ -49,7 +49,7 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     if may_be_in_teams(group) and not walk.is_mixed and len(_r_sections(looped)) > 1:
         loads = [{s.number for s in section.statements if s.op == "load"} for section in _r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
-        held = build_program(group, storage, is_persistent=True, rewrite=rewrite)
+        held = short_program(group, storage, is_persistent=True, rewrite=rewrite)
         team = _plan_team(replace(held, space=space), walk, again, device)
         if team is not None:
             return team

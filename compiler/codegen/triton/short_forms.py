@@ -1,0 +1,214 @@
+"""Shorter forms of what a kernel computes, where the difference does not reach its results.
+
+    1 + erf(x)            ->  one_plus_erf(x)       where all that is made of it is stored in half types
+    1 + tanh(x)           ->  one_plus_tanh(x)      likewise
+    exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
+    uniform(...) > 0.1    ->  bits >= 214748368     everywhere: the same comparison, bit for bit
+
+The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
+An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
+keeps 8 or 11 of the 24 bits. The forms here have relative errors of less than 1e-5, a twentieth of the last bit of a
+float16, over the whole line: `1 + erf(x)` for x far below zero is smaller than the rounding of the sum as written, and
+here it keeps its digits. So they may stand where nothing follows that makes a relative error larger: products and
+quotients, choices between values, sums of what is positive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+
+import torch
+
+from compiler.codegen.building import build_program
+from compiler.codegen.program import Program, Statement
+from compiler.schedule.group import Group
+
+#: The error that a form may have, relative to its value.
+LARGEST_ERROR = 1e-5
+
+HELPERS: dict[str, str] = {
+    "one_plus_erf": '''@triton.jit
+def one_plus_erf(x):
+    """1 + erf(x), for results in half types. For x < 0 it is erfc(-x) = 2^p(-x), with a p that is fitted so that the
+    relative error is at most 6e-6 down to -4.4; the rest is smaller than 1e-9."""
+    t = tl.abs(x)
+    p = t * -2.0317941e-05 + 4.8609523e-04
+    p = p * t - 5.2236542e-03
+    p = p * t + 3.3910349e-02
+    p = p * t - 1.5242983e-01
+    p = p * t - 9.1708159e-01
+    p = p * t - 1.6280632
+    tail = libdevice.exp2(p * t)
+    return tl.where(x < 0, tail, 2.0 - tail)
+''',
+    "one_plus_tanh": '''@triton.jit
+def one_plus_tanh(x):
+    """1 + tanh(x) = 2 / (1 + exp(-2 x)), for results in half types."""
+    return libdevice.fast_dividef(2.0, 1.0 + libdevice.exp2(x * -2.8853901))
+''',
+    "quick_exp": '''@triton.jit
+def quick_exp(x):
+    """exp(x), for results in half types."""
+    return libdevice.exp2(x * 1.442695)
+''',
+    "quick_sigmoid": '''@triton.jit
+def quick_sigmoid(x):
+    """1 / (1 + exp(-x)), for results in half types."""
+    return libdevice.fast_dividef(1.0, 1.0 + libdevice.exp2(x * -1.442695))
+''',
+}
+
+#: What becomes of a function, and of one plus it.
+_SHORT = {"exp": "quick_exp", "sigmoid": "quick_sigmoid"}
+_SHORT_PLUS_ONE = {"erf": "one_plus_erf", "tanh": "one_plus_tanh"}
+
+#: Ops whose result is no less exact, relatively, than their operands.
+_KEEPS_DIGITS = frozenset("mul truediv neg abs relu square sqrt rsqrt reciprocal".split())
+_HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
+
+
+def short_program(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    is_persistent: bool = False,
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> Program:
+    """The program of `group` in short forms; see `build_program`."""
+
+    def shorten(statements: list[Statement]) -> list[Statement]:
+        return in_short_forms(statements if rewrite is None else rewrite(statements), storage)
+
+    return build_program(group, storage, is_persistent, shorten)
+
+
+def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    """The statements with shorter forms in the place of some; each keeps its number, so that its readers find it."""
+    return _compared_as_bits(_for_half_results(statements, storage))
+
+
+# Results in half types --------------------------------------------------------------------------------------------
+
+
+def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    by_number = {s.number: s for s in statements}
+    readers = _readers(statements)
+    needs_few_digits: dict[int, bool] = {}
+    for s in reversed(statements):
+        needs_few_digits[s.number] = bool(readers[s.number]) and all(
+            _takes_few_digits(s, reader, needs_few_digits, by_number, storage) for reader in readers[s.number]
+        )
+    return [_short(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
+
+
+def _readers(statements: Iterable[Statement]) -> dict[int, list[Statement]]:
+    readers: dict[int, list[Statement]] = {s.number: [] for s in statements}
+    for s in statements:
+        for number in s.needs:
+            readers[number].append(s)
+    return readers
+
+
+def _takes_few_digits(
+    value: Statement,
+    reader: Statement,
+    needs_few_digits: Mapping[int, bool],
+    by_number: Mapping[int, Statement],
+    storage: Mapping[str, torch.dtype],
+) -> bool:
+    """Whether `reader` passes a relative error of `value` on to results in half types alone, no larger than it is."""
+    if value.dtype != torch.float32 or value.number not in reader.operands:
+        return False
+    if reader.op == "store":
+        return reader.value is None and storage[reader.buffer or ""] in _HALF_TYPES
+    if reader.dtype != torch.float32 or not needs_few_digits[reader.number]:
+        return False
+    if reader.op == "where":
+        return reader.operands[0] != value.number
+    if reader.op == "reduce":
+        return reader.value == "sum" and value.op == "exp"
+    if reader.op == "add":
+        return value.op in ("exp", *_SHORT_PLUS_ONE) and _is_plus_one(reader, by_number)
+    return reader.op in _KEEPS_DIGITS
+
+
+def _is_plus_one(s: Statement, by_number: Mapping[int, Statement]) -> bool:
+    return any(by_number[number].op == "constant" and by_number[number].value == 1 for number in s.operands)
+
+
+def _short(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]) -> Statement:
+    if s.dtype != torch.float32:
+        return s
+    if s.op in _SHORT:
+        return replace(s, op=_SHORT[s.op])
+    if s.op == "add" and _is_plus_one(s, by_number):
+        function = next((by_number[n] for n in s.operands if by_number[n].op in _SHORT_PLUS_ONE), None)
+        if function is not None and len(readers[function.number]) == 1:
+            return replace(s, op=_SHORT_PLUS_ONE[function.op], operands=function.operands)
+    return s
+
+
+# Comparisons of random numbers ------------------------------------------------------------------------------------
+
+_SCALE = 4.6566127342e-10
+_COMPARISONS = {"gt": ("ge", False), "ge": ("ge", True), "lt": ("lt", True), "le": ("lt", False)}
+_TURNED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
+
+
+def _compared_as_bits(statements: list[Statement]) -> list[Statement]:
+    """Uniform numbers that are only compared with constants stay the whole numbers that they are made of."""
+    by_number = {s.number: s for s in statements}
+    readers = _readers(statements)
+    result: dict[int, list[Statement]] = {}
+    following = 1 + max(by_number, default=0)
+    for s in statements:
+        if s.op != "rand":
+            continue
+        bounds = [_as_bits(s, reader, by_number) for reader in readers[s.number]]
+        if not bounds or None in bounds:
+            continue
+        result[s.number] = [replace(s, op="rand_bits", dtype=torch.int32)]
+        for reader, bound in zip(readers[s.number], bounds, strict=True):
+            assert bound is not None
+            op, least = bound
+            constant = replace(
+                by_number[_other(s, reader)], number=following, dtype=torch.int32, value=least, nodes=reader.nodes
+            )
+            result[reader.number] = [constant, replace(reader, op=op, operands=(s.number, following))]
+            following += 1
+    return [new for s in statements for new in result.get(s.number, [s])]
+
+
+def _other(s: Statement, reader: Statement) -> int:
+    return next((number for number in reader.operands if number != s.number), s.number)
+
+
+def _as_bits(s: Statement, reader: Statement, by_number: Mapping[int, Statement]) -> tuple[str, int] | None:
+    """The comparison of the bits that `reader` is, if it is one of `s` with a constant that some numbers reach."""
+    other = by_number[_other(s, reader)]
+    if reader.op not in _COMPARISONS or other.op != "constant" or isinstance(other.value, str | None):
+        return None
+    op = reader.op if reader.operands[0] == s.number else _TURNED[reader.op]
+    op, reaches_it = _COMPARISONS[op]
+    least = least_bits(float(other.value), reaches_it)
+    return None if least is None else (op, least)
+
+
+@cache
+def least_bits(bound: float, reaches_it: bool) -> int | None:
+    """The smallest of the 31-bit numbers whose uniform float32 is above `bound`, or equal to it if it `reaches_it`;
+    None where there is none, or no float32 that is such a bound."""
+    if not math.isfinite(bound):
+        return None
+    low, high = 0, 2**31
+    wanted = torch.tensor(bound, dtype=torch.float32)
+    while low < high:
+        middle = (low + high) // 2
+        value = torch.tensor(middle, dtype=torch.int32).to(torch.float32) * _SCALE
+        if bool(value >= wanted if reaches_it else value > wanted):
+            high = middle
+        else:
+            low = middle + 1
+    return low if low < 2**31 else None

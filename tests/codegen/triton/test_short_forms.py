@@ -1,0 +1,135 @@
+"""Shorter forms stand where their error cannot be seen, and have no larger one; comparisons stay what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.codegen.triton.short_forms import HELPERS, LARGEST_ERROR, least_bits
+from compiler.ir import interpret
+from compiler.runtime.triton_interpreter import interpret as run_interpreted
+from tests.compile_program import call_interpreted, compile_program
+
+HALF = torch.bfloat16
+
+
+def one_plus_erf(x: Tensor) -> Tensor:
+    return 1 + torch.erf(x)
+
+
+def one_plus_tanh(x: Tensor) -> Tensor:
+    return torch.tanh(x) + 1
+
+
+def texts_of(function: Callable[..., Tensor], *inputs: Tensor) -> str:
+    return "".join(kernel.source for kernel in compile_program(function, *inputs).triton.values())
+
+
+@pytest.mark.parametrize(
+    "function, low, high",
+    [(one_plus_erf, -4.4, 9.0), (one_plus_tanh, -40.0, 40.0), (torch.exp, -80.0, 80.0), (torch.sigmoid, -80.0, 80.0)],
+)
+def test_a_form_is_right_to_far_more_digits_than_a_half_type_has(
+    function: Callable[[Tensor], Tensor], low: float, high: float
+) -> None:
+    (kernel,) = compile_program(function, torch.zeros(1 << 14, dtype=HALF)).triton.values()
+    assert any(f"= {name}(" in kernel.source for name in HELPERS)
+    # The kernel is given float32, so that what the store would round off is seen.
+    x, out = torch.linspace(low, high, 1 << 14), torch.zeros(1 << 14)
+    run_interpreted(kernel, [x, out])
+    exact = torch.erfc(-x.double()) if function is one_plus_erf else 2 * torch.sigmoid(2 * x.double())
+    exact = function(x.double()) if function in (torch.exp, torch.sigmoid) else exact
+    torch.testing.assert_close(out.double(), exact, rtol=LARGEST_ERROR, atol=0)
+
+
+@pytest.mark.parametrize("function", [one_plus_erf, one_plus_tanh, torch.exp, torch.sigmoid])
+def test_a_form_has_the_same_limits(function: Callable[[Tensor], Tensor]) -> None:
+    inf = float("inf")
+    x = torch.tensor([0.0, -0.0, inf, -inf, float("nan"), 3e38, -3e38, 1e-30], dtype=HALF)
+    (ours,) = call_interpreted(compile_program(function, x), [x])
+    torch.testing.assert_close(ours, function(x), rtol=0, atol=0, equal_nan=True)
+
+
+def erf_twice(x: Tensor) -> Tensor:
+    erf = torch.erf(x)
+    return (1 + erf) * erf
+
+
+@pytest.mark.parametrize(
+    "function, dtype, form",
+    [
+        (F.gelu, HALF, "one_plus_erf"),
+        (F.gelu, torch.float16, "one_plus_erf"),
+        (lambda x: F.gelu(x, approximate="tanh"), HALF, "one_plus_tanh"),
+        (F.silu, HALF, "quick_sigmoid"),
+        (lambda x: F.softmax(x, -1), HALF, "quick_exp"),
+        (lambda x: x / (1 + torch.exp(-x)), HALF, "quick_exp"),
+        (F.gelu, torch.float32, None),
+        (lambda x: F.gelu(x).float(), HALF, None),
+        (lambda x: F.gelu(x) - x, HALF, None),
+        (lambda x: F.gelu(x).sum(-1), HALF, None),
+        (lambda x: torch.where(torch.exp(x) > 1, x, -x), HALF, None),
+        (erf_twice, HALF, None),
+    ],
+)
+def test_a_form_stands_where_only_half_types_see_it(
+    function: Callable[[Tensor], Tensor], dtype: torch.dtype, form: str | None
+) -> None:
+    text = texts_of(function, torch.randn(64, 256, dtype=dtype))
+    assert {name for name in HELPERS if f"{name}(" in text} == ({form} if form else set())
+
+
+COMPARISONS: tuple[Callable[[Tensor, float], Tensor], ...] = (
+    lambda drawn, bound: drawn > bound,
+    lambda drawn, bound: bound > drawn,
+    lambda drawn, bound: drawn >= bound,
+    lambda drawn, bound: drawn <= bound,
+)
+
+
+def test_a_comparison_of_bits_is_that_of_the_number() -> None:
+    x = torch.zeros(9, 66)
+    drawn = compile_program(torch.rand_like, x)
+    assert drawn.loops is not None
+    torch.manual_seed(5)
+    (numbers,) = interpret.run(drawn.loops, [x])
+    bound = float(numbers[3, 5])  # so that equality is met too
+    for compare in COMPARISONS:
+        compilation = compile_program(lambda x, compare=compare: compare(torch.rand_like(x), bound), x)
+        assert "uniform_bits" in "".join(kernel.source for kernel in compilation.triton.values())
+        torch.manual_seed(5)
+        (ours,) = call_interpreted(compilation, [x])
+        assert torch.equal(ours, compare(numbers, bound))
+
+
+def test_a_number_that_is_needed_itself_stays_one() -> None:
+    text = texts_of(lambda x: torch.where(torch.rand_like(x) > 0.5, x, 0), torch.zeros(64, 64))
+    assert "uniform_bits" in text
+
+    def both(x: Tensor) -> Tensor:
+        drawn = torch.rand_like(x)
+        return torch.where(drawn > 0.5, drawn, x)
+
+    assert "uniform_bits" not in texts_of(both, torch.zeros(64, 64))
+
+
+@pytest.mark.parametrize("bound", [0.1, 0.10009765625, 0.5, 1e-9, 0.999999, 0.25])
+def test_the_least_bits_are_the_first_that_pass(bound: float) -> None:
+    def number(bits: int) -> Tensor:
+        return torch.tensor(bits, dtype=torch.int32).to(torch.float32) * 4.6566127342e-10
+
+    wanted = torch.tensor(bound, dtype=torch.float32)
+    above, reaching = least_bits(bound, False), least_bits(bound, True)
+    assert above is not None and reaching is not None
+    assert number(above) > wanted >= number(above - 1)
+    assert number(reaching) >= wanted > number(reaching - 1)
+
+
+def test_no_bits_pass_a_bound_that_no_number_reaches() -> None:
+    assert least_bits(1.0, False) is None
+    assert least_bits(float("nan"), True) is None
+    assert least_bits(-1.0, True) == 0
