@@ -61,6 +61,7 @@ from compiler.lowering import (  # noqa: F401
 from compiler.lowering.aliases import from_owner
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
+from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
 from compiler.lowering.eager import EagerTensor, eager_tensors, symbol_in
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
@@ -95,7 +96,7 @@ class _Walk:
         self.eager = {node: described(node) for node in gm.graph.nodes}
 
     def run(self) -> LoopGraph:
-        self.build.device = _device_of(self.eager)
+        self.build.device = device_of_graph(self.eager)
         for node in self.gm.graph.nodes:
             earlier = self.repeats.earlier(node)
             if earlier is None:
@@ -103,6 +104,7 @@ class _Walk:
             else:
                 self.values[node] = self.values[earlier]
         graph = self.build.finish()
+        refuse_foreign_reads(graph, self.build.elsewhere)
         graph.removed = removed_nodes(self.gm.graph, self.values, self.repeats.of, graph)
         return graph
 
@@ -366,9 +368,3 @@ def _holds_tensors(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(_holds_tensors(item) for item in value)
     return isinstance(value, TensorValue)
-
-
-def _device_of(eager: dict[torch.fx.Node, Any]) -> torch.device:
-    """The device of the graph: that of its first tensor which is not on the CPU, else the CPU."""
-    devices = [tensor.device for value in eager.values() for tensor in eager_tensors(value)]
-    return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))

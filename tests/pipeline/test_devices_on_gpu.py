@@ -1,4 +1,4 @@
-"""Graphs with tensors of a CPU beside those of a GPU: each result lies where eager mode puts it."""
+"""Graphs with tensors of a CPU beside those of a GPU: each result is eager's, and lies where eager mode puts it."""
 
 from __future__ import annotations
 
@@ -10,51 +10,67 @@ import torch
 from torch import Tensor
 
 from compiler.backend import fusionscope
+from tests.pipeline.two_devices import CASES
 
 pytestmark = pytest.mark.gpu
 
-PLACES = torch.tensor([[2, 0, 1], [1, 1, 0]])
+
+def assert_alike(ours: Any, eager: Any) -> None:
+    torch.utils._pytree.tree_map_only(torch.Tensor, lambda a, b: _assert_one(a, b), ours, eager)
 
 
-def positions(x: Tensor) -> tuple[Tensor, Tensor]:
-    """A range that eager computes on the CPU, read on both."""
-    steps = torch.arange(3)
-    return x[steps], steps * 2
+def _assert_one(mine: Tensor, theirs: Tensor) -> None:
+    assert mine.device == theirs.device
+    torch.testing.assert_close(mine, theirs)
 
 
-def with_constant(x: Tensor) -> Tensor:
-    return x[PLACES.view(-1)].sum(0)
-
-
-def scalar(x: Tensor) -> Tensor:
-    return x * torch.tensor(2.5) + torch.tensor([1.0, 2.0, 3.0, 4.0]).to(x.device)
-
-
-def there_and_back(x: Tensor) -> tuple[Tensor, Tensor]:
-    on_cpu = (x * 2).cpu() + 1
-    return on_cpu, on_cpu.to(x.device) * 3
-
-
-def sorted_elsewhere(x: Tensor) -> Tensor:
-    order = torch.argsort(torch.linspace(1, 0, 5))
-    return x[order] + 1
-
-
-@pytest.mark.parametrize("function", [positions, with_constant, scalar, there_and_back, sorted_elsewhere])
-def test_tensors_of_two_devices(function: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_tensors_of_two_devices(name: str) -> None:
     torch._dynamo.reset()
-    x = torch.randn(5, 4, device="cuda")
-    ours, eager = torch.compile(function, backend=fusionscope)(x), function(x)
-    pairs = zip(ours, eager, strict=True) if isinstance(eager, tuple) else [(ours, eager)]
-    for mine, theirs in pairs:
-        assert mine.device.type == theirs.device.type
-        torch.testing.assert_close(mine, theirs)
+    function, given = CASES[name]
+    ours, eager = [one.real() for one in given], [one.real() for one in given]
+    compiled = torch.compile(function, backend=fusionscope, fullgraph=True)
+    for _ in range(2):
+        assert_alike(compiled(*ours), function(*eager))
+        assert_alike(ours, eager)
 
 
-def test_an_input_on_the_cpu_is_an_index() -> None:
+def weighted(x: Tensor, scale: Tensor, row: Tensor) -> Tensor:
+    return ((x * scale).sin() + row.to(x.device)).sum()
+
+
+def test_gradients_of_what_lies_on_the_cpu() -> None:
     torch._dynamo.reset()
-    x, places = torch.randn(5, 4, device="cuda"), torch.tensor([3, 1, 1])
-    compiled = torch.compile(lambda x, places: (x[places] * 2, places + 1), backend=fusionscope)
-    for mine, theirs in zip(compiled(x, places), (x[places] * 2, places + 1), strict=True):
-        assert mine.device.type == theirs.device.type
-        torch.testing.assert_close(mine, theirs)
+
+    def gradients(function: Callable[..., Tensor]) -> list[Tensor]:
+        inputs = [torch.linspace(0, 1, 20, device="cuda").view(5, 4), torch.tensor(2.5), torch.arange(4.0)]
+        leaves = [x.requires_grad_() for x in inputs]
+        return list(torch.autograd.grad(function(*leaves), leaves))
+
+    assert_alike(gradients(torch.compile(weighted, backend=fusionscope)), gradients(weighted))
+
+
+OPTIMISERS = [
+    *((kind, {}) for kind in ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad")),
+    *((kind, {"foreach": True}) for kind in ("Adam", "SGD", "RMSprop", "Adagrad")),
+    *((kind, {"fused": True}) for kind in ("Adam", "AdamW", "SGD")),
+    ("Adam", {"capturable": True}),
+    ("NAdam", {}),
+]
+
+
+@pytest.mark.parametrize("kind, settings", OPTIMISERS, ids=str)
+def test_compiled_steps_of_an_optimiser(kind: str, settings: dict[str, bool]) -> None:
+    results = []
+    for compiles in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        parameters = [torch.nn.Parameter(torch.randn(7, 5).cuda()), torch.nn.Parameter(torch.randn(3).cuda())]
+        optimiser = getattr(torch.optim, kind)(parameters, lr=0.1, **settings)
+        step = torch.compile(optimiser.step, backend=fusionscope) if compiles else optimiser.step
+        for _ in range(3):
+            for parameter in parameters:
+                parameter.grad = torch.cos(parameter.detach() * 3)
+            step()
+        results.append([parameter.detach() for parameter in parameters])
+    assert_alike(*results)
