@@ -41,6 +41,7 @@ from compiler.present import (
     present_lowered,
     present_schedule,
 )
+from compiler.runtime.executable import BrokenPromiseError
 from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
@@ -349,6 +350,9 @@ def choose_device(options: Options) -> torch.device:
 def _error_of(stage: str, error: Exception) -> rep.Error:
     if isinstance(error, UnsupportedGraph):
         return rep.Error(type="Unsupported", message=error.message, line=error.line, stage=stage, hint=error.hint)
+    if isinstance(error, BrokenPromiseError):
+        hint = "Let the function under register_fake give a tensor of the very shape, dtype and device of the result."
+        return rep.Error(type="WrongFake", message=str(error), stage=stage, hint=hint)
     if isinstance(error, UnknownSize):
         return rep.Error(type="UnknownSize", message=str(error), stage=stage)
     return rep.Error(

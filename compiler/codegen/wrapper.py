@@ -17,13 +17,14 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of
+from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
-    "torch device inf nan max min float empty view alias reuse as_planned library inputs call".split()
+    "torch device inf nan max min float empty view alias reuse as_planned as_promised library inputs call".split()
 )
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long.
@@ -131,8 +132,14 @@ class _Writer:
             self.line(f"{names[0]} = {call}")
         for output in node.outputs:
             if output is not None:
-                name, layout = output
-                self.line(f"{variable(name)} = as_planned({variable(name)}, {layout.shape}, {layout.stride})")
+                self.line(f"{variable(output[0])} = {self.received(node, *output)}")
+
+    def received(self, node: ExternNode, name: str, layout: Layout) -> str:
+        """A result of a library call as what follows relies on; what the user's own calls give is looked at first."""
+        if _is_of_torch(node.target):
+            return f"as_planned({variable(name)}, {layout.shape}, {layout.stride})"
+        promised = f"{layout.shape}, {layout.stride}, {layout.dtype}, {name in self.graph.elsewhere}"
+        return f"as_promised({str(node.target)!r}, {variable(name)}, {promised})"
 
     def argument(self, value: Any) -> str:
         if isinstance(value, TensorArgument):
@@ -179,6 +186,13 @@ def _sizes_in(node: ExternNode) -> Iterator[Size]:
         layout = tensor.layout
         yield from (n for n in (*layout.shape, *layout.stride, layout.offset) if isinstance(n, Size))
     yield from (n for n in tree_leaves([node.arguments, node.keywords]) if isinstance(n, Size))
+
+
+def _is_of_torch(target: Any) -> bool:
+    """Whether a call is of PyTorch's own, whose results are as its rules for tensors without data say."""
+    if isinstance(target, torch._ops.OpOverload):
+        return target.namespace in ("aten", "prims", "prim")
+    return not isinstance(target, UserCall)
 
 
 def _operator_text(target: Any) -> str:

@@ -230,6 +230,8 @@ class LoopGraph:
     #: Small CPU tensors held by the graph (lifted constants), by buffer name.
     constants: dict[str, torch.Tensor] = field(default_factory=dict)
     symbols: dict[Symbol, tuple[int, str]] = field(default_factory=dict)
+    #: Buffers on another device than the graph's: on the CPU, beside a GPU.
+    elsewhere: frozenset[str] = frozenset()
     #: Nodes of the ATen graph that became none of `nodes`.
     removed: tuple[Removed, ...] = ()
 

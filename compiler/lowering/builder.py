@@ -205,6 +205,7 @@ class Builder(LoopBuilder):
     def finish(self) -> LoopGraph:
         """The graph, with the node that draws the seeds in front where one is needed."""
         self.graph.nodes = [self._with_devices(node) for node in self._nodes]
+        self.graph.elsewhere = frozenset(self.elsewhere)
         if self.seeds:
             layout = Layout((self.seeds,), (1,), torch.int64)
             self.graph.buffers[SEEDS] = layout

@@ -7,7 +7,7 @@ read another device's memory at its peril; so that is made sure of here, before 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -42,12 +42,12 @@ def device_of_graph(eager: Mapping[torch.fx.Node, Any]) -> torch.device:
     return found
 
 
-def refuse_foreign_reads(graph: LoopGraph, elsewhere: Collection[str]) -> None:
-    """Raises UnsupportedGraph where a loop touches a buffer of `elsewhere`: memory of another device than its own."""
+def refuse_foreign_reads(graph: LoopGraph) -> None:
+    """Raises UnsupportedGraph where a loop touches memory of another device than the graph's."""
     for node in graph.nodes:
         if not isinstance(node, LoopNode):
             continue
-        foreign = (node.read_buffers | {node.name}).intersection(elsewhere)
+        foreign = (node.read_buffers | {node.name}) & graph.elsewhere
         if foreign:
             line = node.lines[-1] if node.lines else None
             message = f"a kernel would have to read `{min(foreign)}`, which lies on another device"

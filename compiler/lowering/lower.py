@@ -104,7 +104,7 @@ class _Walk:
             else:
                 self.values[node] = self.values[earlier]
         graph = self.build.finish()
-        refuse_foreign_reads(graph, self.build.elsewhere)
+        refuse_foreign_reads(graph)
         graph.removed = removed_nodes(self.gm.graph, self.values, self.repeats.of, graph)
         return graph
 

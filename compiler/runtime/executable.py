@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,10 @@ from compiler.schedule.scheduler import Schedule
 _serial = count()
 
 Call = Callable[[list[Any]], list[Any]]
+
+
+class BrokenPromiseError(Exception):
+    """An operator of the user's own gave another tensor than its fake implementation says it gives."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "alias": alias,
         "reuse": reuse,
         "as_planned": as_planned,
+        "as_promised": partial(as_promised, device.type),
         **constants,
     }
 
@@ -89,3 +95,18 @@ def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:
     if not isinstance(result, torch.Tensor) or result.stride() == tuple(stride):
         return result
     return torch.empty_strided(shape, stride, dtype=result.dtype, device=result.device).copy_(result)
+
+
+def as_promised(
+    own_type: str, operator: str, result: Any, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype,
+    is_elsewhere: bool,
+) -> Any:  # fmt: skip
+    """The same for an operator of the user's own. Raises BrokenPromiseError where the result is not of the shape and
+    dtype, or not on the type of device (`own_type`, or the CPU), that kernels which get its address rely on."""
+    if isinstance(result, torch.Tensor):
+        given = tuple(result.shape), result.dtype, result.device.type
+        promised = tuple(shape), dtype, "cpu" if is_elsewhere else own_type
+        if given != promised:
+            texts = (f"{kind} of shape {list(size)} on {device}" for size, kind, device in (given, promised))
+            raise BrokenPromiseError("{} gave {}, but its fake implementation says {}".format(operator, *texts))
+    return as_planned(result, shape, stride)

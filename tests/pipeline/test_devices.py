@@ -40,5 +40,5 @@ def test_a_kernel_that_would_read_the_other_device_is_refused() -> None:
     body = trace(lambda: ops.store("y", Index.of(Dim("x0", 4)), ops.load("x", Index.of(Dim("x0", 4)), torch.float32)))
     node = LoopNode("y", Layout((4,), (1,), torch.float32), (Dim("x0", 4),), (), body, lines=(7,))
     with pytest.raises(UnsupportedGraph, match="`x`, which lies on another device") as refusal:
-        refuse_foreign_reads(LoopGraph(nodes=[node]), {"x"})
+        refuse_foreign_reads(LoopGraph(nodes=[node], elsewhere=frozenset({"x"})))
     assert refusal.value.line == 7

@@ -31,6 +31,12 @@ scale.register_autograd(
 def sin_into(x: Tensor, out: Tensor) -> None:
     out.copy_(x.sin())
 
+@torch.library.custom_op("fusionscope_tests::other_than_said", mutates_args=())
+def other_than_said(x: Tensor) -> Tensor:
+    return x[:3].clone()
+
+other_than_said.register_fake(lambda x: torch.empty_like(x))
+
 @torch.library.custom_op("fusionscope_tests::without_fake", mutates_args=())
 def without_fake(x: Tensor) -> Tensor:
     return x * 2
@@ -150,3 +156,12 @@ def test_a_triton_kernel_of_the_snippet_runs_on_a_gpu(definition: str) -> None:
     (graph,) = report.graphs
     assert [kernel.name for kernel in graph.kernels if kernel.kind == "extern"] == ["a Triton kernel of the snippet"]
     assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-6
+
+
+def test_an_operator_that_gives_other_than_its_fake_says_is_told_apart() -> None:
+    """Kernels get addresses alone: one made for eight elements would read beyond three."""
+    report = explored(program("def f(x):\n    return other_than_said(x + 1) * 2", "torch.randn(8)"))
+    error = report.error
+    assert error is not None and error.type == "WrongFake" and error.traceback is None
+    assert "fusionscope_tests.other_than_said" in error.message and "shape [3]" in error.message
+    assert "register_fake" in (error.hint or "")
