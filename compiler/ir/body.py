@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import count
 from math import prod
 from operator import is_
 from typing import Any
 
 import torch
 
-from compiler.ir.index import Dim, Index, Indirect, Mod
+from compiler.ir.index import MOST_KEPT, Dim, Index, Indirect, Mod
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
 from compiler.ir.size import Integer, hint
@@ -118,6 +120,21 @@ class Body:
         return self._hash
 
     @lazy
+    def form(self) -> tuple[int, tuple[str, ...]]:
+        """What it is but for the names of buffers and nodes, as a number, and these names in the order in which they
+        come up: bodies of one number differ in names alone."""
+        places: dict[str | None, int | None] = {None: None}
+        place = places.setdefault
+        record = tuple(
+            (
+                i.op, i.operands, i.dtype, place(i.buffer, len(places)), i.index, i.value, place(i.node, len(places)),
+            )
+            for i in self.instructions
+        )  # fmt: skip
+        del places[None]
+        return _form_number(record), tuple(name for name in places if name is not None)
+
+    @lazy
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
@@ -193,6 +210,15 @@ class Body:
     def lines(self) -> list[str]:
         """The record as text, one instruction a line."""
         return [_render(number, instruction) for number, instruction in enumerate(self.instructions)]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _form_number(record: tuple[Any, ...]) -> int:
+    """A number of its own for each record without names; one that is forgotten gets another when it comes up again."""
+    return next(_form_numbers)
+
+
+_form_numbers = count()
 
 
 def _render(number: int, i: Instruction) -> str:

@@ -46,6 +46,12 @@ class Layout:
         distinct = product(hint(size) for size, stride in zip(self.shape, self.stride, strict=True) if stride != 0)
         return hint(distinct) * self.dtype.itemsize if self.numel != 0 else 0
 
+    @lazy
+    def extent(self) -> tuple[torch.dtype, int, int]:
+        """What a cost depends on: the dtype, `bytes`, and elements of the storage; where sizes are symbols, in the
+        first call."""
+        return self.dtype, self.bytes, hint(self.storage_numel)
+
     def index(self, position: tuple[Index, ...]) -> Index:
         """Element offset of a point of the tensor."""
         total = Index.number(self.offset)

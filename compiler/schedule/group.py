@@ -25,6 +25,13 @@ class Space:
     r: tuple[Dim, ...] = ()
 
     @lazy
+    def _hash(self) -> int:
+        return hash((self.x, self.r))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @lazy
     def numel(self) -> Integer:
         return product(dim.size for dim in self.x)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from compiler.devices import Device
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost import Cost, group_cost
+from compiler.schedule.form import form_of
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
@@ -49,6 +50,8 @@ class Context:
     disabled: frozenset[str] = frozenset()
     wishes: Wishes = NO_WISHES
     costs: dict[Group, Cost] = field(default_factory=dict)
+    #: The same by form: kernels that differ in names alone cost the same.
+    costs_of_forms: dict[Hashable, Cost] = field(default_factory=dict)
     #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
     #: Library calls as products of our own, by name; None for those that are none.
@@ -58,7 +61,16 @@ class Context:
         """The expected cost of `group` as one kernel; each one is worked out once."""
         found = self.costs.get(group)
         if found is None:
-            found = self.costs[group] = group_cost(group, self.graph.layouts, self.device)
+            found = self.costs[group] = self._cost_by_form(group)
+        return found
+
+    def _cost_by_form(self, group: Group) -> Cost:
+        form = form_of(group, self.graph.layouts)
+        found = self.costs_of_forms.get(form)
+        if found is None:
+            found = group_cost(group, self.graph.layouts, self.device)
+            if form is not None:
+                self.costs_of_forms[form] = found
         return found
 
     def in_best_way(self, group: Group) -> Group:

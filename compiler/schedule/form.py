@@ -1,0 +1,41 @@
+"""What a kernel is but for the names of its buffers.
+
+    relu = max(conv, 0)  over 3,211,264 floats   ->   #1 = max(#0, 0)  over 3,211,264 floats
+    relu_1 = max(conv_1, 0)  over as many        ->   the same
+
+The layers of a model repeat each other, and what a kernel is expected to take does not depend on names: it is worked
+out for the first of equal kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from compiler.ir.nodes import Layout
+from compiler.schedule.group import Group
+
+
+def form_of(group: Group, layouts: Mapping[str, Layout]) -> Hashable | None:
+    """Groups of one form have the same cost on a device. None for those that are more than a group: a batch, a matrix
+    product."""
+    if type(group) is not Group:
+        return None
+    places: dict[str, int] = {}
+    place = places.setdefault
+    members = []
+    for member in group.members:
+        number, names = member.body.form
+        updates, name = member.node.updates, member.node.name
+        members.append(
+            (
+                number,
+                tuple([place(used, len(places)) for used in names]),
+                place(name, len(places)),
+                None if updates is None else place(updates, len(places)),
+                name in group.stored,
+                name in group.single_pass,
+                member.is_across,
+            )
+        )
+    extents = tuple(layouts[name].extent if name in layouts else None for name in places)
+    return group.space, group.in_teams, tuple(members), extents

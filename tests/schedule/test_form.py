@@ -1,0 +1,83 @@
+"""Kernels that differ in names alone have one form, and what has one form costs the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from bench.scheduling.programs import KINDS
+from compiler.devices import H200
+from compiler.ir.nodes import Layout
+from compiler.lowering.lower import lower
+from compiler.options import Options
+from compiler.schedule.choices import Choice, observed_choices
+from compiler.schedule.cost import group_cost
+from compiler.schedule.form import form_of
+from compiler.schedule.group import Group
+from compiler.schedule.scheduler import schedule
+from tests.compile_program import compile_program
+
+#: So many blocks of each kind that some repeat others.
+BLOCKS = {
+    "transformer_training": 2, "residual_training": 2, "pointwise_chain": 8, "optimiser": 8, "concatenations": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_all_that_a_search_weighs_costs_what_its_form_does(kind: str) -> None:
+    graph = lower(KINDS[kind](BLOCKS[kind]).graph())
+    choices: list[Choice] = []
+    with observed_choices(choices.append):
+        schedule(graph, H200, Options())
+    groups = {group for choice in choices for group in (*choice.apart, *choice.together)}
+    by_form = defaultdict(list)
+    for group in groups:
+        by_form[form_of(group, graph.buffers)].append(group)
+    by_form.pop(None, None)  # batches
+    assert any(len(alike) > 1 for alike in by_form.values())
+    for alike in by_form.values():
+        assert len({group_cost(group, graph.buffers, H200) for group in alike}) == 1
+
+
+def layers(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same twice over other tensors, with results that both must be stored."""
+    return torch.softmax(x, -1) * 2, torch.softmax(y, -1) * 2
+
+
+def groups_of(*inputs: Tensor) -> tuple[Group, Group, dict[str, Layout]]:
+    compilation = compile_program(layers, *inputs)
+    assert compilation.schedule is not None
+    first, second = compilation.groups
+    return first, second, compilation.schedule.graph.buffers
+
+
+def test_two_layers_have_one_form() -> None:
+    first, second, layouts = groups_of(torch.empty(64, 50000), torch.empty(64, 50000))
+    assert form_of(first, layouts) == form_of(second, layouts) is not None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [torch.empty(64, 50001), torch.empty(65, 50000), torch.empty(64, 50000, dtype=torch.bfloat16),
+     torch.empty(128, 50000)[::2]],
+    ids=["columns", "rows", "dtype", "strides"],
+)  # fmt: skip
+def test_layers_of_other_sizes_dtypes_or_strides_have_not(other: Tensor) -> None:
+    first, second, layouts = groups_of(torch.empty(64, 50000), other)
+    assert form_of(first, layouts) != form_of(second, layouts)
+
+
+def test_another_way_to_run_it_is_another_form() -> None:
+    group, _, layouts = groups_of(torch.empty(64, 50000), torch.empty(64, 50000))
+    names = [member.name for member in group.members]
+    ways = [
+        replace(group, stored=stored, single_pass=single, in_teams=in_teams)
+        for stored in (group.stored, group.stored | {names[0]})
+        for single in (frozenset[str](), frozenset(names[1:2]))
+        for in_teams in (False, True)
+    ]
+    assert len({form_of(way, layouts) for way in ways}) == len(ways)
