@@ -27,9 +27,16 @@ FUNCTIONS = frozenset(
     "torch device inf nan max min float empty view alias reuse as_planned as_promised library inputs call".split()
 )
 
-#: Operators that torch has a function of, with the same arguments; calling it takes the host half as long.
+#: Operators that torch has a function of, with the same arguments; calling it takes the host half as long. One that a
+#: torch has not is called as an operator.
 _FUNCTIONS_OF_TORCH = frozenset(
-    getattr(torch.ops.aten, name).default for name in ("mm", "addmm", "bmm", "baddbmm", "convolution")
+    getattr(getattr(torch.ops.aten, name), overload)
+    for name, overload in (
+        *((name, "default") for name in "mm addmm bmm baddbmm convolution topk sort _addmm_activation".split()),
+        *((f"_scaled_dot_product_{way}_attention", "default") for way in ("flash", "efficient", "cudnn")),
+        ("randint", "low"),
+    )
+    if hasattr(torch, name)
 )
 
 

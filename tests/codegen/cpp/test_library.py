@@ -143,7 +143,7 @@ def test_without_the_launcher_kernels_run_as_well(cache: Path, monkeypatch: pyte
 _IN_A_CHILD = """
     import os, sys, torch
     from compiler.runtime.cpp_library import compile_kernels
-    from compiler.codegen.program import RenderedKernel
+    from compiler.codegen.rendered import RenderedKernel
     source = '''#include "fusionscope.h"
     extern "C" int omp_get_num_threads();
     extern "C" void threads(int64_t* out) {
