@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from compiler.devices import Device
-from compiler.layout.price import Convolution, least_times, precision_of, price_of
+from compiler.layout.price import (
+    Convolution,
+    Price,
+    least_times,
+    least_times_of_gradients,
+    precision_of,
+    price_of,
+    price_of_gradients,
+)
 from compiler.options import Timing
 from compiler.runtime.measure import take_samples
 from compiler.runtime.stopwatch import Stopwatch
@@ -41,6 +49,19 @@ class Row:
     def call(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return torch.conv2d(image, weight, None, self.stride, self.filter // 2, 1, self.groups)
 
+    @property
+    def has_gradient_of_image(self) -> bool:
+        return self.channels != 3
+
+    def gradients(self, result: torch.Tensor, image: torch.Tensor, weight: torch.Tensor) -> Any:
+        """The gradients of filter and image, given that of the result; of the filter alone where the image has three
+        channels, as at the entrance of a net."""
+        stride, padding = [self.stride] * 2, [self.filter // 2] * 2
+        wanted = [self.has_gradient_of_image, True, False]
+        return torch.ops.aten.convolution_backward(
+            result, image, weight, None, stride, padding, [1, 1], False, [0, 0], self.groups, wanted
+        )
+
 
 #: Of ResNet-50, ResNeXt-50, MobileNetV2 and ConvNeXt.
 ROWS = {
@@ -63,21 +84,46 @@ def measure_row(
 ) -> dict[str, Any]:
     """Measured and predicted microseconds of both layouts, and the least that its operations and its bytes take."""
     image, weight = row.tensors(batch, dtype, device)
-    last = [tensor.to(memory_format=torch.channels_last) for tensor in (image, weight)]
-    calls = {"contiguous": lambda: row.call(image, weight), "channels_last": lambda: row.call(*last)}
     result = row.call(image, weight)
     convolution = Convolution(tuple(image.shape), tuple(weight.shape), tuple(result.shape), row.groups, dtype)
-    samples = take_samples(calls, watch, device, timing)
+    least = least_times(convolution, model)
+    return _measured(row.call, (image, weight), convolution, price_of(convolution, model), least, model, watch, timing)
+
+
+def measure_gradients(
+    row: Row, batch: int, dtype: torch.dtype, device: torch.device, model: Device, watch: Stopwatch, timing: Timing
+) -> dict[str, Any]:
+    """The same of the call for the gradients of a row."""
+    image, weight = row.tensors(batch, dtype, device)
+    result = row.call(image, weight)
+    convolution = Convolution(tuple(image.shape), tuple(weight.shape), tuple(result.shape), row.groups, dtype)
+    least = least_times_of_gradients(convolution, model, row.has_gradient_of_image)
+    price = price_of_gradients(convolution, model, row.has_gradient_of_image)
+    return _measured(row.gradients, (result, image, weight), convolution, price, least, model, watch, timing)
+
+
+def _measured(
+    call: Callable[..., Any],
+    tensors: Sequence[torch.Tensor],
+    convolution: Convolution,
+    predicted: Price | None,
+    least: tuple[float, float],
+    model: Device,
+    watch: Stopwatch,
+    timing: Timing,
+) -> dict[str, Any]:
+    last = [tensor.to(memory_format=torch.channels_last) for tensor in tensors]
+    calls = {"contiguous": lambda: call(*tensors), "channels_last": lambda: call(*last)}
+    samples = take_samples(calls, watch, tensors[0].device, timing)
     measured = {name: 1e3 * kept.median_ms for name, kept in samples.items()}
-    predicted = price_of(convolution, model)
     return {
-        "precision": precision_of(dtype, model),
+        "precision": precision_of(convolution.dtype, model),
         "kind": convolution.kind,
         "measured_us": measured,
         "predicted_us": None if predicted is None else vars(predicted),
         "ratio": measured["channels_last"] / measured["contiguous"],
         "predicted_ratio": None if predicted is None else predicted.channels_last / predicted.contiguous,
-        "least_us": least_times(convolution, model),
+        "least_us": least,
     }
 
 

@@ -18,7 +18,7 @@ import torch
 from rich.console import Console
 
 from bench.environment import copy_bandwidth, describe, write_json
-from bench.layouts.convolutions import DTYPES, ROWS, measure_row, rows_for_table
+from bench.layouts.convolutions import DTYPES, ROWS, measure_gradients, measure_row, rows_for_table
 from bench.models.model import missing_library
 from bench.suite import Progress, Request, run_suite
 from bench.table import cells, verdict, versions
@@ -65,7 +65,7 @@ def run(asked: argparse.Namespace, chosen: Sequence[str], device: str, console: 
     bandwidth = copy_bandwidth(here, stopwatch(here))
     document: dict[str, Any] = {
         "suite": "layouts", "method": METHOD, "environment": describe(here, bandwidth, asked.seed),
-        "convolutions": {}, "table": [], "cases": {},
+        "convolutions": {}, "table": [], "gradients": {}, "table_of_gradients": [], "cases": {},
     }  # fmt: skip
     batches = (asked.batch,) if asked.batch else BATCHES if here.type == "cuda" else (1,)
     dtypes = [dtype for dtype in DTYPES if not asked.dtypes or dtype in asked.dtypes]
@@ -96,7 +96,9 @@ def _measure_convolutions(
             for name, row in ROWS.items():
                 key = f"{name}, batch {batch}, {_short(dtype)}"
                 document["convolutions"][key] = measure_row(row, batch, dtype, device, model, watch, timing)
+                document["gradients"][key] = measure_gradients(row, batch, dtype, device, model, watch, timing)
             document["table"] = rows_for_table(document["convolutions"].values())
+            document["table_of_gradients"] = rows_for_table(document["gradients"].values())
             write_json(asked.out, document)
             print(f"convolutions, batch {batch}, {_short(dtype)}", file=sys.stderr, flush=True)
 
@@ -138,6 +140,8 @@ def markdown(document: Mapping[str, Any]) -> list[str]:
     if document["convolutions"]:
         lines += _table(("convolution", *ROW_COLUMNS), map(_row_cells, document["convolutions"].items()))
         lines += ["What these reach, as the prices' table `REACHED` has it:", "", *_indented(document["table"]), ""]
+        lines += _table(("gradients of", *ROW_COLUMNS), map(_row_cells, document["gradients"].items()))
+        lines += ["As the table `GRADIENTS` has it:", "", *_indented(document["table_of_gradients"]), ""]
     if document["cases"]:
         rows = [[name, *cells(r, NET_COLUMNS), verdict(r).splitlines()[0]] for name, r in document["cases"].items()]
         lines += _table(("net", *(heading for heading, _, _ in NET_COLUMNS), "verdict"), rows)

@@ -100,7 +100,7 @@ def _laid_out_as_forward(
     """The loops of a backward graph, and the decisions on its convolutions, which were taken with the forward graph."""
     moved = {passed.gradients[name].name for name in moved_by_forward(passed)}
     prices = {
-        node: price_of_gradients(convolution_of(node), device, writes_image=bool(node.args[10][0]))
+        node: price_of_gradients(convolution_of(node), device, bool(node.args[10][0])) or Price(0.0, 0.0)
         for node in graph.graph.find_nodes(op="call_function", target=aten.convolution_backward.default)
         if node.name in moved
     }

@@ -8,6 +8,7 @@ row of the table, and fits what stands in `REACHED`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,6 +55,14 @@ REACHED: dict[tuple[Precision, Kind], Layouts] = {
     ("half", "one pixel"): Layouts(Reached(7.5, 0.63), Reached(8.0, 0.18)),
     ("half", "grouped"): Layouts(Reached(8.0, 0.022), Reached(13.0, 0.011)),
     ("half", "depthwise"): Layouts(Reached(10.5, 0.014), Reached(6.0, 0.0023)),
+}
+
+
+#: The same of the calls for gradients, twice the operations where both are computed. ASSUMED: twice the least time of
+#: the convolution, and its share of the peak.
+GRADIENTS: dict[tuple[Precision, Kind], Layouts] = {
+    key: Layouts(*(Reached(2 * one.least_us, one.share) for one in (known.channels_last, known.contiguous)))
+    for key, known in REACHED.items()
 }
 
 
@@ -105,11 +114,24 @@ class Price:
 
 def price_of(convolution: Convolution, device: Device) -> Price | None:
     """What the call takes on `device`; None where nothing is known that would tell the layouts apart."""
-    precision = precision_of(convolution.dtype, device)
-    reached = REACHED.get((precision, convolution.kind))
+    return _price(REACHED, convolution, device, least_times(convolution, device))
+
+
+def price_of_gradients(convolution: Convolution, device: Device, writes_image: bool) -> Price | None:
+    """What the call for the gradients of `convolution` takes: of the filter, and of the image if `writes_image`."""
+    return _price(GRADIENTS, convolution, device, least_times_of_gradients(convolution, device, writes_image))
+
+
+def _price(
+    table: Mapping[tuple[Precision, Kind], Layouts],
+    convolution: Convolution,
+    device: Device,
+    least: tuple[float, float],
+) -> Price | None:
+    reached = table.get((precision_of(convolution.dtype, device), convolution.kind))
     if device.kind == "cpu" or reached is None:
         return None
-    work, memory = least_times(convolution, device)
+    work, memory = least
 
     def call(layout: Reached) -> float:
         return layout.least_us + max(work / layout.share, memory)
@@ -117,18 +139,18 @@ def price_of(convolution: Convolution, device: Device) -> Price | None:
     return Price(call(reached.contiguous), call(reached.channels_last))
 
 
-def price_of_gradients(convolution: Convolution, device: Device, writes_image: bool) -> Price:
-    """What the call for the gradients of `convolution` takes: of the filter, and of the image if `writes_image`. Each
-    is ASSUMED to take as long as the convolution."""
-    price = price_of(convolution, device)
-    calls = 2 if writes_image else 1
-    return Price(0.0, 0.0) if price is None else Price(calls * price.contiguous, calls * price.channels_last)
-
-
 def least_times(convolution: Convolution, device: Device) -> tuple[float, float]:
     """Microseconds of its operations at the peak, and of its bytes at the bandwidth."""
     peak = device.flops * _matrix_units(device).get(precision_of(convolution.dtype, device), 1.0)
     return 1e6 * convolution.operations / peak, 1e6 * sum(convolution.sizes) / device.bandwidth
+
+
+def least_times_of_gradients(convolution: Convolution, device: Device, writes_image: bool) -> tuple[float, float]:
+    """The same of the call for its gradients, which are as many products each as the convolution itself."""
+    work, memory = least_times(convolution, device)
+    image, weight, _ = convolution.sizes
+    written = 1e6 * (weight + writes_image * image) / device.bandwidth
+    return work * (2 if writes_image else 1), memory + written
 
 
 def precision_of(dtype: torch.dtype, device: Device) -> Precision:

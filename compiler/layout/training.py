@@ -26,7 +26,8 @@ from compiler.layout.price import Convolution, Price, price_of_gradients
 def price_of_backward(convolution: Convolution, name: str, passed: Passed | None, device: Device) -> Price:
     """What the gradients of the convolution of that name take, nothing where none are computed."""
     gradients = None if passed is None else passed.gradients.get(name)
-    return Price(0.0, 0.0) if gradients is None else price_of_gradients(convolution, device, gradients.of_image)
+    price = None if gradients is None else price_of_gradients(convolution, device, gradients.of_image)
+    return price or Price(0.0, 0.0)
 
 
 def convolution_of(gradients: Node) -> Convolution:

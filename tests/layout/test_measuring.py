@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from bench.layouts.convolutions import Row, measure_row, rows_for_table
+from bench.layouts.convolutions import Row, measure_gradients, measure_row, rows_for_table
 from compiler.devices import H200, cpu_device
-from compiler.layout.price import REACHED, Convolution, least_times, price_of
+from compiler.layout.price import REACHED, Convolution, least_times, price_of, price_of_gradients
 from compiler.options import Timing
 from compiler.runtime.stopwatch import stopwatch
 
@@ -23,6 +23,15 @@ def test_a_row_has_both_layouts_measured_and_what_was_expected_of_them() -> None
     assert result["ratio"] == result["measured_us"]["channels_last"] / result["measured_us"]["contiguous"]
     (line,) = rows_for_table([result])
     assert line.startswith('("half", "depthwise"): Layouts(Reached(')
+
+
+def test_the_gradients_of_a_row_are_measured_in_both_layouts_too() -> None:
+    row = Row(channels=8, side=6, filters=8, filter=3)
+    result = measure_gradients(row, 2, torch.bfloat16, CPU, H200, stopwatch(CPU), Timing(min_runs=3))
+    assert result["kind"] == "dense" and result["measured_us"].keys() == {"contiguous", "channels_last"}
+    forward = Convolution((2, 8, 6, 6), (8, 8, 3, 3), (2, 8, 6, 6), 1, torch.bfloat16)
+    assert result["least_us"][0] == 2 * least_times(forward, H200)[0]
+    assert result["predicted_us"] == vars(price_of_gradients(forward, H200, writes_image=True))
 
 
 def test_the_fit_finds_what_the_times_were_made_of() -> None:
