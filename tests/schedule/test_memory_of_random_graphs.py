@@ -1,0 +1,41 @@
+"""Every order of random small graphs is tried and every plan carried out: neither takes more than the report says."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.devices import device_for
+from compiler.options import Options
+from compiler.schedule.lifetimes import peak_bytes
+from compiler.schedule.memory import plan_memory
+from compiler.schedule.order import as_written, in_order
+from compiler.schedule.scheduler import Schedule, schedule
+from tests.schedule.random_memory import all_orders, peak_of_order, peak_of_plan, random_graph, singles
+
+SEEDS = range(80)
+
+
+@pytest.mark.parametrize("most_nodes", [6, 8])
+def test_the_order_is_the_lowest_of_all(most_nodes: int) -> None:
+    for seed in SEEDS:
+        graph = random_graph(seed, most_nodes)
+        units = singles(graph)
+        orders = all_orders(units)
+        peaks = [peak_of_order(order, graph) for order in orders]
+        for order, peak in zip(orders[:8], peaks, strict=False):
+            assert peak_bytes(order, graph.buffers, graph.output_buffers) == peak, seed
+        assert peak_of_order(in_order(units, graph), graph) == min(peaks), seed
+        assert as_written(units, graph) == units, seed
+
+
+def test_a_plan_holds_what_it_says_and_never_what_is_still_needed() -> None:
+    reused = 0
+    for seed in SEEDS:
+        graph = random_graph(seed, 10)
+        units = singles(graph)
+        fused = schedule(graph, device_for("sm_90"), Options()).units
+        for order in (units, in_order(units, graph), fused):
+            plan = plan_memory(Schedule(graph, tuple(order), (), ()))
+            assert peak_of_plan(order, graph, plan) == plan.peak_bytes <= peak_of_order(order, graph), seed
+            reused += sum(buffer.takes_over is not None for buffer in plan.buffers.values())
+    assert reused >= 30
