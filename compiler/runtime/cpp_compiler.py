@@ -1,8 +1,7 @@
 """Compiling C++ into a shared library, once: it is kept on disk and loaded by ctypes.
 
-The cache's key is everything that decides the machine code: sources, header, flags, compiler and CPU. A library is
-written beside its place and moved there, so a reader finds a whole one or none; one that is not what was written is
-compiled again. The digest beside it finds damage, not malice: that is kept out by who may write to the directory.
+The cache's key is everything that decides the machine code: sources, header, flags, compiler and CPU. What it keeps,
+and for how long, is told in `disk_cache`.
 """
 
 from __future__ import annotations
@@ -13,15 +12,23 @@ import hashlib
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-#: What the cache may hold unless $FUSIONSCOPE_CACHE_MIB says otherwise, in units of 2^20 bytes.
-DEFAULT_CACHE_MIB = 1024
-MIB = 1 << 20
+from compiler.runtime.disk_cache import (
+    Entry,
+    cache_directory,
+    digest_file,
+    is_abandoned,
+    is_whole,
+    limit_bytes,
+    make_room,
+    remove,
+    touch,
+    write_whole,
+)
 
 INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
 
@@ -53,10 +60,10 @@ class CompilationFailed(RuntimeError):
 
 def load_library(source: str) -> ctypes.CDLL:
     """The shared library of a source, from the cache where it is there and whole."""
-    path = cache_directory() / f"{_key(source)}.so"
-    if _is_whole(path):
+    path = cache_directory("cpp") / f"{_key(source)}.so"
+    if is_whole(path):
         with suppress(OSError):  # another process may have removed it since
-            os.utime(path)
+            touch(path)
             return ctypes.CDLL(str(path))
     _compile(source, path)
     library = ctypes.CDLL(str(path))
@@ -65,62 +72,13 @@ def load_library(source: str) -> ctypes.CDLL:
 
 
 def _make_room(newest: Path) -> None:
-    """Remove libraries, those first that were not used for longest, until what is kept is within the limit. A process
-    that has loaded one keeps what it needs of it."""
-    limit = int(os.environ.get("FUSIONSCOPE_CACHE_MIB") or DEFAULT_CACHE_MIB) * MIB
-    kept: list[tuple[float, int, Path]] = []
-    for path in newest.parent.glob("*.so"):
-        with suppress(OSError):
-            status = path.stat()
-            kept.append((status.st_mtime, status.st_size, path))
-    total = sum(size for _, size, _ in kept)
-    for _, size, path in sorted(kept):
-        if total <= limit:
-            return
-        if path != newest:
-            path.with_suffix(".sha256").unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
-            total -= size
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether the library is there as it was written; loading a damaged one could end the process."""
-    try:
-        return path.with_suffix(".sha256").read_text() == _digest(path)
-    except OSError:
-        return False
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def cache_directory() -> Path:
-    """Where libraries are kept: $FUSIONSCOPE_CACHE_DIR, else a directory of the user's own.
-
-    Whoever can write there decides what this process runs, so a directory that others can write to is not used."""
-    chosen = os.environ.get("FUSIONSCOPE_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fusionscope"
-    directory = base / "cpp"
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if os.access(directory, os.W_OK) and _is_ours_alone(directory):
-            return directory
-    except OSError:
-        if chosen:
-            raise
-    return _temporary_directory()
-
-
-def _is_ours_alone(directory: Path) -> bool:
-    status = directory.stat()
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-@functools.cache
-def _temporary_directory() -> Path:
-    """For a user without a home that can be written: gone with the machine's temporary files."""
-    return Path(tempfile.mkdtemp(prefix="fusionscope-"))
+    """Remove libraries that were not used for longest, and what a compiler that was stopped has left."""
+    folder = newest.parent
+    for path in folder.glob("tmp*"):
+        if is_abandoned(path):
+            remove(Entry.of(path))
+    entries = [Entry.of(digest_file(path), path) for path in folder.glob("*.so")]
+    make_room(entries, limit_bytes(), keep=(newest,))
 
 
 def _compile(source: str, path: Path) -> None:
@@ -132,10 +90,7 @@ def _compile(source: str, path: Path) -> None:
             command = [compiler(), *FLAGS, *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode == 0:
-                digest = Path(work) / "kernels.sha256"
-                digest.write_text(_digest(library))
-                os.replace(library, path)
-                os.replace(digest, path.with_suffix(".sha256"))
+                write_whole(path, library.read_bytes())
                 return
         said = result.stderr.replace(work, "").strip()
     raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")

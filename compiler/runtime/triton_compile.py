@@ -55,22 +55,19 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
 
 
 def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Compiled, or found in Triton's cache on disk, and loaded. Triton looks at nothing that it finds there, so what
-    cannot be read or loaded is compiled anew, once."""
-    from triton import knobs
+    """Compiled, or found on disk, and loaded."""
+    from compiler.runtime.triton_cache import through_cache
 
     def load() -> Any:
         compiled = function.warmup(*arguments, grid=(1,), **settings)
-        compiled.run  # noqa: B018 - loads the binary, after which its function and figures are there
+        try:
+            compiled.run  # noqa: B018 - loads the binary, after which its function and figures are there
+        except Exception:
+            getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
+            raise
         return compiled
 
-    try:
-        return load()
-    except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
-        getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
-        with knobs.compilation.scope():
-            knobs.compilation.always_compile = True
-            return load()
+    return through_cache(load)
 
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:

@@ -114,7 +114,6 @@ def _assert(_builder: Any, condition: Any, message: str) -> None:
         raise RuntimeError(message)
 
 
-
 def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> Any:
     return InterpretedFunction(function.fn).rewrite()(*arguments, **keywords)
 

@@ -69,6 +69,8 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
+    from compiler.runtime.triton_cache import through_cache
+
     pointers = {argument_name(kernel, place): POINTERS[storage[name]] for place, name in enumerate(kernel.parameters)}
     if workspace_of(kernel) is not None:
         pointers |= {"workspace_ptr": "*u8", "counters_ptr": "*i32"}
@@ -82,7 +84,7 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
     )
     options = launch_options(kernel)
     capability = int(target.removeprefix("sm_").rstrip("af"))
-    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    return through_cache(lambda: triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options))
 
 
 def argument_name(kernel: RenderedKernel, place: int) -> str:

@@ -126,9 +126,9 @@ TABLE = (
     Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
     # Triton.
     Taken(
-        ("compiler/runtime/triton_compile.py",),
-        "compile again what is damaged in Triton's cache",
-        ("triton.knobs",),
+        ("compiler/runtime/triton_cache.py",),
+        "keep compiled kernels within bounds, and only whole ones",
+        ("triton.knobs", "triton.runtime.cache.FileCacheManager"),
     ),
     Taken(
         ("compiler/runtime/triton_offline.py",),

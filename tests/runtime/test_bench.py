@@ -20,6 +20,7 @@ from bench.suite import Progress, Request, run_suite
 from compiler import pipeline
 from compiler.options import Options
 from compiler.runtime import cpp_compiler
+from compiler.runtime.disk_cache import cache_directory
 
 CPU = torch.device("cpu")
 HAS_COMPILER = find_spec("compiler.backend") is not None
@@ -70,7 +71,7 @@ def test_a_snippet_tells_what_compiling_took_with_empty_caches(tmp_path: Path, m
     (first, its_folder), (second, other_folder) = compiled[:2]
     assert first == second
     assert its_folder != other_folder
-    assert cpp_compiler.cache_directory() not in (its_folder, other_folder)
+    assert cache_directory("cpp") not in (its_folder, other_folder)
     assert "empty caches" in written["method"]
     assert "| ours compile s | Inductor compile s |" in out.with_suffix(".md").read_text()
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from compiler.options import Options
 from compiler.report import Error, Report
-from compiler.runtime.cpp_compiler import cache_directory
+from compiler.runtime.disk_cache import cache_directory
 from server import gallery
 from server.app import create_app
 from server.highlight import highlight_lines, style_sheet
@@ -197,6 +197,6 @@ def test_a_job_compiles_into_its_own_folder(tmp_path: Path, monkeypatch: pytest.
     for name in ("FUSIONSCOPE_CACHE_DIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"):
         os.environ[name] = str(shared)
     child._point_caches_to(folder)
-    assert cache_directory().is_relative_to(folder)
+    assert cache_directory("cpp").is_relative_to(folder) and cache_directory("triton").is_relative_to(folder)
     assert Path(os.environ["TRITON_CACHE_DIR"]).is_relative_to(folder)
     assert not shared.exists()

@@ -13,7 +13,7 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.size import Symbol
-from compiler.runtime import cpp_compiler, cpp_library, launcher
+from compiler.runtime import cpp_compiler, cpp_library, disk_cache, launcher
 from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.launcher import MOST_ARGUMENTS, launcher_library
@@ -50,10 +50,10 @@ def test_broken_cache_entry_is_compiled_again(cache: Path) -> None:
     for damage in (b"\x7fELF is not all that it takes", b""):
         cpp_compiler.load_library(kernel("other").source)
         path.write_bytes(damage)
-        path.with_suffix(".sha256").write_text("0" * 64)
-        assert cpp_compiler._is_whole(path) is False
+        disk_cache.digest_file(path).write_text("0" * 64)
+        assert disk_cache.is_whole(path) is False
     assert value_of(kernel("broken")) == 2.0
-    assert cpp_compiler._is_whole(path)
+    assert disk_cache.is_whole(path)
 
 
 def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,18 +64,18 @@ def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pyte
     for age, path in zip((200, 100), paths[:2], strict=True):
         os.utime(path, (path.stat().st_mtime - age,) * 2)
     cpp_compiler.load_library(sources[0])  # used again, so the second is now the oldest
-    monkeypatch.setattr(cpp_compiler, "MIB", paths[0].stat().st_size * 5 // 2)
+    monkeypatch.setattr(disk_cache, "MIB", disk_cache.Entry.of(paths[0]).bytes * 5 // 2)
     monkeypatch.setenv("FUSIONSCOPE_CACHE_MIB", "1")
     cpp_compiler.load_library(sources[2])
     assert [path.exists() for path in paths] == [True, False, True]
-    assert not paths[1].with_suffix(".sha256").exists()
+    assert not disk_cache.digest_file(paths[1]).exists()
     assert value_of(kernel("second")) == 2.0
 
 
 def test_a_directory_that_others_can_write_to_is_not_used(cache: Path) -> None:
-    assert cpp_compiler.cache_directory() == cache
+    assert disk_cache.cache_directory("cpp") == cache
     cache.chmod(0o777)
-    assert cpp_compiler.cache_directory() != cache
+    assert disk_cache.cache_directory("cpp") != cache
 
 
 def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,24 +86,6 @@ def test_a_failure_is_raised_each_time_and_not_remembered(function: Function, mo
     assert compiled_kernel(kernel(), FLOATS, 0) is not None
 
 
-def test_what_cannot_be_loaded_is_compiled_again(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where Triton's cache on disk is damaged."""
-    from triton import knobs
-
-    tries: list[bool] = []
-
-    def warmup(*arguments: Any, **settings: Any) -> Any:
-        tries.append(knobs.compilation.always_compile)
-        if len(tries) == 1:
-            raise RuntimeError("device kernel image is invalid")
-        return SimpleNamespace(run=None)
-
-    before = knobs.compilation.always_compile
-    monkeypatch.setattr(function, "warmup", warmup)
-    assert compiled_kernel(kernel(), FLOATS, 0) is not None
-    assert tries == [before, True] and knobs.compilation.always_compile == before
-
-
 def test_the_first_is_compiled_alone_and_the_others_together() -> None:
     order: list[str] = []
     together = threading.Barrier(2, timeout=30)

@@ -1,0 +1,140 @@
+"""Triton's compiled kernels on disk, through the interface that Triton has for caches of others.
+
+Triton's own cache grows without bound and believes whatever it finds. Ours keeps what our kernels are compiled to, a
+folder each, in which every file counts only while it is as it was written, and removes those that were not used for
+longest (see `disk_cache`). A kernel of the user's own, or of TorchInductor, stays in Triton's. Where the user has named
+a cache ($TRITON_CACHE_MANAGER), that is used.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from triton import knobs
+from triton.runtime.cache import FileCacheManager
+
+from compiler.runtime.disk_cache import (
+    BLOCK,
+    Entry,
+    cache_directory,
+    is_whole,
+    limit_bytes,
+    make_room,
+    touch,
+    write_whole,
+)
+
+Made = TypeVar("Made")
+
+#: What is free once room was made, as a share of the limit: the next search for what to remove is so much later.
+FREE_SHARE = 16
+#: A file of one byte for each block that was written since room was made, by any process.
+LEDGER = "written"
+
+#: Before the name of a kernel's description: the file with the names of all its files.
+GROUP = "__group__"
+
+_in_this_thread = threading.local()
+
+
+class KernelCache(FileCacheManager):  # type: ignore[misc]
+    """The files of one kernel, in the folder of its key."""
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        #: Triton also asks for a manager of folders that the user looks into; those are as Triton has them.
+        self.is_for_reading = override or dump
+        if self.is_for_reading:
+            super().__init__(key, override=override, dump=dump)
+            return
+        self.key = key
+        self.cache_dir = str(cache_directory("triton") / key)
+
+    def has_file(self, filename: str) -> bool:
+        if self.is_for_reading:
+            return bool(super().has_file(filename))
+        return is_whole(Path(self._make_path(filename)))
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        """The paths of a kernel's files by their names; None where any of them is not as it was written."""
+        if self.is_for_reading:
+            return super().get_group(filename)  # type: ignore[no-any-return]
+        names = Path(self._make_path(f"{GROUP}{filename}"))
+        if getattr(_in_this_thread, "compiles_anew", False) or not is_whole(names):
+            return None
+        found = {name: self._make_path(name) for name in names.read_text().splitlines()}
+        if not all(is_whole(Path(path)) for path in found.values()):
+            return None
+        touch(names)
+        return found
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        if self.is_for_reading:
+            return str(super().put_group(filename, group))
+        return self.put("\n".join(group), f"{GROUP}{filename}", binary=False)
+
+    def put(self, data: Any, filename: str, binary: bool = True) -> str:
+        if self.is_for_reading:
+            return str(super().put(data, filename, binary))
+        content = data if isinstance(data, bytes) else str(data).encode()
+        path = Path(self._make_path(filename))
+        write_whole(path, content)
+        _note_written(len(content), path.parent)
+        return str(path)
+
+
+def _note_written(content: int, folder: Path) -> None:
+    """Count a file, and make room when what was written since the last time may have gone beyond the limit."""
+    root, limit = folder.parent, limit_bytes()
+    ledger = root / LEDGER
+    with ledger.open("ab") as file:
+        file.write(bytes(-(-content // BLOCK) + 1))  # and its digest
+        blocks = file.tell()
+    if blocks * BLOCK * FREE_SHARE < limit:
+        return
+    ledger.unlink(missing_ok=True)
+    entries = [Entry.of(path) for path in root.iterdir() if path.is_dir()]
+    make_room(entries, limit - limit // FREE_SHARE, keep=(folder,))
+
+
+_users = 0
+_users_lock = threading.Lock()
+
+
+@contextmanager
+def _in_force() -> Iterator[None]:
+    """Within, in any thread, Triton asks our cache. The setting is the whole process's: the first thread that compiles
+    turns it on, the last one turns it off."""
+    global _users
+    with _users_lock:
+        if _users == 0 and knobs.cache.manager_class is not None:
+            is_ours = False  # the user's own choice
+        else:
+            is_ours = True
+            _users += 1
+            knobs.cache.manager_class = KernelCache
+    try:
+        yield
+    finally:
+        if is_ours:
+            with _users_lock:
+                _users -= 1
+                if _users == 0:
+                    del knobs.cache.manager_class
+
+
+def through_cache(attempt: Callable[[], Made]) -> Made:
+    """`attempt()`, which compiles with Triton and may find on disk what it compiles to. Where that fails, once more
+    without what is on disk: a file may be gone between the look at it and its reading, or not be what can be loaded."""
+    with _in_force():
+        try:
+            return attempt()
+        except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
+            _in_this_thread.compiles_anew = True
+            try:
+                return attempt()
+            finally:
+                _in_this_thread.compiles_anew = False
