@@ -27,10 +27,12 @@ from compiler.runtime.triton_launch import TritonLauncher
 
 @dataclass
 class Pool:
-    """What the recordings share that are replayed on one stream."""
+    """What the recordings share that are replayed on one stream. `anchor` is a recording that is never replayed: torch
+    gives a pool up for good with the last recording that uses it."""
 
     side: Any
     handle: Any = field(default_factory=torch.cuda.graph_pool_handle)
+    anchor: Any = None
 
 
 _pools: dict[tuple[int, int], Pool] = {}
@@ -81,27 +83,27 @@ class CudaRecorder:
             raise CannotRecord("an earlier recording on this device did not end as it should")
         if any(isinstance(value, torch.Tensor) and value.get_device() != self.device for value in inputs):
             raise CannotRecord("an input lies on another device")
-        pool = self._pool()
-        graph: Any = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.stream(pool.side), garbage_kept():
-                outputs = self._captured(graph, pool, lambda: call(inputs))
+            pool = self._pool()
+            graph, outputs = self._captured(pool, lambda: call(inputs))
         except Exception as error:  # whatever it is, the launches go out one by one
             said = str(error).strip().splitlines()
             raise CannotRecord(f"{type(error).__name__}: {said[0] if said else 'no message'}") from error
         return CudaRecording(graph, outputs)
 
-    def _captured(self, graph: Any, pool: Pool, call: Callable[[], list[Any]]) -> list[Any]:
-        # Other threads may allocate meanwhile, which the mode "global" would forbid them.
-        graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
-        try:
-            outputs = call()
-        except BaseException:
-            with suppress(RuntimeError):
-                self._end(graph)
-            raise
-        self._end(graph)
-        return outputs
+    def _captured(self, pool: Pool, call: Callable[[], list[Any]]) -> tuple[Any, list[Any]]:
+        graph: Any = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(pool.side), garbage_kept():
+            # Other threads may allocate meanwhile, which the mode "global" would forbid them.
+            graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
+            try:
+                outputs = call()
+            except BaseException:
+                with suppress(RuntimeError):
+                    self._end(graph)
+                raise
+            self._end(graph)
+        return graph, outputs
 
     def _end(self, graph: Any) -> None:
         try:
@@ -113,14 +115,21 @@ class CudaRecorder:
     def _pool(self) -> Pool:
         """The pool of the current stream, and all that kernels need on the stream beside it."""
         key = self.device, self.stream()
-        pool = _pools.get(key)
-        if pool is None:
-            pool = _pools[key] = Pool(torch.cuda.Stream(self.device))
-            with torch.cuda.stream(pool.side), torch.no_grad():
-                square = torch.zeros(16, 16, device=f"cuda:{self.device}")
-                torch.mm(square, square)  # cuBLAS makes a workspace for each stream
+        if key not in _pools:
+            _pools[key] = self._new_pool()
+        pool = _pools[key]
         for launcher in self._launchers:
             launcher.prepare_stream(self.device, pool.side.cuda_stream)
+        return pool
+
+    def _new_pool(self) -> Pool:
+        pool = Pool(torch.cuda.Stream(self.device))
+        device = f"cuda:{self.device}"
+        with torch.cuda.stream(pool.side):
+            square = torch.zeros(16, 16, device=device)
+            torch.mm(square, square)  # cuBLAS makes a workspace for each stream
+        pool.side.synchronize()
+        pool.anchor, _ = self._captured(pool, lambda: [torch.zeros(1, device=device)])
         return pool
 
     def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
