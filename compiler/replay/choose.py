@@ -27,7 +27,7 @@ def replayed_or_not(
     """What to call instead of `call`, a graph's wrapper on the GPU `device`; or why there is nothing."""
     if choice == "off":
         return ReplayDecision("replay.off")
-    if phase != "inference":
+    if phase != "inference" and choice != "on":
         return ReplayDecision("replay.training")
     why = obstacle(schedule)
     if why is not None:

@@ -22,7 +22,7 @@ SENTENCES: dict[str, str] = {
     "replay.other_device": "launched one by one: a CUDA graph holds work of one GPU, and {what} needs another device",
     "replay.unknown_call": "launched one by one: it is not known whether {what} may be recorded in a CUDA graph",
     "replay.random_call": "launched one by one: {what} draws random numbers by its own way",
-    "replay.training": "launched one by one: what a forward graph saves may be needed after the next replay",
+    "replay.training": "launched one by one: what a forward graph saves for its backward graph would be copied",
     "replay.device_bound": (
         "launched one by one: the device takes {elapsed_us:.0f} us and the host only {host_us:.0f} us to launch, so "
         "that a replay would save nothing"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -35,7 +36,9 @@ def giver(inputs: Sequence[Any], recorded: Sequence[Any]) -> Give:
     for n, value in enumerate(recorded):
         if not isinstance(value, torch.Tensor):
             continue
-        if _storage(value) in places:
+        if _storage(value) in places and value is inputs[places[_storage(value)]]:
+            makers[n] = itemgetter(places[_storage(value)])
+        elif _storage(value) in places:
             makers[n] = _view_of_input(places[_storage(value)], inputs, value)
         else:
             shared[_storage(value)].append(n)

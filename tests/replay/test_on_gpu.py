@@ -239,3 +239,24 @@ def test_halves_around_a_break_are_replayed_each() -> None:
         x = torch.randn(8, 64, device="cuda") * (1 if step % 3 else -1)
         same([call(x)], [program(x)])
     assert any(isinstance(c.replayed, ReplayedCall) and c.replayed.decision.is_replayed for c in seen)
+
+
+def test_training_steps() -> None:
+    """What is saved for a backward graph is its own, also where another forward call comes between."""
+    model, twin = Layers(64).cuda(), Layers(64).cuda()
+    twin.load_state_dict(model.state_dict())
+    seen: list[GraphCompilation] = []
+    call = torch.compile(model, backend=fusionscope, options={"cuda_graphs": "on"})
+    optimisers = [torch.optim.SGD(module.parameters(), lr=0.05) for module in (model, twin)]
+    with torch.enable_grad(), observed_compilations(seen.append):
+        for _ in range(CALLS):
+            first, second = (torch.randn(16, 64, device="cuda") for _ in range(2))
+            for function, optimiser in zip((call, twin), optimisers, strict=True):
+                optimiser.zero_grad()
+                one, two = function(first), function(second)
+                (one[0].square().mean() + (two[1] * one[1]).mean()).backward()
+                optimiser.step()
+            for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+                torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+    reasons = [compilation.replay_decision for compilation in seen]
+    assert len(reasons) == 2 and all(why is not None and why.is_replayed for why in reasons), reasons
