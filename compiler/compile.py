@@ -30,9 +30,8 @@ from compiler.layout.decide import lower_in_layout
 from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.options import Options
-from compiler.replay.choose import replayed_or_not
+from compiler.replay.choose import Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
-from compiler.replay.replayed import ReplayedCall
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.product_steps import product_launcher
@@ -68,7 +67,7 @@ class GraphCompilation:
     triton: dict[str, RenderedKernel] = field(default_factory=dict)
     executable: Executable | None = None
     #: What is called instead of the executable, on a GPU, or why nothing is.
-    replayed: ReplayedCall | ReplayDecision | None = None
+    replayed: Replayed | ReplayDecision | None = None
     #: What each step took, by the name of its function.
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -130,12 +129,12 @@ class GraphCompilation:
     def implementation(self) -> Implementation:
         """What runs the graph: takes and gives flat lists."""
         assert self.executable is not None
-        return self.replayed if isinstance(self.replayed, ReplayedCall) else self.executable.call
+        return self.replayed if isinstance(self.replayed, Replayed) else self.executable.call
 
     @property
     def replay_decision(self) -> ReplayDecision | None:
         """How launches reach the GPU so far; None on a CPU."""
-        return self.replayed.decision if isinstance(self.replayed, ReplayedCall) else self.replayed
+        return self.replayed.decision if isinstance(self.replayed, Replayed) else self.replayed
 
     def _launchers(self) -> dict[str, Callable[..., None]]:
         if self.runs_on.type != "cuda":

@@ -9,10 +9,13 @@ import torch
 
 from compiler.capture.captured import Phase
 from compiler.devices import Device
+from compiler.replay.by_sizes import CallBySizes, places_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.legality import obstacle, written_inputs
 from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
 from compiler.schedule.scheduler import Schedule
+
+Replayed = ReplayedCall | CallBySizes
 
 
 def replayed_or_not(
@@ -23,7 +26,7 @@ def replayed_or_not(
     model: Device,
     choice: Choice,
     phase: Phase,
-) -> ReplayedCall | ReplayDecision:
+) -> Replayed | ReplayDecision:
     """What to call instead of `call`, a graph's wrapper on the GPU `device`; or why there is nothing."""
     if choice == "off":
         return ReplayDecision("replay.off")
@@ -38,4 +41,10 @@ def replayed_or_not(
     number = torch.cuda.current_device() if device.index is None else device.index
     launchers = [kernel for kernel in kernels.values() if isinstance(kernel, TritonLauncher)]
     facts = Facts(len(schedule.units), model.bandwidth, written_inputs(schedule.graph))
-    return ReplayedCall(call, facts, CudaRecorder(number, launchers), choice)
+    recorder = CudaRecorder(number, launchers)
+
+    def make() -> ReplayedCall:
+        return ReplayedCall(call, facts, recorder, choice)
+
+    places = places_of_sizes(schedule.graph)
+    return CallBySizes(call, places, make) if places else make()

@@ -18,7 +18,7 @@ SENTENCES: dict[str, str] = {
     "replay.watching": "launched one by one: the first calls are watched before anything is recorded",
     "replay.off": "launched one by one: the option turns CUDA graphs off",
     "replay.few_launches": "launched one by one: with {launches} launches a CUDA graph would save the host no time",
-    "replay.open_sizes": "launched one by one: a CUDA graph has fixed sizes, and these are known only in a call",
+    "replay.open_sizes": "launched one by one: a CUDA graph has fixed sizes, and one is known by a tensor's shape only",
     "replay.other_device": "launched one by one: a CUDA graph holds work of one GPU, and {what} needs another device",
     "replay.unknown_call": "launched one by one: it is not known whether {what} may be recorded in a CUDA graph",
     "replay.random_call": "launched one by one: {what} draws random numbers by its own way",

@@ -15,6 +15,7 @@ from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
+from compiler.replay.by_sizes import places_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.schedule.scheduler import Schedule
 
@@ -29,7 +30,7 @@ RECORDABLE = frozenset(
 
 def obstacle(schedule: Schedule) -> ReplayDecision | None:
     """Why the schedule is not to be recorded; None where it may be."""
-    if schedule.graph.symbols:
+    if places_of_sizes(schedule.graph) is None:
         return ReplayDecision("replay.open_sizes")
     if len(schedule.units) < FEWEST_LAUNCHES:
         return ReplayDecision("replay.few_launches", {"launches": len(schedule.units)})

@@ -50,9 +50,11 @@ def test_what_may_be_recorded(program: Callable[..., Any], reason: str | None) -
     assert why is None or why.message
 
 
-def test_open_sizes_are_not_recorded() -> None:
+def test_open_sizes_must_be_inputs() -> None:
     schedule = compile_program(products, X, dynamic=True).schedule
-    assert schedule is not None
+    assert schedule is not None and schedule.graph.symbols
+    assert obstacle(schedule) is None
+    schedule.graph.symbols = {symbol: (place, ".shape[0]") for symbol, (place, _) in schedule.graph.symbols.items()}
     why = obstacle(schedule)
     assert why is not None and why.reason == "replay.open_sizes"
 

@@ -260,3 +260,16 @@ def test_training_steps() -> None:
                 torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
     reasons = [compilation.replay_decision for compilation in seen]
     assert len(reasons) == 2 and all(why is not None and why.is_replayed for why in reasons), reasons
+
+
+def test_open_sizes() -> None:
+    model = Layers(64).cuda()
+    seen: list[GraphCompilation] = []
+    call = torch.compile(model, backend=fusionscope, dynamic=True, options={"cuda_graphs": "on"})
+    with observed_compilations(seen.append):
+        for _ in range(CALLS):
+            for rows in (3, 17, 8):
+                x = torch.randn(rows, 64, device="cuda")
+                same(call(x), model(x))
+    (compilation,) = seen
+    assert compilation.replay_decision is not None and compilation.replay_decision.is_replayed

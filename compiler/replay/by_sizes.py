@@ -1,0 +1,48 @@
+"""A graph whose sizes are open, each of whose sizes is a graph of its own to CUDA: one replayed call for each.
+
+Whatever comes as a plain number is told apart like a size: a recording holds the values that it was made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from compiler.ir.nodes import LoopGraph
+from compiler.replay.decision import ReplayDecision
+from compiler.replay.replayed import Call, ReplayedCall
+
+#: Sizes that are watched and recorded; further ones are launched one by one.
+MOST_SIZES = 8
+
+
+def places_of_sizes(graph: LoopGraph) -> tuple[int, ...] | None:
+    """Places of the inputs that are no tensors, which the graph's open sizes must be; None where one is known by the
+    shape of a tensor alone."""
+    if any(part for _, part in graph.symbols.values()):
+        return None
+    return tuple(place for place, name in enumerate(graph.inputs) if name is None)
+
+
+class CallBySizes:
+    """Called like the graph itself. `make` gives a new replayed call for the sizes of a call, which the inputs at
+    `places` are; `call` launches one by one."""
+
+    def __init__(self, call: Call, places: Sequence[int], make: Callable[[], ReplayedCall]) -> None:
+        self._call, self._places, self._make = call, tuple(places), make
+        self._known: dict[tuple[Any, ...], ReplayedCall] = {}
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        sizes = tuple([inputs[place] for place in self._places])
+        known = self._known.get(sizes)
+        if known is None:
+            if len(self._known) >= MOST_SIZES:
+                return self._call(inputs)
+            known = self._known.setdefault(sizes, self._make())
+        return known(inputs)
+
+    @property
+    def decision(self) -> ReplayDecision:
+        """That of the sizes which came first, unless a later one is replayed."""
+        decisions = [known.decision for known in self._known.values()] or [ReplayDecision("replay.watching")]
+        return next((decision for decision in decisions if decision.is_replayed), decisions[0])
