@@ -62,6 +62,19 @@ def entropy(x: Tensor) -> Tensor:
     return -(logs.exp() * logs).sum(-1)
 
 
+def cross_entropy_z(x: Tensor, target: Tensor) -> Tensor:
+    """With what keeps the sum of exponentials near one."""
+    total = torch.logsumexp(x, -1)
+    picked = x.gather(1, target[:, None]).squeeze(1)
+    return (total - picked + 1e-4 * total.square()).mean()
+
+
+def softmax_with_sink(x: Tensor, sink: Tensor) -> Tensor:
+    """Attention that may look at nothing: one more score a row, whose share is dropped."""
+    scores = torch.cat((x * 0.125, sink[:, None].expand(-1, 1)), -1)
+    return torch.softmax(scores, -1)[:, :-1]
+
+
 def distillation(student: Tensor, teacher: Tensor) -> Tensor:
     return F.kl_div(F.log_softmax(student, -1), F.softmax(teacher, -1), reduction="batchmean")
 
@@ -119,6 +132,9 @@ PROGRAMS = (
     Program("cross entropy, backward", lambda x, i: F.cross_entropy(x, i), (weight("n v"), index("n", "v"))),
     Program("cross entropy with smoothing",
             lambda x, i: F.cross_entropy(x, i, label_smoothing=0.1), (tensor("n v"), index("n", "v"))),
+    Program("cross entropy with a penalty of the sum", cross_entropy_z, (tensor("n v"), index("n", "v"))),
+    Program("entropy of one long row", entropy, (tensor("1 32768"),)),
+    Program("softmax with a sink", softmax_with_sink, (ROWS, tensor("n"))),
     Program("mean squared error", lambda x, y: F.mse_loss(x, y), (ROWS, ROWS)),
     Program("smooth L1 loss", lambda x, y: F.smooth_l1_loss(x, y), (ROWS, ROWS)),
     Program("mean squared error, backward", lambda x, y: F.mse_loss(x, y), (weight("n m"), ROWS)),
