@@ -11,13 +11,14 @@ from compiler.codegen.triton.levels import describe_levels
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.layout.describe import describe_folding, describe_layout
+from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import EagerCall, eager_traffic
 from compiler.schedule.cost import group_cost, sequence_us
 from compiler.schedule.describe import describe_buffers, describe_loops
 from compiler.schedule.describe_decisions import describe_decisions
 from compiler.schedule.describe_memory import describe_memory
-from compiler.schedule.describe_traffic import describe_traffic
+from compiler.schedule.describe_traffic import describe_traffic, execution_of
 from compiler.schedule.group import Group
 from compiler.schedule.moved import moved_by_call
 from compiler.schedule.scheduler import context_of
@@ -71,10 +72,11 @@ def _set_eager(report: rep.Graph, calls: list[EagerCall], lines: dict[str, list[
                 rep.TensorTraffic(tensor=one.name, read_bytes=one.read, written_bytes=one.written)
                 for one in call.tensors
             ],
+            unseen=unseen_in(call.operator),
         )
         for call in calls
     ]
-    eager = rep.ExecutionTraffic(bytes=sum(launch.bytes for launch in launches), launches=launches)
+    eager = execution_of(launches)
     report.traffic = rep.Traffic(eager=eager)
     report.eager_kernels, report.eager_bytes = len(launches), eager.bytes
 

@@ -37,7 +37,8 @@ def _saved(traffic: Traffic) -> list[str]:
 
 def _moves(execution: ExecutionTraffic, noun: str) -> str:
     count = len(execution.launches)
-    return f"{execution.bytes:,} bytes in {count} {noun}{'' if count == 1 else 's'}"
+    library = f", {execution.library_bytes:,} of them at least, in library calls" if execution.library_bytes else ""
+    return f"{execution.bytes:,} bytes in {count} {noun}{'' if count == 1 else 's'}{library}"
 
 
 def _tensors(tensors: Iterable[TensorTraffic]) -> str:

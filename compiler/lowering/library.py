@@ -42,6 +42,27 @@ REASONS = {
     CHECKS: "A check has no result that a loop could compute; it stays a call.",
 }
 
+#: What such a call moves besides its arguments and results, as far as anything outside of it can tell.
+UNSEEN = {
+    PRODUCTS: "A matrix product reads each operand again for every tile of the result across it, from caches or from "
+    "memory: which tiles the library takes is not known.",
+    CONVOLUTIONS: "A convolution may rearrange its tensors in a workspace, and reads them again for each tile: the "
+    "library chooses how, and does not tell.",
+    ATTENTION: "Attention reads keys and values again for each block of queries, from caches or from memory: how large "
+    "the library's blocks are is not known.",
+    SORTING: "A sort goes over its data several times, with a second copy in memory: how often is the library's own.",
+    CHOOSING: "It goes over its data more than once, to count and then to write.",
+}
+_OF_FALLBACKS = "It may be several kernels, with results between them in memory."
+
+_UNSEEN_BY_NAME = {f"aten.{name}": sentence for names, sentence in UNSEEN.items() for name in names.split()}
+
+
+def unseen_in(operator: str, is_fallback: bool = False) -> str:
+    """What a call of the operator (`aten.mm`) may move besides; nothing for one that is a single pass."""
+    packet = ".".join(operator.split(".")[:2])
+    return _UNSEEN_BY_NAME.get(packet, _OF_FALLBACKS if is_fallback else "")
+
 
 def _register() -> None:
     for names, reason in REASONS.items():

@@ -26,12 +26,17 @@ class LaunchTraffic(ReportModel):
     bytes: int
     tensors: list[TensorTraffic] = []
     lines: list[int] = []
+    unseen: str = Field(
+        default="", description="What a library call may move besides: `bytes` is then what it moves at least."
+    )
 
 
 class ExecutionTraffic(ReportModel):
-    """What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`."""
+    """What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`, and
+    `library_bytes` that over the library calls among them, which move it at least."""
 
     bytes: int
+    library_bytes: int = 0
     launches: list[LaunchTraffic] = []
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from compiler import report
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
 from compiler.ir.size import hint
+from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.schedule.describe_memory import without_fusion
 from compiler.schedule.group import Group
@@ -44,8 +45,16 @@ def _nodes_and_units(unfused: Schedule) -> Iterator[tuple[Node, Unit]]:
 
 
 def _execution(schedule: Schedule) -> report.ExecutionTraffic:
-    launches = [_launch(unit, schedule.graph.buffers) for unit in schedule.units]
-    return report.ExecutionTraffic(bytes=sum(launch.bytes for launch in launches), launches=launches)
+    return execution_of([_launch(unit, schedule.graph.buffers) for unit in schedule.units])
+
+
+def execution_of(launches: list[report.LaunchTraffic]) -> report.ExecutionTraffic:
+    """The sums of launches."""
+    return report.ExecutionTraffic(
+        bytes=sum(launch.bytes for launch in launches),
+        library_bytes=sum(launch.bytes for launch in launches if launch.unseen),
+        launches=launches,
+    )
 
 
 def _launch(unit: Unit, layouts: Mapping[str, Layout]) -> report.LaunchTraffic:
@@ -57,6 +66,7 @@ def _launch(unit: Unit, layouts: Mapping[str, Layout]) -> report.LaunchTraffic:
         bytes=moved.bytes,
         tensors=tensors_of(moved),
         lines=sorted(lines),
+        unseen="" if isinstance(unit, Group) else unseen_in(operator_name(unit.target), unit.is_fallback),
     )
 
 

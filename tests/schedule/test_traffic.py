@@ -360,3 +360,35 @@ def test_memory_is_told_kernel_by_kernel() -> None:
     taken = {one.name: one.takes_over for one in memory.unfused_buffers if one.takes_over}
     assert taken == {"mul": "cos", "add": "mul", "mul_1": "add"}
     assert {one.buffer: one.takes_over for one in memory.unfused_reuses} == taken
+
+
+def test_library_calls_move_at_least_what_they_are_given_and_give() -> None:
+    source = """
+import torch
+@torch.compile
+def f(x, w, filter):
+    y = torch.nn.functional.conv2d(x, filter)
+    return (y.flatten(1) @ w).sin().sort().values
+f(torch.randn(2, 3, 8, 8), torch.randn(144, 5), torch.randn(4, 3, 3, 3))
+"""
+    (graph,) = explore(
+        source, Options(device="cpu", produce=["capture", "lower", "schedule"], timing=Timing(enabled=False))
+    ).graphs
+    assert graph.traffic is not None
+    tensors = {"x": 4 * 2 * 3 * 64, "w": 4 * 144 * 5, "filter": 4 * 4 * 27}
+    convolved, product = 4 * 2 * 4 * 36, 4 * 2 * 5
+    of_calls = {
+        "aten.convolution": tensors["x"] + tensors["filter"] + convolved,
+        "aten.mm": convolved + tensors["w"] + product,
+        "aten.sort": product + product + 2 * product,
+    }
+    for execution in (graph.traffic.eager, graph.traffic.unfused, graph.traffic.fused):
+        assert execution is not None
+        if execution is graph.traffic.fused:  # the product is a kernel of our own, which goes on with the sine
+            assert [launch.unseen for launch in execution.launches if "aten.mm" in launch.name] == []
+            assert execution.library_bytes == of_calls["aten.convolution"] + of_calls["aten.sort"]
+            continue
+        calls = {launch.name: launch for launch in execution.launches if launch.unseen}
+        assert {name: launch.bytes for name, launch in calls.items()} == of_calls
+        assert execution.library_bytes == sum(of_calls.values()) < execution.bytes
+        assert "for every tile" in calls["aten.mm"].unseen and "workspace" in calls["aten.convolution"].unseen

@@ -122,9 +122,10 @@ export interface Error {
   traceback: string | null;
 }
 
-/** What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`. */
+/** What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`, and `library_bytes` that over the library calls among them, which move it at least. */
 export interface ExecutionTraffic {
   bytes: number;
+  library_bytes: number;
   launches: LaunchTraffic[];
 }
 
@@ -351,6 +352,8 @@ export interface LaunchTraffic {
   bytes: number;
   tensors: TensorTraffic[];
   lines: number[];
+  /** What a library call may move besides: `bytes` is then what it moves at least. */
+  unseen: string;
 }
 
 /** A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer. */

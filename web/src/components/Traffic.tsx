@@ -93,7 +93,10 @@ function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; exec
               <td>
                 <Shares shares={writesOf(launch.tensors)} toRef={toRef} />
               </td>
-              <td class="number">{format.bytes(launch.bytes)}</td>
+              <td class="number" title={launch.unseen}>
+                {launch.unseen && <span class="quiet">at least </span>}
+                {format.bytes(launch.bytes)}
+              </td>
               <td class="number">{launch.lines.join(", ")}</td>
             </tr>
           ))}
@@ -104,12 +107,20 @@ function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; exec
               {`the sum of ${execution.launches.length === 1 ? "one launch" : `${execution.launches.length} launches`}`}
             </th>
             <td class="number">
+              {execution.library_bytes > 0 && <span class="quiet">at least </span>}
               <strong>{format.bytes(execution.bytes)}</strong>
             </td>
             <td />
           </tr>
         </tfoot>
       </table>
+      {[...new Set(execution.launches.map((launch) => launch.unseen))]
+        .filter(Boolean)
+        .map((sentence) => (
+          <p key={sentence} class="quiet">
+            {sentence}
+          </p>
+        ))}
       {execution.launches.length > limit && (
         <button type="button" class="show-all" onClick={() => setLimit(Number.POSITIVE_INFINITY)}>
           {`Show all ${execution.launches.length}`}
