@@ -12,6 +12,7 @@ import torch
 
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
+from compiler.capture.repeated_writes import write_to_repeated_memory
 from compiler.options import Options
 
 
@@ -33,6 +34,8 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
     `settings` are what `torch.compile(options={...})` names: fields of `Options`. Sizes that Dynamo leaves open
     (`dynamic=True`, or a second call with another size) are arguments of the kernels.
     """
+    if write_to_repeated_memory(graph) is not None:
+        return graph.forward
     options = Options(**(settings.get("options") or settings))
 
     def compile_part(part: torch.fx.GraphModule, phase: Phase) -> Implementation:

@@ -100,15 +100,16 @@ _NOTHING_HINT = "Define a function or an nn.Module, and call torch.compile on it
 
 def _explain(error: Exception, recorder: Recorder) -> Error:
     """The error as the author would see it without compilation, if the same call fails so; else as the compiler's."""
-    failed = recorder.failed
-    if failed is None or not is_error_of_compiler(error):
+    failed, is_compilers = recorder.failed, is_error_of_compiler(error)
+    if failed is None or not (is_compilers or failed.error is error):
         return report_error(error)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             failed.eager(*failed.args, **failed.kwargs)
     except Exception as own_error:
-        return report_error(own_error)
-    return report_error(error, hint_only_compiled(error))
+        # What runs in a graph has no frame of the snippet: uncompiled, the same error names its line.
+        return report_error(own_error if is_compilers or type(own_error) is type(error) else error)
+    return report_error(error, hint_only_compiled(error) if is_compilers else None)
 
 
 def _explain_no_graphs(recorder: Recorder) -> None:

@@ -26,6 +26,18 @@ _NO_PURE_FUNCTION = (
     "Let each function that torch.cond or its like is given only compute tensors from its arguments: take prints, "
     "writes to its inputs and changes of other objects out of it, and have all give results of the same kind."
 )
+_NO_INFERENCE_MODE = (
+    "PyTorch does not trace torch.inference_mode() inside a compiled function: put it around the call, or use "
+    "torch.no_grad() inside."
+)
+_NO_VALUE_IN_TRACING = (
+    "PyTorch would have to know a number while it traces that only a run gives, as for the gradient of a while_loop: "
+    "keep that part in eager mode by torch.compiler.disable, or compile it without gradients."
+)
+_NO_SECOND_GRADIENT = (
+    "PyTorch does not differentiate the gradient of a compiled function: compute the first gradient inside of one "
+    "compiled function (torch.func.grad), or leave the function uncompiled."
+)
 _ONLY_COMPILED = "The same call without compilation succeeds: it is compiling it that fails."
 _LONGEST_MESSAGE = 4000
 
@@ -71,6 +83,12 @@ def hint_for(error: BaseException) -> str | None:
             return _NO_TRITON
         if re.search(r"no fake impl registered|has no fake impl|no meta kernel", str(link)):
             return _NO_FAKE
+        if "support double backward" in str(link):
+            return _NO_SECOND_GRADIENT
+        if type(link).__name__ == "DataDependentOutputException":
+            return _NO_VALUE_IN_TRACING
+        if "inference tensor" in str(link):
+            return _NO_INFERENCE_MODE
         if type(link).__name__ == "UncapturedHigherOrderOpError":
             return _NO_PURE_FUNCTION
         if re.search(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs", str(link)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +14,8 @@ from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRunner, Implementation, Phase
 from compiler.capture.errors import line_of_error
 from compiler.capture.ledger import Ledger
-from compiler.capture.lines import function_of_text
+from compiler.capture.lines import function_of_text, lines_of_text
+from compiler.capture.repeated_writes import write_to_repeated_memory
 from compiler.capture.torch_internals import (
     TraceListener,
     bytecode_seen,
@@ -38,6 +39,7 @@ class FailedCall:
     eager: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    error: Exception | None = None
 
 
 class Recorder:
@@ -59,6 +61,9 @@ class Recorder:
         def fusionscope_recorder(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **_: Any) -> Any:
             if custom is not None and not self._finished:
                 self._call_custom(custom, graph, example_inputs)
+            written = write_to_repeated_memory(graph)
+            if written is not None:
+                return self._left_to_eager(graph, written)
             name = f"graph_{self._forward_count}"
             self._forward_count += 1
             compilation = current_compile_id()
@@ -90,6 +95,15 @@ class Recorder:
             f"A graph of {name} could not be captured and ran without compilation: {type(error).__name__}: {error}"
         )
 
+    def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:
+        lines = lines_of_text(written.meta.get("stack_trace"))
+        self.note(
+            f"`{written.name}` writes to a tensor several elements of which are one element of memory, as expand makes "
+            "it. Eager mode refuses most of such writes, so its graph was left to eager mode.",
+            lines[-1] if lines else None,
+        )
+        return graph.forward
+
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """While the snippet runs: enter what Dynamo and AOTAutograd tell of themselves in the ledger."""
@@ -109,8 +123,8 @@ class Recorder:
         self.ledger.trail.restart()
         try:
             yield
-        except Exception:
-            self.failed = call
+        except Exception as error:
+            self.failed = replace(call, error=error)
             raise
         finally:
             self.ledger.trail.restart()

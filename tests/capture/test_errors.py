@@ -1,0 +1,67 @@
+"""What goes wrong in a compiled call is the author's own error, at its line, or says what to do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compiler.backend import fusionscope
+from compiler.capture.errors import hint_for
+from tests.capture.programs import captured_source
+
+PROGRAM = """import torch
+
+@torch.compile
+def f(x, i):
+    {first}
+    {second}
+    return y * 2
+
+f(torch.randn(4, 1, requires_grad={is_trained}), torch.tensor([7])){after}
+"""
+
+#: First and second line of the function, the kind of error, its line, and words of its message or of its hint.
+CASES = {
+    "a place out of bounds": ("y = x.sin()", "y = y[i] + 1", "IndexError", 6, "index 7 is out of bounds"),
+    "a write to an expanded tensor": ("y = x.expand(4, 6)", "y.add_(1)", "RuntimeError", 6, "more than one element"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_has_its_line_and_words(name: str) -> None:
+    first, second, kind, line, words = CASES[name]
+    error = captured_source(PROGRAM.format(first=first, second=second, is_trained=False, after="")).error
+    assert error is not None and (error.type, error.line) == (kind, line)
+    assert words in f"{error.message} {error.hint}"
+
+
+def test_a_gradient_of_a_gradient_says_what_to_do() -> None:
+    first, after = "y, = torch.autograd.grad((x ** 3).sum(), x, create_graph=True)", ".sum().backward()"
+    error = captured_source(PROGRAM.format(first=first, second="y = y.sin()", is_trained=True, after=after)).error
+    assert error is not None and error.line == 9 and "torch.func.grad" in (error.hint or "")
+
+
+def test_an_error_that_the_snippet_handled_is_not_the_one_that_ended_it() -> None:
+    after = "\n".join(("", "except IndexError:", "    pass", "raise ValueError('the end')"))
+    source = PROGRAM.format(first="y = x.sin()", second="y = y[i] + 1", is_trained=False, after=after)
+    error = captured_source(source.replace("\nf(", "\ntry:\n    f(")).error
+    assert error is not None and (error.type, error.message) == ("ValueError", "the end")
+
+
+def test_inference_mode_inside_says_what_to_do() -> None:
+    """Not captured here: PyTorch leaves the process in inference mode when that fails."""
+    assert "around the call" in (hint_for(RuntimeError("Cannot set version_counter for inference tensor")) or "")
+
+
+def test_writes_to_expanded_tensors_are_noted_and_left_to_eager() -> None:
+    capture = captured_source(PROGRAM.format(first="y = x.expand(4, 6)", second="y.zero_()", is_trained=0, after=""))
+    assert capture.error is None and not capture.graphs
+    assert any(note.line == 6 and "left to eager mode" in note.message for note in capture.notes)
+
+
+def test_the_backend_leaves_them_to_eager_too() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(RuntimeError, match="more than one element"):
+        torch.compile(lambda x: x.expand(4, 6).add_(1) * 2, backend=fusionscope)(torch.randn(4, 1))
+    x = torch.randn(4, 6)
+    torch.testing.assert_close(torch.compile(lambda x: x.t_().add_(1), backend=fusionscope)(x.clone()), x.t() + 1)
