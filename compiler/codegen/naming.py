@@ -18,7 +18,7 @@ RESERVED = frozenset(
     range philox y_index y_mask r_start part parts first last arrived workspace_ptr counters_ptr maximum_of_two
     minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
-    any_lane uniform uniform_bits uniform_by_fours uniform_bits_by_fours in_a_row one_plus_erf one_plus_tanh
+    any_lane uniform uniform_word uniform_by_fours uniform_word_by_fours reaches in_a_row one_plus_erf one_plus_tanh
     quick_exp quick_sigmoid program x_start x_first x_last team arrived_teams other
     place counter left m_mask n_mask k_mask m_block n_block first_block band_rows tile_number k_start""".split()
 )

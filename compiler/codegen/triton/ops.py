@@ -151,6 +151,9 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
         return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
     if op in SHORT_FORMS:
         return _call(op, operands, helpers)
+    if op == "reaches":
+        helpers.add(op)
+        return f"reaches({first.tensor}, {operands[1].infix})"
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if op in _INFIX:

@@ -5,10 +5,10 @@ limits a dropout to a third of what memory allows. Where four lanes in a row wan
 made once for them, at the position of the first of the four; elsewhere each lane makes its own, and takes the word that
 is its.
 
-A number is 31 bits of its word, as a float32 and scaled. What is only compared with constants is left as those bits,
-which are compared with the whole numbers that the constants stand for:
+A number is 31 bits of its word, its magnitude as a signed number, as a float32 and scaled. A word whose number is only
+compared with constants stays one, whose bits are compared with the whole numbers that the constants stand for:
 
-    uniform(seed, position) > 0.1    ->    uniform_bits(seed, position) >= 214748368
+    uniform(seed, position) > 0.1    ->    reaches(uniform_word(seed, position), 214748368)
 """
 
 from __future__ import annotations
@@ -25,13 +25,18 @@ def uniform(seed, position):
     word = position % 4
     return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d))
 ''',
-    "uniform_bits": '''@triton.jit
-def uniform_bits(seed, position):
-    """The 31 bits of which uniform numbers are made; four in a row are the words of one draw."""
+    "uniform_word": '''@triton.jit
+def uniform_word(seed, position):
+    """The words of which uniform numbers are made; four in a row are those of one draw."""
     a, b, c, d = tl.randint4x(seed, position // 4)
     word = position % 4
-    bits = tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d)).to(tl.int32, bitcast=True)
-    return bits ^ (bits >> 31)
+    return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d)).to(tl.uint32, bitcast=True)
+''',
+    "reaches": '''@triton.jit
+def reaches(word, least: tl.constexpr):
+    """Whether the magnitude of a word as a signed number, x or -1 - x, is at least so much; in one comparison, since
+    words of which it is not are 2 * least in a row."""
+    return word + tl.full([], least, tl.uint32) >= tl.full([], 2 * least, tl.uint32)
 ''',
     "in_a_row": '''@triton.jit
 def in_a_row(a, b, c, d):
@@ -47,18 +52,17 @@ def uniform_by_fours(seed, position):
     a, b, c, d = tl.rand4x(seed, position // 4)
     return in_a_row(a, b, c, d)
 ''',
-    "uniform_bits_by_fours": '''@triton.jit
-def uniform_bits_by_fours(seed, position):
-    """The 31 bits of which the uniform numbers at `position`, a multiple of 4, and at the three after it are made."""
+    "uniform_word_by_fours": '''@triton.jit
+def uniform_word_by_fours(seed, position):
+    """The words of the uniform numbers at `position`, which is a multiple of 4, and at the three after it."""
     a, b, c, d = tl.randint4x(seed, position // 4)
-    bits = in_a_row(a, b, c, d).to(tl.int32, bitcast=True)
-    return bits ^ (bits >> 31)
+    return in_a_row(a, b, c, d).to(tl.uint32, bitcast=True)
 ''',
 }
 #: What a helper calls besides.
 CALLS: dict[str, tuple[str, ...]] = {
     "uniform_by_fours": ("in_a_row",),
-    "uniform_bits_by_fours": ("in_a_row",),
+    "uniform_word_by_fours": ("in_a_row",),
 }
 
 

@@ -3,7 +3,8 @@
     1 + erf(x)            ->  one_plus_erf(x)       where all that is made of it is stored in half types
     1 + tanh(x)           ->  one_plus_tanh(x)      likewise
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
-    uniform(...) > 0.1    ->  bits >= 214748368     everywhere: the same comparison, bit for bit
+    uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
+    mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
 An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
@@ -86,7 +87,7 @@ def short_program(
 
 def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with shorter forms in the place of some; each keeps its number, so that its readers find it."""
-    return _compared_as_bits(_for_half_results(statements, storage))
+    return _scaled_masks(_compared_as_bits(_for_half_results(statements, storage)))
 
 
 # Results in half types --------------------------------------------------------------------------------------------
@@ -153,47 +154,64 @@ def _short(s: Statement, by_number: Mapping[int, Statement], readers: Mapping[in
 # Comparisons of random numbers ------------------------------------------------------------------------------------
 
 _SCALE = 4.6566127342e-10
-_COMPARISONS = {"gt": ("ge", False), "ge": ("ge", True), "lt": ("lt", True), "le": ("lt", False)}
+#: For each comparison whether it holds from some number of bits on or up to one, and whether a number that is equal to
+#: the constant counts among the larger ones.
+_COMPARISONS = {"gt": (True, False), "ge": (True, True), "lt": (False, True), "le": (False, False)}
 _TURNED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
 
 
 def _compared_as_bits(statements: list[Statement]) -> list[Statement]:
-    """Uniform numbers that are only compared with constants stay the whole numbers that they are made of."""
+    """Uniform numbers that are only compared with constants stay the words that they are made of."""
     by_number = {s.number: s for s in statements}
     readers = _readers(statements)
+    new = _Numbers(statements)
     result: dict[int, list[Statement]] = {}
-    following = 1 + max(by_number, default=0)
     for s in statements:
         if s.op != "rand":
             continue
         bounds = [_as_bits(s, reader, by_number) for reader in readers[s.number]]
         if not bounds or None in bounds:
             continue
-        result[s.number] = [replace(s, op="rand_bits", dtype=torch.int32)]
+        result[s.number] = [replace(s, op="rand_word", dtype=torch.uint32)]
         for reader, bound in zip(readers[s.number], bounds, strict=True):
             assert bound is not None
-            op, least = bound
-            constant = replace(
-                by_number[_other(s, reader)], number=following, dtype=torch.int32, value=least, nodes=reader.nodes
-            )
-            result[reader.number] = [constant, replace(reader, op=op, operands=(s.number, following))]
-            following += 1
+            is_from, least = bound
+            constant = new.like(reader, "constant", (), torch.int32, least)
+            reached = replace(reader, op="reaches", operands=(s.number, constant.number))
+            if not is_from:
+                reached = new.like(reader, "reaches", reached.operands, torch.bool)
+            result[reader.number] = [constant, reached]
+            if not is_from:
+                result[reader.number].append(replace(reader, op="logical_not", operands=(reached.number,)))
     return [new for s in statements for new in result.get(s.number, [s])]
+
+
+class _Numbers:
+    """Makes statements with numbers of their own."""
+
+    def __init__(self, statements: Iterable[Statement]) -> None:
+        self._next = 1 + max((s.number for s in statements), default=0)
+
+    def like(
+        self, s: Statement, op: str, operands: tuple[int, ...], dtype: torch.dtype, value: float | None = None
+    ) -> Statement:
+        self._next += 1
+        return replace(s, number=self._next - 1, op=op, operands=operands, dtype=dtype, value=value)
 
 
 def _other(s: Statement, reader: Statement) -> int:
     return next((number for number in reader.operands if number != s.number), s.number)
 
 
-def _as_bits(s: Statement, reader: Statement, by_number: Mapping[int, Statement]) -> tuple[str, int] | None:
-    """The comparison of the bits that `reader` is, if it is one of `s` with a constant that some numbers reach."""
+def _as_bits(s: Statement, reader: Statement, by_number: Mapping[int, Statement]) -> tuple[bool, int] | None:
+    """The bits from which on, or up to which, `reader` holds, if it compares `s` with a constant that some reach."""
     other = by_number[_other(s, reader)]
     if reader.op not in _COMPARISONS or other.op != "constant" or isinstance(other.value, str | None):
         return None
     op = reader.op if reader.operands[0] == s.number else _TURNED[reader.op]
-    op, reaches_it = _COMPARISONS[op]
-    least = least_bits(float(other.value), reaches_it)
-    return None if least is None else (op, least)
+    is_from, equal_counts = _COMPARISONS[op]
+    least = least_bits(float(other.value), equal_counts)
+    return None if least is None else (is_from, least)
 
 
 @cache
@@ -212,3 +230,53 @@ def least_bits(bound: float, reaches_it: bool) -> int | None:
         else:
             low = middle + 1
     return low if low < 2**31 else None
+
+
+# Masks as factors -------------------------------------------------------------------------------------------------
+
+
+def _scaled_masks(statements: list[Statement]) -> list[Statement]:
+    """A mask that multiplies, beside a constant: one choice and one product. Where the mask is 0 the product is zero
+    with the sign of the value, or NaN of an infinity, either way."""
+    by_number = {s.number: s for s in statements}
+    readers = _readers(statements)
+    new = _Numbers(statements)
+    result: list[Statement] = []
+    for s in statements:
+        found = _scaled_mask(s, by_number, readers)
+        if found is None:
+            result.append(s)
+            continue
+        mask, factor, value = found
+        zero = new.like(mask, "constant", (), torch.float32, 0.0)
+        scale = new.like(mask, "where", (mask.operands[0], factor, zero.number), torch.float32)
+        result += [zero, scale, replace(s, operands=(scale.number, value))]
+    return result
+
+
+def _scaled_mask(
+    s: Statement, by_number: Mapping[int, Statement], readers: Mapping[int, list[Statement]]
+) -> tuple[Statement, int, int] | None:
+    """The mask as a number, the positive constant and the value whose product `s` is, if nothing else reads a part."""
+    constant = _operand(s, by_number, lambda other: other.op == "constant" and _is_positive(other.value))
+    product = _operand(s, by_number, lambda other: other.op == "mul" and len(readers[other.number]) == 1)
+    if constant is None or product is None or s.dtype != torch.float32:
+        return None
+    mask = _operand(product, by_number, lambda other: _is_mask(other, by_number) and len(readers[other.number]) == 1)
+    return None if mask is None else (mask, constant.number, _other(mask, product))
+
+
+def _operand(
+    s: Statement, by_number: Mapping[int, Statement], is_wanted: Callable[[Statement], bool]
+) -> Statement | None:
+    if s.op != "mul":
+        return None
+    return next((by_number[number] for number in s.operands if is_wanted(by_number[number])), None)
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and 0 < value < math.inf
+
+
+def _is_mask(s: Statement, by_number: Mapping[int, Statement]) -> bool:
+    return s.op == "to_dtype" and by_number[s.operands[0]].dtype == torch.bool

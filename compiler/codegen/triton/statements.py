@@ -19,7 +19,7 @@ from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 
 #: What draws random numbers.
-RANDOM = {"rand": "uniform", "rand_bits": "uniform_bits", "randn": "tl.randn"}
+RANDOM = {"rand": "uniform", "rand_word": "uniform_word", "randn": "tl.randn"}
 
 
 class StatementPrinter:
@@ -108,7 +108,7 @@ class StatementPrinter:
         axis = next((axis for axis in reversed(self.vectors) if axis.block > 1), None)
         if axis is None or self.plan.kind == "product":
             return frozenset()
-        draws = [s for s in self.program.statements if s.op in ("rand", "rand_bits") and s.index is not None]
+        draws = [s for s in self.program.statements if s.op in ("rand", "rand_word") and s.index is not None]
         return frozenset(s.number for s in draws if s.index is not None and runs_by_fours(s.index, axis))
 
     def _random(self, statement: Statement, seed: Operand) -> str:

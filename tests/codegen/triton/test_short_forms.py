@@ -100,7 +100,7 @@ def test_a_comparison_of_bits_is_that_of_the_number() -> None:
     bound = float(numbers[3, 5])  # so that equality is met too
     for compare in COMPARISONS:
         compilation = compile_program(lambda x, compare=compare: compare(torch.rand_like(x), bound), x)
-        assert "uniform_bits" in "".join(kernel.source for kernel in compilation.triton.values())
+        assert "reaches(" in "".join(kernel.source for kernel in compilation.triton.values())
         torch.manual_seed(5)
         (ours,) = call_interpreted(compilation, [x])
         assert torch.equal(ours, compare(numbers, bound))
@@ -108,13 +108,27 @@ def test_a_comparison_of_bits_is_that_of_the_number() -> None:
 
 def test_a_number_that_is_needed_itself_stays_one() -> None:
     text = texts_of(lambda x: torch.where(torch.rand_like(x) > 0.5, x, 0), torch.zeros(64, 64))
-    assert "uniform_bits" in text
+    assert "reaches(" in text
 
     def both(x: Tensor) -> Tensor:
         drawn = torch.rand_like(x)
         return torch.where(drawn > 0.5, drawn, x)
 
-    assert "uniform_bits" not in texts_of(both, torch.zeros(64, 64))
+    assert "reaches(" not in texts_of(both, torch.zeros(64, 64))
+
+
+@pytest.mark.parametrize("factor, is_short", [(1.1111111, True), (-2.0, False)])
+def test_a_mask_with_a_factor_is_the_same_number_in_one_product(factor: float, is_short: bool) -> None:
+    x = torch.randn(8, 64)
+    x[0, :8] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-30, 3e38, -3e38])
+    compilation = compile_program(lambda mask, x: mask * x * factor, x > 0, x)
+    (kernel,) = compilation.triton.values()
+    assert ("tl.where(" in kernel.source) is is_short
+    for mask in (x > 0, x < 0):
+        (ours,) = call_interpreted(compilation, [mask, x])
+        wanted = mask * x * factor
+        torch.testing.assert_close(ours, wanted, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(ours.signbit() | ours.isnan(), wanted.signbit() | wanted.isnan())
 
 
 @pytest.mark.parametrize("bound", [0.1, 0.10009765625, 0.5, 1e-9, 0.999999, 0.25])
