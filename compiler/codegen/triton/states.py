@@ -24,7 +24,7 @@ HELPERS: dict[str, str] = {
     "add_exponential": '''@triton.jit
 def add_exponential(largest, total, x):
     """One more value of a sum of exp(x - largest): the sum so far shrinks where the value is larger than all before.
-    2^(d / log 2) is exp(-d) to within the rounding of d, so the less exact the term, the less it counts in the sum."""
+    exp(-d) is taken as a power of two, inexact by the rounding of d: the larger d, the less the term counts."""
     distance = x - largest
     smaller = libdevice.exp2(tl.abs(distance) * -1.4426950408889634)
     total = tl.where(distance > 0, total * smaller + 1.0, total + smaller)
