@@ -54,7 +54,8 @@ def test_inference_mode_inside_says_what_to_do() -> None:
 
 
 def test_writes_to_expanded_tensors_are_noted_and_left_to_eager() -> None:
-    capture = captured_source(PROGRAM.format(first="y = x.expand(4, 6)", second="y.zero_()", is_trained=0, after=""))
+    source = PROGRAM.format(first="y = x.expand(4, 6)", second="y.zero_()", is_trained=False, after="")
+    capture = captured_source(source)
     assert capture.error is None and not capture.graphs
     assert any(note.line == 6 and "left to eager mode" in note.message for note in capture.notes)
 
