@@ -44,13 +44,13 @@ class Instruction:
     node: str | None = field(default=None, compare=False)
 
 
-def with_index(i: Instruction, index: Index) -> Instruction:
-    """The instruction at another place.
+def moved(i: Instruction, operands: tuple[int, ...], index: Index | None, node: str | None) -> Instruction:
+    """The instruction with other operands, at another place, written for another node.
 
     `dataclasses.replace` takes several times as long, for every instruction of every fusion that is tried."""
-    if index is i.index:
+    if index is i.index and operands == i.operands and node == i.node:
         return i
-    return Instruction(i.op, i.operands, i.dtype, i.buffer, index, i.value, i.node)
+    return Instruction(i.op, operands, i.dtype, i.buffer, index, i.value, node)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,9 @@ class Body:
         return self.map_indices(lambda index: index.substitute(values))
 
     def map_indices(self, change: Callable[[Index], Index]) -> Body:
-        instructions = tuple(i if i.index is None else with_index(i, change(i.index)) for i in self.instructions)
+        instructions = tuple(
+            [i if i.index is None else moved(i, i.operands, change(i.index), i.node) for i in self.instructions]
+        )
         return self if all(map(is_, instructions, self.instructions)) else Body(instructions)
 
     def __str__(self) -> str:
@@ -307,7 +309,10 @@ def drop_dead(body: Body) -> Body:
     for number in reversed(range(len(body.instructions))):
         instruction = body.instructions[number]
         if instruction.op == "store" or number in needed:
-            needed |= operands_of(instruction) | {number}
+            needed.add(number)
+            needed.update(instruction.operands)
+            if instruction.index is not None and instruction.index.indirections:
+                needed.update(indirect.value for indirect in instruction.index.indirections)
     if len(needed) == len(body.instructions):
         return body
     kept = sorted(needed)
@@ -316,6 +321,6 @@ def drop_dead(body: Body) -> Body:
     for old in kept:
         instruction = body.instructions[old]
         index = None if instruction.index is None else instruction.index.renumber(numbers)
-        operands = tuple(numbers[operand] for operand in instruction.operands)
-        result.append(replace(instruction, operands=operands, index=index))
+        operands = tuple([numbers[operand] for operand in instruction.operands])
+        result.append(moved(instruction, operands, index, instruction.node))
     return Body(tuple(result))

@@ -22,7 +22,7 @@ cannot be told for every value of them is left as it stands, or raises `compiler
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -182,7 +182,7 @@ class Index:
             return self
         return _substituted(self, tuple(values.items()))
 
-    def renumber(self, numbers: Mapping[int, int]) -> Index:
+    def renumber(self, numbers: Mapping[int, int] | Sequence[int]) -> Index:
         """The expression with the numbers of loaded values replaced."""
         if not self.indirections:
             return self

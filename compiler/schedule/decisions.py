@@ -101,11 +101,10 @@ def decision_on(
     """The record of a verdict on two units; `about` names the buffer that it is about, where that is not the first one
     that both touch."""
     one, two = graph.units[a], graph.units[b]
-    inside, needed = {a, b}, []
+    needed: frozenset[str] = frozenset()
     if isinstance(verdict, Refuse):
-        stored = (*stored_by(one), *stored_by(two))
-        needed = [name for name in stored if name in graph.outputs or not graph.readers[name] <= inside]
-    return Decision(turn, one, two, graph.layouts, verdict, frozenset(needed), about)
+        needed = graph.escaping((*stored_by(one), *stored_by(two)), {a, b})
+    return Decision(turn, one, two, graph.layouts, verdict, needed, about)
 
 
 def nodes_of(unit: Unit) -> list[LoopNode | ExternNode]:

@@ -81,7 +81,7 @@ class Member:
     transform: Transform = Transform()
     is_across: bool = False
 
-    @property
+    @lazy
     def name(self) -> str:
         return self.node.name
 
@@ -126,7 +126,7 @@ class Group:
         """Buffers that scatters of the group change in place."""
         return tuple(member.node.updates for member in self.members if member.node.updates is not None)
 
-    @property
+    @lazy
     def stream(self) -> int | None:
         """Which of the program's streams its nodes are put on."""
         return self.members[0].node.stream

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import torch
 
-from compiler.ir.body import Body, Instruction, drop_dead
+from compiler.ir.body import Body, Instruction, drop_dead, moved
 from compiler.ir.index import Dim, Index
 from compiler.ir.positions import invert
 from compiler.ir.size import Undecided
@@ -34,10 +34,10 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
     store = next(i for i in producer.instructions if i.op == "store")
     assert store.index is not None
     out: list[Instruction] = []
-    numbers: dict[int, int] = {}
-    for old, instruction in enumerate(consumer.instructions):
+    numbers: list[int] = []
+    for instruction in consumer.instructions:
         index = None if instruction.index is None else instruction.index.renumber(numbers)
-        operands = tuple(map(numbers.__getitem__, instruction.operands))
+        operands = tuple([numbers[operand] for operand in instruction.operands])
         if instruction.op == "load" and instruction.buffer == store.buffer:
             assert index is not None
             if len(out) > LONGEST_WORK:
@@ -47,12 +47,11 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
                 return None
             point |= {dim: Index.number(0) for dim in dims if dim not in point}
             try:
-                numbers[old] = _splice(out, producer, point, operands, instruction.dtype, producer_name)
+                numbers.append(_splice(out, producer, point, operands, instruction.dtype, producer_name))
             except Undecided:
                 return None
         else:
-            out.append(_moved(instruction, operands, index, instruction.node))
-            numbers[old] = len(out) - 1
+            numbers.append(_append(out, moved(instruction, operands, index, instruction.node)))
     return drop_dead(Body(tuple(out)))
 
 
@@ -65,20 +64,19 @@ def _splice(
     name: str,
 ) -> int:
     """Append the producer's instructions at `point`; gives the number of the value that it would have stored."""
-    numbers: dict[int, int] = {}
+    numbers: list[int] = []
     result = -1
-    for old, instruction in enumerate(producer.instructions):
+    for instruction in producer.instructions:
         # The point may itself hold loaded values, numbered as in `out`: renumber first, then substitute.
         index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(point)
-        operands = tuple(map(numbers.__getitem__, instruction.operands))
+        operands = tuple([numbers[operand] for operand in instruction.operands])
         if instruction.op == "store":
             result = operands[0]
+            numbers.append(-1)  # it has no value
             continue
         if instruction.op == "load" and mask:
             operands = (_both(out, operands[0], mask[0], name),) if operands else mask
-        node = instruction.node or name
-        out.append(_moved(instruction, operands, index, node))
-        numbers[old] = len(out) - 1
+        numbers.append(_append(out, moved(instruction, operands, index, instruction.node or name)))
     if out[result].dtype != dtype:
         result = _append(out, Instruction("to_dtype", (result,), dtype, node=name))
     if mask:
@@ -86,13 +84,6 @@ def _splice(
         nothing = _append(out, Instruction("constant", (), dtype, value=zero, node=name))
         result = _append(out, Instruction("where", (mask[0], result, nothing), dtype, node=name))
     return result
-
-
-def _moved(instruction: Instruction, operands: tuple[int, ...], index: Index | None, node: str | None) -> Instruction:
-    # `dataclasses.replace` would look at each field anew, for every instruction of every fusion that is tried.
-    return Instruction(
-        instruction.op, operands, instruction.dtype, instruction.buffer, index, instruction.value, node
-    )  # fmt: skip
 
 
 def _both(out: list[Instruction], a: int, b: int, node: str) -> int:
@@ -118,7 +109,7 @@ def compose(group: Group, buffer: str) -> Body | None:
         body = bodies.get(member.name)
         if body is None or body.is_collective or body.is_random or member.name == buffer:
             continue
-        if any(access.buffer == member.name for access in result.reads):
+        if member.name in result.loads:
             composed = inline_body(result, body, member.name, (*group.space.x, *group.space.r))
             if composed is None or len(composed.instructions) > LONGEST_INLINED_BODY:
                 return None
@@ -150,9 +141,9 @@ def inline_into(group: Group, arithmetic: Body, buffer: str, dims: tuple[Dim, ..
     members: list[Member] = []
     for member in group.members:
         body: Body | None = member.body
-        if any(access.buffer == buffer for access in member.body.reads):
+        if buffer in member.body.loads:
             body = inline_body(member.body, arithmetic, buffer, dims)
         if body is None or len(body.instructions) > LONGEST_INLINED_BODY:
             return None
-        members.append(replace(member, body=body))
+        members.append(member if body is member.body else replace(member, body=body))
     return tuple(members)

@@ -197,6 +197,8 @@ def scatter_between(first: Group, second: Group) -> Refuse | None:
 
 def in_order(members: tuple[Member, ...]) -> tuple[Member, ...]:
     """Members such that each follows those whose buffers it reads; otherwise as given."""
+    if _are_in_order(members):
+        return members
     waiting = {member.name: member for member in members}
     done: list[Member] = []
 
@@ -211,6 +213,15 @@ def in_order(members: tuple[Member, ...]) -> tuple[Member, ...]:
     for member in members:
         place(member)
     return tuple(done)
+
+
+def _are_in_order(members: tuple[Member, ...]) -> bool:
+    to_come = {member.name for member in members}
+    for member in members:
+        to_come.discard(member.name)
+        if not to_come.isdisjoint(member.body.loads):
+            return False
+    return True
 
 
 def hosts(a: Group, b: Group) -> Iterator[tuple[Group, Group]]:

@@ -158,19 +158,16 @@ class Search:
         return sorted(changed)
 
 
-def _is_about_calls(graph: UnitGraph, pair: tuple[int, int]) -> bool | None:
-    """Whether one of the two is a library call, or has taken the place of one; None for two that stay calls."""
-    units = [graph.units[number] for number in pair]
-    return None if all(isinstance(unit, ExternNode) for unit in units) else any(map(is_call, units))
-
-
 def _pairs(graph: UnitGraph, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:
     """Distinct pairs of a unit and a neighbour, the one that must run first in front: pairs of loops, or pairs of a
     library call and loops. Two library calls are none."""
     found: set[tuple[int, int]] = set()
     for number, other in graph.neighbours(units):
-        pair = min(number, other), max(number, other)
-        if pair in found or _is_about_calls(graph, pair) != about_calls:
+        pair = (number, other) if number < other else (other, number)
+        if pair in found:
             continue
         found.add(pair)
-        yield pair if not graph.must_precede(pair[1], pair[0]) else (pair[1], pair[0])
+        one, two = graph.units[number], graph.units[other]
+        is_about_calls = is_call(one) or is_call(two)
+        if is_about_calls == about_calls and not (isinstance(one, ExternNode) and isinstance(two, ExternNode)):
+            yield pair if not graph.must_precede(pair[1], pair[0]) else (pair[1], pair[0])

@@ -100,11 +100,12 @@ class UnitGraph:
 
     def between(self, a: int, b: int) -> int | None:
         """A third unit that must run after `a` and before `b`, if there is one."""
-        return next(self._units_in(self.ancestors[b] & self.descendants[a]), None)
+        nodes = self.ancestors[b] & self.descendants[a]
+        return self._unit_of[nodes.bit_length() - 1] if nodes else None
 
     def escaping(self, buffers: Iterable[str], inside: set[int]) -> frozenset[str]:
         """Those of `buffers` that something outside the units `inside` still needs in memory."""
-        return frozenset(b for b in buffers if b in self.outputs or self.readers[b] - inside)
+        return frozenset([b for b in buffers if b in self.outputs or not self.readers[b] <= inside])
 
     def merge(self, a: int, b: int, group: Group) -> int:
         """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""

@@ -18,7 +18,6 @@ from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.group import Group
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
-from compiler.schedule.single_pass import relative_members
 
 
 def verdicts_on_ways(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
@@ -30,7 +29,7 @@ def verdicts_on_ways(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
 
 
 def _on_single_pass(unit: Group, context: Context) -> Iterator[Fuse | Refuse]:
-    members = relative_members(unit, context.graph.layouts)
+    members = context.relative_members(unit)
     if members:
         plain, joined = (replace(unit, single_pass=frozenset(names)) for names in ((), members))
         for reader, writer in members.items():

@@ -52,6 +52,8 @@ class Context:
     costs: dict[Group, Cost] = field(default_factory=dict)
     #: The same by form: kernels that differ in names alone cost the same.
     costs_of_forms: dict[Hashable, Cost] = field(default_factory=dict)
+    #: Of the groups of a form, the places of the members whose sums need not wait, and of those that they go by.
+    relative_of_forms: dict[Hashable, dict[int, int]] = field(default_factory=dict)
     #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
     #: Library calls as products of our own, by name; None for those that are none.
@@ -73,6 +75,18 @@ class Context:
                 self.costs_of_forms[form] = found
         return found
 
+    def relative_members(self, group: Group) -> dict[str, str]:
+        """See `single_pass.relative_members`; worked out once for each form."""
+        form = form_of(group, self.graph.layouts)
+        if form is None:
+            return relative_members(group, self.graph.layouts)
+        names = [member.name for member in group.members]
+        if form not in self.relative_of_forms:
+            found = relative_members(group, self.graph.layouts)
+            places = {names.index(reader): names.index(writer) for reader, writer in found.items()}
+            self.relative_of_forms[form] = places
+        return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form].items()}
+
     def in_best_way(self, group: Group) -> Group:
         """The group as it takes least: with sums in a single pass, or with teams of programs."""
         plain = group
@@ -86,7 +100,7 @@ class Context:
         """The ways to run a group, the plainest first, which it is given. Teams are for what one pass cannot do."""
         ways = [plain]
         if "single_pass" not in self.disabled:
-            members = frozenset(relative_members(plain, self.graph.layouts))
+            members = frozenset(self.relative_members(plain))
             ways += [replace(way, single_pass=members) for way in ways if members]
         if "team" not in self.disabled and min(self.cost(way).passes for way in ways) > 1:
             ways += [team for way in ways if may_be_in_teams(team := replace(way, in_teams=True))]
