@@ -6,10 +6,9 @@ backend can run the same steps in one go.
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,11 +23,13 @@ from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import render_wrapper
 from compiler.devices import Device, device_for
 from compiler.folding.fold import Folding
+from compiler.garbage import garbage_kept
 from compiler.ir.nodes import LoopGraph
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
 from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import UnsupportedGraph
+from compiler.observers import Observers
 from compiler.options import Options
 from compiler.replay.choose import Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
@@ -101,7 +102,7 @@ class GraphCompilation:
         assert self.schedule is not None and self.memory is not None
         if self.cannot_run is not None:
             raise self.cannot_run
-        storage = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
+        storage = self.schedule.graph.dtypes
         for group in self.groups:
             if self.runs_on.type != "cuda":
                 self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
@@ -148,7 +149,7 @@ class GraphCompilation:
         assert self.schedule is not None
         launchers = {name: load_triton(kernel) for name, kernel in self.primary.items()}
         device = torch.cuda.current_device() if self.runs_on.index is None else self.runs_on.index
-        dtypes = {name: layout.dtype for name, layout in self.schedule.graph.buffers.items()}
+        dtypes = self.schedule.graph.dtypes
         prepare_all(
             [
                 partial(launcher.prepare_for, [dtypes[name] for name in launcher.kernel.parameters], device)
@@ -187,33 +188,13 @@ def compile_graph(
             started = time.perf_counter()
             step()
             compilation.seconds[name] = time.perf_counter() - started
-    for observe in _observers:
-        observe(compilation)
+    _observers.tell(compilation)
     return compilation.implementation
 
 
-@contextmanager
-def garbage_kept() -> Iterator[None]:
-    """Within, Python does not look for cycles: a search goes through all that torch and Dynamo hold, many times in the
-    compilation of a model, and finds nothing, as a compilation makes no cycles worth the name."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+_observers: Observers[GraphCompilation] = Observers()
 
 
-#: A list for the whole process: AOTAutograd compiles a backward graph in the thread that runs it.
-_observers: list[Callable[[GraphCompilation], None]] = []
-
-
-@contextmanager
-def observed_compilations(observe: Callable[[GraphCompilation], None]) -> Iterator[None]:
+def observed_compilations(observe: Callable[[GraphCompilation], object]) -> AbstractContextManager[None]:
     """Within, `observe` gets each graph that `compile_graph` has compiled, in any thread."""
-    _observers.append(observe)
-    try:
-        yield
-    finally:
-        _observers.remove(observe)
+    return _observers.with_one_more(observe)

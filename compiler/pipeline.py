@@ -28,9 +28,10 @@ from compiler import report as rep
 from compiler.backend import device_of
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
-from compiler.compile import GraphCompilation, compile_graph, garbage_kept
+from compiler.compile import GraphCompilation, compile_graph
 from compiler.devices import device_for
 from compiler.environment import describe_environment
+from compiler.garbage import garbage_kept
 from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.options import Options
 from compiler.present import (

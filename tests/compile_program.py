@@ -16,6 +16,7 @@ from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.triton_interpreter import interpret
+from compiler.runtime.triton_offline import OfflineResult, compile_offline
 from compiler.schedule.moved import moved_by
 
 
@@ -46,6 +47,15 @@ def compile_program(
     compilation.plan()
     compilation.generate(wants_triton=True)
     return compilation
+
+
+def compiled_for_gpus(compilation: GraphCompilation, target: str = "sm_90") -> list[OfflineResult]:
+    """What Triton and the assembler make of each kernel, where they refuse none."""
+    assert compilation.schedule is not None
+    storage = compilation.schedule.graph.dtypes
+    results = [compile_offline(kernel, storage, target) for kernel in compilation.triton.values()]
+    assert [result.error for result in results if result.error is not None] == []
+    return results
 
 
 def kernel_count(compilation: GraphCompilation) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from bench.scheduling.programs import KINDS
-from compiler.compile import garbage_kept
 from compiler.devices import device_for
+from compiler.garbage import garbage_kept
 from compiler.ir.nodes import ExternNode
 from compiler.lowering.lower import lower
 from compiler.options import Options

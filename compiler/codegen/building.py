@@ -5,13 +5,13 @@ is the value itself. Which passes over `r` a statement belongs to follows from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
 from compiler.codegen.naming import named
-from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement
+from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement, closure
 from compiler.ir.body import Instruction, operands_of
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import Atom, atoms_of
@@ -166,7 +166,7 @@ def passes_before(statements: list[Statement]) -> dict[int, int]:
 
 def _sections(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
     by_number = {s.number: s for s in statements}
-    wanted = _closure({s.number for s in statements if s.op in EFFECTS}, by_number)
+    wanted = closure({s.number for s in statements if s.op in EFFECTS}, by_number)
     last = max((earliest[number] for number in wanted), default=0)
     sections: list[Section] = []
     emitted: set[int] = set()
@@ -186,7 +186,7 @@ def _sections(statements: list[Statement], earliest: dict[int, int], is_persiste
                 or (s.op in (*EFFECTS, "across") and s.level == "r" and earliest[s.number] == turn)
             )
         }
-        needed = {number for number in _closure(roots, by_number) if number in roots or by_number[number].level == "r"}
+        needed = {number for number in closure(roots, by_number) if number in roots or by_number[number].level == "r"}
         if is_persistent:
             needed -= emitted
             emitted |= needed
@@ -206,14 +206,3 @@ def _tail(statements: list[Statement]) -> tuple[Statement, ...]:
             needed.add(number)
             open_ += by_number[number].needs
     return tuple(s for s in statements if s.number in needed)
-
-
-def _closure(roots: Iterable[int], by_number: dict[int, Statement]) -> set[int]:
-    seen: set[int] = set()
-    open_ = list(roots)
-    while open_:
-        number = open_.pop()
-        if number not in seen:
-            seen.add(number)
-            open_ += by_number[number].needs
-    return seen

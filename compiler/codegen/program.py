@@ -23,6 +23,7 @@ Triton and C++ printers render the same program.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -126,3 +127,15 @@ class Program:
     def names(self) -> dict[int, str]:
         """Variable names by statement number, for indices that contain loaded values."""
         return {statement.number: statement.target for statement in self.statements}
+
+
+def closure(roots: Iterable[int], by_number: Mapping[int, Statement]) -> set[int]:
+    """The numbers of the statements that those of `roots` are made from, these included."""
+    seen: set[int] = set()
+    open_ = list(roots)
+    while open_:
+        number = open_.pop()
+        if number not in seen:
+            seen.add(number)
+            open_ += by_number[number].needs
+    return seen

@@ -242,5 +242,10 @@ class LoopGraph:
     removed: tuple[Removed, ...] = ()
 
     @property
+    def dtypes(self) -> dict[str, torch.dtype]:
+        """What every buffer holds."""
+        return {name: layout.dtype for name, layout in self.buffers.items()}
+
+    @property
     def output_buffers(self) -> frozenset[str]:
         return frozenset(output.buffer for output in self.outputs if output.buffer is not None)

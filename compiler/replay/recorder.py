@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from compiler.compile import garbage_kept
+from compiler.garbage import garbage_kept
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.replayed import Call, CannotRecord

@@ -71,31 +71,31 @@ def digest_file(path: Path) -> Path:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Put a file and its digest in their places. Another process that makes room may take the folder away between two
-    steps, which are then done again; raises what the file system raises otherwise."""
+    steps, which are then done again; raises OSError for what the file system refuses otherwise."""
     _replace(path, content)
     _replace(digest_file(path), hashlib.sha256(content).hexdigest().encode())
 
 
-def _replace(path: Path, content: bytes, tries: int = 5) -> None:
-    for attempt in range(tries):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _replace(path: Path, content: bytes, tries: int = 10) -> None:
+    for attempt in range(1, tries + 1):
         try:
-            descriptor, beside = tempfile.mkstemp(prefix="tmp", dir=path.parent)
-        except FileNotFoundError:
-            if attempt + 1 < tries:
-                continue
-            raise
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            os.replace(beside, path)
+            _replace_in_folder(path, content)
             return
-        except FileNotFoundError:
-            if attempt + 1 == tries:
+        except (FileNotFoundError, FileExistsError):  # the second where the folder goes while it is made
+            if attempt == tries:
                 raise
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+
+
+def _replace_in_folder(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, beside = tempfile.mkstemp(prefix="tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
 
 
 def is_whole(path: Path) -> bool:
@@ -138,7 +138,7 @@ class Entry:
 
 
 def _files_of(path: Path) -> Iterable[Path]:
-    return path.iterdir() if path.is_dir() else (path,)
+    return (path, *path.iterdir()) if path.is_dir() else (path,)
 
 
 def make_room(entries: Iterable[Entry], limit: int, keep: Collection[Path] = ()) -> None:

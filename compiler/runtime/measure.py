@@ -10,13 +10,14 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import torch
 
+from compiler.garbage import garbage_kept
 from compiler.options import Timing
 from compiler.report import Contestant, TimingResult
 from compiler.runtime import clocks
@@ -85,9 +86,10 @@ def take_samples(
     """The samples of any set of contestants, interleaved."""
     names = list(contestants)
     taken: dict[Name, list[float]] = {name: [] for name in names}
+    gc.collect()
     with (
-        _no_collection(),
-        torch.cuda.device(device) if device.type == "cuda" else _nothing(),
+        garbage_kept(),
+        torch.cuda.device(device) if device.type == "cuda" else nullcontext(),
     ):
         host: dict[Name, float | None] = dict.fromkeys(names)
         for name, call in contestants.items():
@@ -171,21 +173,3 @@ def _method(watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: l
 
 def _throttled_before(state: dict[str, object] | None) -> str:
     return "The GPU was slowed by its driver before the first sample too." if state and state["throttle"] else ""
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep Python's garbage collector out of the samples."""
-    was_enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield

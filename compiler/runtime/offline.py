@@ -24,7 +24,7 @@ MOST_PROGRAMS = 1500
 def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str) -> None:
     """Add the Triton source of every kernel, with its assembly for `target`, to `kernels[].also`."""
     assert compilation.schedule is not None
-    storage = {name: layout.dtype for name, layout in compilation.schedule.graph.buffers.items()}
+    storage = compilation.schedule.graph.dtypes
     kernels = {kernel.name: kernel for kernel in report.kernels}
     for group in compilation.groups:
         rendered = compilation.triton[group.name]

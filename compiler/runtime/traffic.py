@@ -32,7 +32,7 @@ _OVERWRITES = frozenset("aten.copy_ aten.fill_ aten.zero_ aten.normal_ aten.unif
 
 
 @dataclass(frozen=True)
-class EagerTensor:
+class MovedTensor:
     """Bytes that one call reads and writes of one tensor."""
 
     name: str
@@ -47,7 +47,7 @@ class EagerCall:
 
     operator: str
     node: str | None
-    tensors: tuple[EagerTensor, ...]
+    tensors: tuple[MovedTensor, ...]
 
 
 class _Names:
@@ -91,7 +91,7 @@ class _Counter(TorchDispatchMode):
                 moved.setdefault(name, [0, 0])[place] += size
         moved = {name: sizes for name, sizes in moved.items() if any(sizes)}
         if moved:
-            tensors_moved = tuple(EagerTensor(name, *sizes) for name, sizes in moved.items())
+            tensors_moved = tuple(MovedTensor(name, *sizes) for name, sizes in moved.items())
             self.calls.append(EagerCall(str(func).removesuffix(".default"), self.node, tensors_moved))
 
 

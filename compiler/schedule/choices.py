@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from compiler.observers import Observers
 from compiler.schedule.group import Group
 
 
@@ -26,21 +27,14 @@ class Choice:
     is_taken: bool
 
 
-#: A list for the whole process: a graph may be scheduled in the thread that runs its backward pass.
-_observers: list[Callable[[Choice], None]] = []
+_observers: Observers[Choice] = Observers()
 
 
-@contextmanager
-def observed_choices(observe: Callable[[Choice], None]) -> Iterator[None]:
+def observed_choices(observe: Callable[[Choice], object]) -> AbstractContextManager[None]:
     """Within, `observe` gets each choice that a scheduler weighs, in any thread; the same one may come twice."""
-    _observers.append(observe)
-    try:
-        yield
-    finally:
-        _observers.remove(observe)
+    return _observers.with_one_more(observe)
 
 
 def weighed(choice: Choice) -> None:
     """Tell those who observe of a choice."""
-    for observe in _observers:
-        observe(choice)
+    _observers.tell(choice)

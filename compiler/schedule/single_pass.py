@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import torch
 
 from compiler.codegen.building import build_program, inlined
-from compiler.codegen.program import Statement
+from compiler.codegen.program import Statement, closure
 from compiler.codegen.single_pass import in_single_pass, relative_sums
 from compiler.ir.body import Access
 from compiler.ir.index import Index
@@ -35,21 +35,9 @@ def relative_members(group: Group, layouts: Mapping[str, Layout]) -> dict[str, s
     for one in relative_sums(statements):
         if one.kind == "squares" and not isinstance(group.space.reduction_numel, int):
             continue  # how many there are is a constant of the kernel
-        waits_for = max(n for n in _behind(one.about, by_number) if by_number[n].op == "reduce")
+        waits_for = max(n for n in closure((one.about,), by_number) if by_number[n].op == "reduce")
         reader, writer = (_member(by_number[number], group) for number in (one.number, waits_for))
         found[reader] = writer
-    return found
-
-
-def _behind(number: int, by_number: Mapping[int, Statement]) -> set[int]:
-    """The statements that a value is made from, itself included."""
-    found: set[int] = set()
-    open_ = [number]
-    while open_:
-        one = open_.pop()
-        if one not in found:
-            found.add(one)
-            open_ += by_number[one].needs
     return found
 
 

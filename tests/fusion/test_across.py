@@ -118,7 +118,7 @@ def test_parts_are_joined_in_teams_or_at_once(team_size: int) -> None:
 
 def _plan_of(compilation: GraphCompilation) -> Any:
     assert compilation.loops is not None
-    storage = {name: layout.dtype for name, layout in compilation.loops.buffers.items()}
+    storage = compilation.loops.dtypes
     return plan_tile(compilation.groups[0], storage, device_for("sm_90"))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from compiler.codegen.operators import ARITHMETIC, COMPARISONS
 from compiler.codegen.program import Statement
 from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, Index, Indirect
@@ -50,21 +51,7 @@ _TO_STORAGE: Mapping[torch.dtype, str] = {
     torch.float8_e5m2: "to_float8<2>",
 }
 
-_OPERATORS: Mapping[str, str] = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-}
+_OPERATORS = ARITHMETIC | COMPARISONS
 
 #: Functions that the header has for both float and double (or for every type), under the op's own name.
 _HEADER = frozenset(

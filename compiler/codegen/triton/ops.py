@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from compiler.codegen.operators import ARITHMETIC, COMPARISONS
 from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.ir.ops import NAMED, compute_dtype
 
@@ -35,26 +36,7 @@ DTYPES: dict[torch.dtype, str] = {
 
 _SMALLEST_NORMAL_FLOAT32 = 2.0**-126
 
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "left_shift": "<<",
-    "right_shift": ">>",
-}
-
-_COMPARISONS = {
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-}
+_INFIX = ARITHMETIC | {"left_shift": "<<", "right_shift": ">>"}
 
 _SAME_IN_LIBDEVICE = """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
 erf erfc lgamma sqrt rsqrt floor ceil trunc pow atan2 hypot copysign fmod"""
@@ -158,8 +140,8 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
         op = _OF_BOOL[op]
     if op in _INFIX:
         return _infix(_INFIX[op], operands)
-    if op in _COMPARISONS:
-        return _comparison(_COMPARISONS[op], operands)
+    if op in COMPARISONS:
+        return _comparison(COMPARISONS[op], operands)
     if op in ("floordiv", "remainder"):
         return _call(_division_helper(op, dtype), operands, helpers)
     if op == "pow" and not dtype.is_floating_point:

@@ -66,7 +66,7 @@ def lowered(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> 
 
 
 def render_nodes(graph: LoopGraph) -> Lowered:
-    storage = {name: layout.dtype for name, layout in graph.buffers.items()}
+    storage = graph.dtypes
     return Lowered(graph, {item.name: render_node(item, storage) for item in graph.nodes if isinstance(item, LoopNode)})
 
 
