@@ -21,6 +21,7 @@ from compiler.schedule.describe_memory import describe_memory
 from compiler.schedule.describe_traffic import describe_traffic, execution_of
 from compiler.schedule.group import Group
 from compiler.schedule.moved import moved_by_call
+from compiler.schedule.peaks import peak_growths
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
 
@@ -97,7 +98,8 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
     report.loops = describe_loops(compilation.loops, compilation.schedule.dead)
     context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.wishes)
-    describe_decisions(compilation.schedule, report, context)
+    growths = peak_growths(compilation.schedule, compilation.memory)
+    describe_decisions(compilation.schedule, report, context, growths)
     report.buffers = describe_buffers(compilation.memory)
     report.memory = describe_memory(compilation.schedule, compilation.memory)
     report.traffic = describe_traffic(compilation.schedule, report.traffic.eager if report.traffic else None)

@@ -7,7 +7,8 @@ fusion three in `rounds`, so that no pair is without its reason and the groups a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from compiler import report
@@ -16,12 +17,14 @@ from compiler.ir.size import Size
 from compiler.schedule.alike import not_asked
 from compiler.schedule.decisions import Decision, access_of, names_of
 from compiler.schedule.group import Group
+from compiler.schedule.peaks import is_merge
 from compiler.schedule.reasons import message_of
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.scores import Scores
 from compiler.schedule.would_fuse import Pair, would_fuse_if
 
+NO_GROWTHS: Mapping[int, int] = MappingProxyType({})
 #: Decisions of one graph that the report tells at length.
 MOST_DECISIONS = 2000
 #: Refusals of one graph for which it is tried what would have to change.
@@ -45,20 +48,19 @@ class Numbers:
         return self._numbers[names_of(unit)]
 
 
-def is_merge(decision: Decision) -> bool:
-    """Whether two units became one."""
-    verdict = decision.verdict
-    return isinstance(verdict, Fuse) and len(verdict.group.members) > max(_size(decision.one), _size(decision.two))
-
-
-def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context) -> None:
-    """Fill in the decisions and the rounds of `graph`; `context` has the device and the limits of the schedule."""
+def describe_decisions(
+    schedule: Schedule, graph: report.Graph, context: Context, growths: Mapping[int, int] = NO_GROWTHS
+) -> None:
+    """Fill in the decisions and the rounds of `graph`; `context` has the device and the limits of the schedule,
+    `growths` the bytes by which fusions made the peak of memory larger (see `peaks.py`)."""
     numbers = Numbers(schedule, context)
     told = _weightiest(schedule)
     tried = _worth_trying(schedule, told)
     for place, decision in enumerate(schedule.decisions):
         if place in told:
             described = describe_decision(decision, schedule, numbers, numbers.made.get(place))
+            if place in growths:
+                _tell_growth(described, growths[place])
             if place in tried:
                 described.would_fuse_if = would_fuse_if(decision, Pair.of(decision, schedule.graph, context))
             graph.decisions.append(described)
@@ -67,6 +69,11 @@ def describe_decisions(schedule: Schedule, graph: report.Graph, context: Context
             graph.more_decisions.append((*pair, decision.round, decision.reason))
     graph.rounds = _rounds(schedule, numbers)
     graph.pairs_not_asked = not_asked(schedule.units, schedule.decisions)
+
+
+def _tell_growth(described: report.Decision, growth: int) -> None:
+    described.numbers["peak_growth_bytes"] = growth
+    described.message += f"; for that, {growth:,} bytes more are alive at a time"
 
 
 def _weightiest(schedule: Schedule) -> set[int]:
@@ -152,10 +159,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Size):
         return value.text
     return value if isinstance(value, int | str | bool | list) else str(value)
-
-
-def _size(unit: Any) -> int:
-    return len(unit.members) if isinstance(unit, Group) else 1
 
 
 def _sides(decision: Decision, numbers: Numbers) -> tuple[list[report.Side], bool]:

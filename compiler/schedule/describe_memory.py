@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler import report
-from compiler.ir.nodes import LoopNode
 from compiler.ir.size import hint
 from compiler.schedule.describe import describe_buffers
 from compiler.schedule.lifetimes import lifetimes, storage_bytes
 from compiler.schedule.memory import MemoryPlan, plan_memory
 from compiler.schedule.order import as_written
-from compiler.schedule.scheduler import Schedule
-from compiler.schedule.units import single
+from compiler.schedule.scheduler import Schedule, without_fusion
 
 
 def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
@@ -32,13 +30,6 @@ def describe_memory(schedule: Schedule, plan: MemoryPlan) -> report.Memory:
         unfused_live_bytes=list(unfused_plan.live_bytes),
         unfused_buffers=describe_buffers(unfused_plan),
     )
-
-
-def without_fusion(schedule: Schedule) -> Schedule:
-    """The same nodes, a kernel each, in the order in which they were written."""
-    nodes = schedule.graph.nodes
-    units = tuple(single(node) if isinstance(node, LoopNode) else node for node in nodes)
-    return Schedule(schedule.graph, units, (), schedule.dead)
 
 
 def _all_bytes(schedule: Schedule) -> int:

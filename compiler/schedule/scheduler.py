@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from compiler.devices import Device
-from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.options import Options
 from compiler.schedule.alike import refuse_what_is_alike
 from compiler.schedule.decisions import Decision
@@ -22,7 +22,7 @@ from compiler.schedule.products import Product
 from compiler.schedule.rules import Context, Limits
 from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.search import Search
-from compiler.schedule.units import Unit, UnitGraph
+from compiler.schedule.units import Unit, UnitGraph, single
 from compiler.schedule.ways import verdicts_on_ways
 from compiler.schedule.wishes import NO_WISHES, Wishes
 
@@ -54,6 +54,13 @@ def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes 
     names = with_unique_names(unit for unit in ordered if isinstance(unit, Group))
     named = tuple(_final(unit, names) for unit in ordered)
     return Schedule(live, named, tuple(search.decisions), dead)
+
+
+def without_fusion(schedule: Schedule) -> Schedule:
+    """The same nodes, a kernel each, in the order in which they were written."""
+    nodes = schedule.graph.nodes
+    units = tuple(single(node) if isinstance(node, LoopNode) else node for node in nodes)
+    return Schedule(schedule.graph, units, (), schedule.dead)
 
 
 def _final(unit: Unit, names: Mapping[str, str]) -> Unit:

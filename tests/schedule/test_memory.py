@@ -197,3 +197,19 @@ def test_calls_that_draw_random_numbers_stay_as_they_were_written() -> None:
     units, graph = compilation.schedule.units, compilation.schedule.graph
     assert any(isinstance(unit, ExternNode) for unit in units)
     assert in_order(units, graph) == as_written(units, graph) == list(units)
+
+
+def test_the_report_tells_which_fusion_needs_more_memory() -> None:
+    """What reads the same is made at once, and kept until each product has read it."""
+    source = """
+import torch
+@torch.compile
+def f(x, w):
+    return (torch.sin(x) @ w).sum(), (torch.cos(x) @ w).sum()
+f(torch.rand(1024, 1024), torch.rand(1024, 1024))
+"""
+    (graph,) = explore(source, Options(device="cpu", target="sm_90", produce=["capture", "lower", "schedule"])).graphs
+    assert graph.memory is not None
+    growths = [d.numbers["peak_growth_bytes"] for d in graph.decisions if "peak_growth_bytes" in d.numbers]
+    assert sum(growths) >= graph.memory.peak_bytes - graph.memory.unfused_peak_bytes > 0
+    assert all("bytes more are alive" in d.message for d in graph.decisions if "peak_growth_bytes" in d.numbers)

@@ -9,7 +9,8 @@ from compiler.options import Options
 from compiler.schedule.lifetimes import peak_bytes
 from compiler.schedule.memory import plan_memory
 from compiler.schedule.order import as_written, in_order
-from compiler.schedule.scheduler import Schedule, schedule
+from compiler.schedule.peaks import peak_growths
+from compiler.schedule.scheduler import Schedule, schedule, without_fusion
 from tests.schedule.random_memory import all_orders, peak_of_order, peak_of_plan, random_graph, singles
 
 SEEDS = range(80)
@@ -39,3 +40,17 @@ def test_a_plan_holds_what_it_says_and_never_what_is_still_needed() -> None:
             assert peak_of_plan(order, graph, plan) == plan.peak_bytes <= peak_of_order(order, graph), seed
             reused += sum(buffer.takes_over is not None for buffer in plan.buffers.values())
     assert reused >= 30
+
+
+def test_a_fusion_that_needs_more_memory_says_so() -> None:
+    raised = 0
+    for seed in SEEDS:
+        graph = random_graph(seed)
+        fused = schedule(graph, device_for("sm_90"), Options())
+        plan = plan_memory(fused)
+        growth = plan.peak_bytes - plan_memory(without_fusion(fused)).peak_bytes
+        found = peak_growths(fused, plan)
+        assert sum(found.values()) >= growth and bool(found) == (growth > 0), seed
+        assert all(fused.decisions[place].reason.startswith("fused.") for place in found), seed
+        raised += growth > 0
+    assert raised >= 5
