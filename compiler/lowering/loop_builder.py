@@ -18,6 +18,7 @@ from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer, hint
 from compiler.lowering.channels_last import ChannelsLast
+from compiler.lowering.constants import constant_result
 from compiler.lowering.eager import EagerTensor, eager_tensors
 from compiler.lowering.streams import stream_of
 from compiler.lowering.strides import is_dense
@@ -150,6 +151,10 @@ class LoopBuilder:
             return as_element(element(position, reduced), dtype)
 
         node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
+        constant = constant_result(node)
+        if constant is not None:
+            self._names.discard(node.name)
+            return TensorValue(shape, dtype, None, formula=lambda _: ops.constant(constant, dtype))
         return self._add_loop(node)
 
     def scan(

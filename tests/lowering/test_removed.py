@@ -28,13 +28,16 @@ def graph_of(body: str) -> Graph:
         ("y = x.sum(1); z = x.sum(1); return y * z.exp()", "common_subexpression", 6, "`sum_1` computed the same"),
         ("y = x.t(); return torch.sin(y)", "view", 5, "at 16 * d1 + d0"),
         ("m = torch.ones_like(x); return x + m", "constant", 5, "it reads no tensor"),
+        ("return x + torch.full((8, 3), 2.5).mean()", "constant", 5, "it reads no tensor"),
         ("y = x.float(); return torch.sin(y)", "cast", 5, "has that dtype already"),
+        ("return torch.sin(x.to(torch.float32))", "cast", 5, "has that dtype already"),
+        ("return torch.sin(x.contiguous())", "copy", 5, "has those strides already"),
         ("y = x.contiguous(); return torch.sin(y)", "copy", 5, "has those strides already"),
     ],
 )
 def test_what_is_removed_is_listed_with_its_line(body: str, kind: str, line: int, because: str) -> None:
     graph = graph_of(body)
-    (removed,) = [removed for removed in graph.removed if removed.kind == kind]
+    *_, removed = [removed for removed in graph.removed if removed.kind == kind]
     assert removed.lines == [line] and because in removed.because
     assert removed.node in {node.name for node in (*graph.fx, *graph.aten)}
     assert all(removed.node not in loop.origins for loop in graph.loops)
@@ -75,3 +78,18 @@ def test_arguments_that_only_look_alike_are_not_the_same() -> None:
     x = torch.randn(8)
     for result, wanted in zip(compile_program(function, x).build().call([x]), function(x), strict=True):
         assert torch.equal(result, wanted) or relative_error(result, wanted.double()) < 1e-6
+
+
+def test_reductions_of_constants_are_numbers() -> None:
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        ones, whole = torch.ones(4, 6), torch.full((3, 5), 2, dtype=torch.int64)
+        values = [ones.sum(), ones.mean(1).sum(), ones.bool().all(), (ones * 3).amax(0)[0], whole.prod(), whole.sum()]
+        values += [torch.full((7,), float("inf")).sum(), torch.full((7,), 0.1, dtype=torch.bfloat16).sum()]
+        return [x * value for value in values] + [torch.arange(10).sum() * x]
+
+    x = torch.randn(5)
+    compilation = compile_program(function, x)
+    assert compilation.loops is not None
+    assert [node.name for node in compilation.loops.nodes if node.is_reduction] == ["sum_6"]  # type: ignore[union-attr]
+    for result, wanted in zip(compilation.build().call([x]), function(x), strict=True):
+        torch.testing.assert_close(result, wanted)
