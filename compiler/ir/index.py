@@ -132,11 +132,6 @@ class Index:
         """How many points its loop variables have, at the sizes of the first call."""
         return prod(hint(dim.size) for dim in self.dims)
 
-    @lazy
-    def contiguous_dims(self) -> frozenset[Dim]:
-        """The loop variables along which neighbouring iterations touch neighbouring elements."""
-        return frozenset(dim for dim in self.dims if self.stride(dim) == 1)
-
     @property
     def sizes(self) -> Iterator[Integer]:
         """Every size in it: the constant, coefficients and divisors."""

@@ -406,6 +406,8 @@ GRADIENTS: list[Case] = [
     Case("a result through its detached view", detached_write, lambda: [leaf()], backward=True),
     Case("an argument through its detached view", detached_input_write, lambda: [leaf()], backward=True),
     Case("detached in place", detach_in_place, lambda: [leaf()], backward=True),
+    Case("a gradient is wanted inside", wants_gradient_inside, lambda: [matrix()]),
+    Case("through .data", data_attribute, lambda: [matrix()]),
     Case(
         "an argument wants a gradient, another is written",
         lambda x, y: y.mul_(2) * x,
