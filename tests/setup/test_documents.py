@@ -1,0 +1,74 @@
+"""What the documents say to read, to run and to look up is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from bench import cli as bench
+from server.cli import app
+from tools.replay import __main__ as replay
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Folders that hold packages of others.
+FOREIGN = ("node_modules", ".venv")
+DOCUMENTS = [path for path in ROOT.rglob("*.md") if not any(part in FOREIGN for part in path.parts)]
+#: Without reports of runs, which name files and commands of the commit that they are of.
+TIMELESS = [path for path in DOCUMENTS if "performance" not in path.parts]
+ROOMS = "compiler|server|web|tests|bench|docs|tools"
+
+
+def test_links_lead_to_files() -> None:
+    pattern = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+    links = [(path, link) for path in DOCUMENTS for link in pattern.findall(path.read_text())]
+    assert len(links) > 20
+    assert [(path, link) for path, link in links if "://" not in link and not (path.parent / link).exists()] == []
+
+
+def test_paths_are_those_of_files() -> None:
+    pattern = re.compile(rf"(?<![\w/.-])((?:{ROOMS})/[\w./-]*\w)")
+    named = [(path, name) for path in TIMELESS for name in pattern.findall(path.read_text())]
+    assert len(named) > 50
+    assert [(path, name) for path, name in named if not (ROOT / name).exists() and name != "server/static"] == []
+
+
+def commands(program: str) -> Iterator[list[str]]:
+    """The words behind `program` in lines of code, and in code within sentences."""
+    for document in TIMELESS:
+        text = document.read_text()
+        lines = re.findall(r"^    (.*)$", text, re.MULTILINE) + re.findall(r"`([^`\n]+)`", text)
+        for line in lines:
+            if re.search(rf"(^|/|python -m ){re.escape(program)}( |$)", line):
+                yield shlex.split(line.split(program, 1)[1], comments=True)
+
+
+def test_commands_know_their_options() -> None:
+    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    found = [words for words in commands("fusionscope") if words]
+    assert len(found) > 20
+    for name, *arguments in found:
+        options = {option for parameter in known[name].params for option in parameter.opts}
+        if name == "bench":
+            assert bench._parser().parse_args(arguments).suite
+        else:
+            assert {word for word in arguments if word.startswith("--")} <= options, (name, arguments)
+
+
+def test_replays_are_understood() -> None:
+    found = [replay._parser().parse_args(words) for words in commands("tools.replay")]
+    assert len(found) >= 5
+
+
+def test_targets_scripts_and_modules_are_there() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {word for words in commands("make") for word in words if "=" not in word} <= targets
+    scripts = json.loads((ROOT / "web" / "package.json").read_text())["scripts"]
+    assert {words[0] for words in commands("npm run")} <= set(scripts)
+    modules = {name for path in TIMELESS for name in re.findall(r"python -m ([\w.]+)", path.read_text())}
+    assert modules and [name for name in modules if importlib.util.find_spec(name) is None] == []
