@@ -1,7 +1,7 @@
-"""Write `src/report.ts`, the page's view of the contract, from the pydantic models of `compiler/report/`.
+"""Write `src/report/`, the page's view of the contract, from the pydantic models of `compiler/report/`, file by file.
 
-    python web/scripts/report_types.py            # writes web/src/report.ts
-    python web/scripts/report_types.py --check    # exit status 1 if that file is out of date
+    python web/scripts/report_types.py            # writes web/src/report/
+    python web/scripts/report_types.py --check    # exit status 1 if a file there is out of date
 
 A field with a default is never absent from a report that the server wrote, so no property is optional.
 """
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGET = ROOT / "web" / "src" / "report.ts"
+TARGET = ROOT / "web" / "src" / "report"
 sys.path.insert(0, str(ROOT))
 
+NOTICE = "// Written by scripts/report_types.py from {}: change it there, and run the script again."
 SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 
@@ -54,23 +55,46 @@ def interface(name: str, schema: dict[str, Any]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def render() -> str:
-    from compiler.report import Report
+def named_in(schema: Any) -> set[str]:
+    """The models that a schema refers to."""
+    if isinstance(schema, dict):
+        own = {str(schema["$ref"]).rsplit("/", 1)[-1]} if "$ref" in schema else set()
+        return own.union(*map(named_in, schema.values()))
+    return set().union(*map(named_in, schema)) if isinstance(schema, list) else set()
 
-    schema = Report.model_json_schema(mode="serialization")
-    parts = [
-        "// Written by scripts/report_types.py from compiler/report/: change it there, and run the script again.",
-        *(interface(name, model) for name, model in schema["$defs"].items()),
-        interface("Report", schema),
-    ]
-    return "\n\n".join(parts) + "\n"
+
+def render() -> dict[str, str]:
+    """The text of each file by its name."""
+    from compiler import report
+
+    whole = report.Report.model_json_schema(mode="serialization")
+    models = {**whole.pop("$defs"), "Report": whole}
+    home = {name: getattr(report, name).__module__.rsplit(".", 1)[-1] for name in models}
+    files = {}
+    for module in sorted(set(home.values())):
+        own = [name for name in models if home[name] == module]
+        others = sorted(set().union(*(named_in(models[name]) for name in own)) - set(own))
+        imports = [
+            f'import type {{ {", ".join(name for name in others if home[name] == other)} }} from "./{other}";'
+            for other in sorted({home[name] for name in others})
+        ]
+        parts = [NOTICE.format(f"compiler/report/{module}.py"), *(["\n".join(imports)] if imports else [])]
+        files[f"{module}.ts"] = "\n\n".join([*parts, *(interface(name, models[name]) for name in own)]) + "\n"
+    exports = "\n".join(f'export type * from "./{module}";' for module in sorted(set(home.values())))
+    files["index.ts"] = f"{NOTICE.format('compiler/report/')}\n\n{exports}\n"
+    return files
 
 
 def main() -> int:
     wanted = render()
     if "--check" in sys.argv[1:]:
-        return 0 if TARGET.exists() and TARGET.read_text() == wanted else 1
-    TARGET.write_text(wanted)
+        there = {path.name: path.read_text() for path in TARGET.glob("*")} if TARGET.is_dir() else {}
+        return 0 if there == wanted else 1
+    TARGET.mkdir(exist_ok=True)
+    for path in TARGET.glob("*.ts"):
+        path.unlink()
+    for name, text in wanted.items():
+        (TARGET / name).write_text(text)
     return 0
 
 

@@ -1,0 +1,122 @@
+// Written by scripts/report_types.py from compiler/report/decisions.py: change it there, and run the script again.
+
+/** One pair that the scheduler looked at: what it decided, and why, with numbers. */
+export interface Decision {
+  a: string;
+  b: string;
+  round: number;
+  kind: "vertical" | "horizontal";
+  verdict: "fused" | "refused";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  numbers: Record<string, unknown>;
+  score: Score | null;
+  lines: number[];
+  /** The buffer that the verdict is about. */
+  shared: string | null;
+  shared_bytes: number | null;
+  /** That of `a`, then that of `b`. */
+  sides: Side[];
+  /** Whether both index expressions are over the same loops. */
+  same_loops: boolean;
+  /** Of a fusion: the loops that were given up, by those that were kept. */
+  change: string;
+  /** Of a fusion of two units: the number of what they became. */
+  makes: number | null;
+  /** A change under which the rules do fuse the two: it was tried. */
+  would_fuse_if: string;
+}
+
+/** Whether a convolution takes the products and sums of each channel, and the ReLU, that follow it. */
+export interface FoldingDecision {
+  verdict: "folded" | "kept";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  /** Of `aten`: the convolution first, the ReLU last. */
+  nodes: string[];
+  /** The pass over the result that is spared. */
+  predicted_saved_us: number;
+  /** What it takes to compute the filter in each call. */
+  predicted_filter_us: number;
+  lines: number[];
+}
+
+/** One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the decision does not have. */
+export interface IndexTerm {
+  text: string;
+  differs: boolean;
+}
+
+/** A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer. */
+export interface LayoutConversion {
+  buffer: string;
+  source: string;
+  what: "image" | "gradient" | "filter" | "argument" | "output";
+  reader: string;
+  bytes: number;
+}
+
+/** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. */
+export interface LayoutDecision {
+  verdict: "channels_last" | "kept";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  /** Nodes of `aten`. */
+  convolutions: string[];
+  numbers: Record<string, unknown>;
+  /** Tensors as in eager: the library's calls, and the passes that folding would spare. */
+  predicted_kept_us: number | null;
+  /** Channels-last: the library's calls, conversions, and filters that are folded. */
+  predicted_moved_us: number | null;
+  /** Those that are channels-last, or would be if it paid. */
+  buffers: string[];
+  conversions: LayoutConversion[];
+  lines: number[];
+}
+
+/** One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of small kernels that share launches. */
+export interface Round {
+  number: number;
+  /** The two units, and the number of what they became. */
+  fused: [number, number, number][];
+  refused: number;
+  /** How many units there are after it. */
+  units: number;
+}
+
+/** What the cost model expects of a fusion. Both times are predictions, in microseconds. */
+export interface Score {
+  category: string;
+  bytes_saved: number;
+  distance: number;
+  fused_us: number | null;
+  unfused_us: number | null;
+}
+
+/** One side of a decision as it was when it was asked about: a group of nodes, or a library call. */
+export interface Side {
+  /** Number of the unit; see `rounds`. */
+  unit: number;
+  /** Its loops, those of a reduction after the bar; empty: a library call. */
+  space: string;
+  iterations: number | string | null;
+  does: "writes" | "reads" | "touches";
+  /** The element of the shared buffer, by its loops. */
+  index: IndexTerm[];
+}
+
+/** One thing that an option asked to be otherwise, and what came of it. */
+export interface WhatIf {
+  option: "force" | "forbid" | "rules_off" | "largest_group" | "device_model";
+  /** The two nodes, the rule, the number or the device, as they were asked for. */
+  asked: string[];
+  outcome: "done" | "refused" | "no effect" | "unknown name";
+  /** The graph that has the two nodes. */
+  graph: string | null;
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string | null;
+  message: string;
+}
