@@ -62,13 +62,17 @@ def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
 def shared_function(kernel: RenderedKernel) -> Any:
     """The function of the kernel, or that of an equal one that was loaded before: layers of a model differ in the names
     of their tensors, and Triton would compile each of them."""
-    return _functions.setdefault(_without_names(kernel.source, kernel.name), kernel_namespace(kernel)[kernel.name])
+    text = _without_names(kernel.source, kernel.name)
+    if text not in _functions:
+        _functions[text] = kernel_namespace(kernel)[kernel.name]
+    return _functions[text]
 
 
 #: Functions by their text without names.
 _functions: dict[str, Any] = {}
 
 
+@lru_cache(maxsize=512)
 def _without_names(source: str, name: str) -> str:
     """The module with the kernel's own name, its variables in the order in which they come up, and no docstring."""
     module = ast.parse(source)
