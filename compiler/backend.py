@@ -13,6 +13,7 @@ import torch
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.repeated_writes import write_to_repeated_memory
+from compiler.garbage import garbage_kept
 from compiler.options import Options
 
 
@@ -39,11 +40,12 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
     options = Options(**(settings.get("options") or settings))
 
     def compile_part(part: torch.fx.GraphModule, phase: Phase) -> Implementation:
-        from compiler.pipeline import compile_graph
+        from compiler.compile import compile_graph
 
         return BoxedGraph(compile_graph(part, options, device_of(part), phase))
 
-    return compile_through_aot(graph, example_inputs, compile_part)
+    with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
+        return compile_through_aot(graph, example_inputs, compile_part)
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:

@@ -35,7 +35,7 @@ from compiler import report as rep
 from compiler.backend import device_of
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
-from compiler.compile import GraphCompilation, compile_graph
+from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.garbage import garbage_kept
@@ -58,8 +58,6 @@ from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
 from compiler.sweep.sizes import UnknownSize, offered
 from compiler.what_if import other_names, outcomes
-
-__all__ = ["compile_graph", "explore"]
 
 OnStage = Callable[[rep.Report], None]
 

@@ -17,7 +17,7 @@ from bench import cli, contest, snippets, table, worker
 from bench.dropout import dropout_error
 from bench.patterns import PATTERNS, SMOKE, Case
 from bench.suite import Progress, Request, run_suite
-from compiler import pipeline
+from compiler import compile as compiling
 from compiler.options import Options
 from compiler.runtime import cpp_compiler
 from compiler.runtime.disk_cache import cache_directory
@@ -89,13 +89,13 @@ f(torch.ones(64, requires_grad=True)).backward()
 
 def test_compiling_a_training_snippet_includes_its_backward_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs: list[torch.fx.GraphModule] = []
-    compile_graph = pipeline.compile_graph
+    compile_graph = compiling.compile_graph
 
     def remember(graph: torch.fx.GraphModule, *rest: Any) -> Any:
         graphs.append(graph)
         return compile_graph(graph, *rest)
 
-    monkeypatch.setattr(pipeline, "compile_graph", remember)
+    monkeypatch.setattr(compiling, "compile_graph", remember)
     seconds, failures = snippets.compile_seconds(TRAINING, Options(device="cpu"))
     assert not failures
     assert all(seconds.values())
