@@ -14,29 +14,17 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.across import Gathering
-from compiler.codegen.triton.float8 import FLOAT8_HELPERS
-from compiler.codegen.triton.functions import function_texts
-from compiler.codegen.triton.helpers import HELPERS
+from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES, Reduction
 from compiler.codegen.triton.ops import reduction_of as printed_reduction
-from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
 from compiler.codegen.triton.parts import RowParts
 from compiler.codegen.triton.plan import Axis, Plan
-from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
-from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.scans import Scan
-from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.codegen.triton.statements import StatementPrinter
-from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, known, text_of
-
-_IMPORTS = """import triton
-import triton.language as tl
-from triton.language.extra import libdevice
-"""
 
 
 class KernelPrinter:
@@ -380,18 +368,6 @@ class KernelPrinter:
         self.writer.line("# What this program has gathered.")
         self.gathering.store_parts()
         self.gathering.join(lambda: self.print_statements(Section("x", plan.program.tail), 0))
-
-
-def module_head(printers: Sequence[StatementPrinter]) -> str:
-    """Imports, and what the kernels that were printed call."""
-    helpers = set().union(*(printer.helpers for printer in printers))
-    functions = {function: None for printer in printers for function in printer.functions}
-    texts = function_texts(functions, helpers)
-    known_helpers = {
-        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS, **SHORT_FORMS,
-    }  # fmt: skip
-    texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
-    return "\n".join([_IMPORTS, *(f"\n{text}" for text in texts)]) + "\n"
 
 
 def _loops(dims: tuple[Dim, ...]) -> str:

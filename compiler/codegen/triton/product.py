@@ -20,9 +20,9 @@ import torch
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan
-from compiler.codegen.triton.printer import module_head
 from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring

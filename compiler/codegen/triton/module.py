@@ -1,0 +1,32 @@
+"""What stands above the kernels of a module: imports, and the helpers that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.codegen.triton.float8 import FLOAT8_HELPERS
+from compiler.codegen.triton.functions import function_texts
+from compiler.codegen.triton.helpers import HELPERS
+from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
+from compiler.codegen.triton.random import HELPERS as RANDOM_HELPERS
+from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
+from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
+
+_IMPORTS = """import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+"""
+
+
+def module_head(printers: Sequence[StatementPrinter]) -> str:
+    """Imports, and what the kernels that were printed call."""
+    helpers = set().union(*(printer.helpers for printer in printers))
+    functions = {function: None for printer in printers for function in printer.functions}
+    texts = function_texts(functions, helpers)
+    known_helpers = {
+        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS, **SHORT_FORMS,
+    }  # fmt: skip
+    texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
+    return "\n".join([_IMPORTS, *(f"\n{text}" for text in texts)]) + "\n"
