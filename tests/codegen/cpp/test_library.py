@@ -72,6 +72,15 @@ def test_what_was_not_used_for_longest_makes_room(cache: Path, monkeypatch: pyte
     assert value_of(kernel("second")) == 2.0
 
 
+def test_what_a_stopped_compiler_left_goes_after_a_while(cache: Path) -> None:
+    left, underway = cache / "tmpleft", cache / "tmpunderway"
+    for folder in (left, underway):
+        folder.mkdir(parents=True, mode=0o700)
+    os.utime(left, (0, 0))
+    cpp_compiler.load_library(kernel("next").source)
+    assert not left.exists() and underway.exists()
+
+
 def test_a_directory_that_others_can_write_to_is_not_used(cache: Path) -> None:
     assert disk_cache.cache_directory("cpp") == cache
     cache.chmod(0o777)

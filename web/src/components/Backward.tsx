@@ -2,6 +2,7 @@ import * as format from "../format";
 import { ref } from "../links";
 import type { Graph, Report, SavedTensor } from "../report";
 import { GraphLinks } from "./GraphLinks";
+import { Head } from "./Head";
 
 const KINDS: Record<SavedTensor["kind"], string> = {
   input: "an input, which lives anyway",
@@ -17,18 +18,7 @@ function Checks({ report, graph }: { report: Report; graph: Graph }) {
   return (
     <table class="checks">
       <caption>Checked from end to end against the snippet's own function in float64</caption>
-      <thead>
-        <tr>
-          <th scope="col">what</th>
-          <th scope="col" class="number">
-            error, compiled
-          </th>
-          <th scope="col" class="number">
-            eager
-          </th>
-          <th scope="col">verdict</th>
-        </tr>
-      </thead>
+      <Head columns={["what", "error, compiled", "eager", "verdict"]} numbers={["error, compiled", "eager"]} />
       <tbody>
         {checks.map((check) => (
           <tr key={check.name}>
@@ -66,20 +56,7 @@ export function Backward({ report, graph }: { report: Report; graph: Graph }) {
         </p>
       )}
       <table>
-        <thead>
-          <tr>
-            <th scope="col">saved</th>
-            <th scope="col">what it is</th>
-            <th scope="col">shape</th>
-            <th scope="col">dtype</th>
-            <th scope="col" class="number">
-              bytes
-            </th>
-            <th scope="col" class="number">
-              line
-            </th>
-          </tr>
-        </thead>
+        <Head columns={["saved", "what it is", "shape", "dtype", "bytes", "line"]} numbers={["bytes", "line"]} />
         <tbody>
           {backward.saved.map((saved) => (
             <tr key={saved.input} data-ref={ref.aten(isBackward ? saved.input : saved.node)} tabIndex={0} class={`saved-${saved.kind}`}>

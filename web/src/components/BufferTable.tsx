@@ -1,6 +1,7 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Buffer } from "../report";
+import { Head } from "./Head";
 
 const FATES: Record<Buffer["fate"], string> = {
   input: "input",
@@ -23,18 +24,7 @@ function lifetimeText({ first, last }: Buffer, launches: number, way: "fused" | 
 export function BufferTable({ buffers, launches, way }: { buffers: Buffer[]; launches: number; way: "fused" | "unfused" }) {
   return (
     <table>
-      <thead>
-        <tr>
-          <th scope="col">buffer</th>
-          <th scope="col">fate</th>
-          <th scope="col">in the memory of</th>
-          <th scope="col">lives</th>
-          <th scope="col" class="number">bytes</th>
-          <th scope="col">shape</th>
-          <th scope="col">stride</th>
-          <th scope="col">dtype</th>
-        </tr>
-      </thead>
+      <Head columns={["buffer", "fate", "in the memory of", "lives", "bytes", "shape", "stride", "dtype"]} numbers={["bytes"]} />
       <tbody>
         {buffers.map((buffer) => (
           <tr key={buffer.name} data-ref={ref.buffer(buffer.name)} tabIndex={0} class={buffer.fate === "dead" ? "dead" : ""}>

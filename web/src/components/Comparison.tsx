@@ -1,5 +1,6 @@
 import type { Comparison as Beside, Figure, KernelSum } from "../api";
 import * as format from "../format";
+import { Head } from "./Head";
 
 function value(figure: Figure, number: number | null): string {
   if (number === null) return "";
@@ -60,15 +61,7 @@ export function Comparison({ beside }: { beside: Beside }) {
         {beside.verdict}
       </p>
       <table>
-        <thead>
-          <tr>
-            <th scope="col">figure</th>
-            <th scope="col">how it is known</th>
-            <th scope="col" class="number">the first</th>
-            <th scope="col" class="number">what if</th>
-            <th scope="col" class="number">change</th>
-          </tr>
-        </thead>
+        <Head columns={["figure", "how it is known", "the first", "what if", "change"]} numbers={["the first", "what if", "change"]} />
         <tbody>
           {beside.figures.filter(({ before, after }) => before !== null || after !== null).map((figure) => (
             <FigureRow key={`${figure.kind} ${figure.name}`} figure={figure} />
@@ -77,12 +70,7 @@ export function Comparison({ beside }: { beside: Beside }) {
       </table>
       {beside.kernels.length > 0 && (
         <table>
-          <thead>
-            <tr>
-              <th scope="col">kernels of the first</th>
-              <th scope="col">became</th>
-            </tr>
-          </thead>
+          <Head columns={["kernels of the first", "became"]} />
           <tbody>
             {beside.kernels.map(({ graph, before, after }) => (
               <tr key={`${graph} ${before.names.join()}`}>

@@ -1,5 +1,6 @@
 import * as format from "../format";
 import type { Decision, IndexTerm, Side } from "../report";
+import { Facts } from "./Facts";
 import { WhatIfButtons } from "./WhatIfButtons";
 
 function readable(name: string, value: unknown): string {
@@ -59,14 +60,7 @@ export function DecisionNumbers({ decision }: { decision: Decision }) {
         <WhatIfButtons pair={[decision.a, decision.b]} verdict={decision.verdict} />
       </p>
       {decision.would_fuse_if && <p>{`It would fuse if ${decision.would_fuse_if}.`}</p>}
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} />
     </div>
   );
 }

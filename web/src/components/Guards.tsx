@@ -1,5 +1,6 @@
 import { refOfLine } from "../links";
 import type { Graph } from "../report";
+import { Head } from "./Head";
 import { Worded } from "./Worded";
 
 /** Which change of a call makes Dynamo compile anew, first the ones that the snippet's own lines speak of. */
@@ -18,15 +19,7 @@ export function Guards({ graph }: { graph: Graph }) {
       ))}
       <table class="guards">
         <caption>{`${graph.name} is used until a call comes with`}</caption>
-        <thead>
-          <tr>
-            <th scope="col">change</th>
-            <th scope="col">checked as</th>
-            <th scope="col" class="number">
-              line
-            </th>
-          </tr>
-        </thead>
+        <Head columns={["change", "checked as", "line"]} numbers={["line"]} />
         <tbody>
           {graph.guards.map((guard, index) => (
             <tr key={index} data-ref={refOfLine(guard.lines.at(-1))} tabIndex={0}>

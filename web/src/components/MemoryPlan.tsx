@@ -4,6 +4,7 @@ import { ref } from "../links";
 import { type Piece, type Plan, planOf } from "../pieces";
 import type { Buffer, Graph, Memory } from "../report";
 import { BufferTable } from "./BufferTable";
+import { Facts } from "./Facts";
 import { Empty, Scroller } from "./Scroller";
 
 const ROW = 21;
@@ -102,17 +103,11 @@ function Sums({ memory, way }: { memory: Memory; way: Way }) {
           ["each buffer in memory of its own", format.bytes(memory.unfused_without_reuse_bytes)],
         ];
   return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+    <Facts facts={facts}>
       <div>
         <dt>inputs are the caller's and do not count</dt>
       </div>
-    </dl>
+    </Facts>
   );
 }
 

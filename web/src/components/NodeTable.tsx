@@ -3,6 +3,7 @@ import { shortTarget } from "../graph/map";
 import { ref } from "../links";
 import type { FxNode, Graph } from "../report";
 import { links } from "../state";
+import { Head } from "./Head";
 import { KernelTag } from "./KernelTag";
 import { Scroller } from "./Scroller";
 
@@ -36,15 +37,7 @@ export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx"
   return (
     <Scroller label="Nodes of the graph">
       <table>
-        <thead>
-          <tr>
-            {["node", "kernel", "target", "line", "shape", "dtype", "bytes", "from"].map((name) => (
-              <th scope="col" key={name}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Head columns={["node", "kernel", "target", "line", "shape", "dtype", "bytes", "from"]} />
         <tbody>
           {nodes.map((node) => (
             <Row key={node.name} node={node} item={toRef(node.name)} role={level === "aten" ? roleOf(node, graph) : ""} />

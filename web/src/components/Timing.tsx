@@ -1,5 +1,6 @@
 import * as format from "../format";
 import type { Contestant, Report } from "../report";
+import { Head } from "./Head";
 import { Empty, Scroller } from "./Scroller";
 
 const WIDTH = 760;
@@ -66,15 +67,7 @@ export function Timing({ report }: { report: Report }) {
       </div>
       <table class="compact">
         <caption class="visually-hidden">Medians and quartiles, measured</caption>
-        <thead>
-          <tr>
-            <th scope="col">measured</th>
-            <th scope="col" class="number">median</th>
-            <th scope="col" class="number">25–75 %</th>
-            <th scope="col" class="number">samples</th>
-            <th scope="col" class="number">compile</th>
-          </tr>
-        </thead>
+        <Head columns={["measured", "median", "25–75 %", "samples", "compile"]} numbers={["median", "25–75 %", "samples", "compile"]} />
         <tbody>
           {timing.contestants.map((one) => (
             <tr key={one.name}>

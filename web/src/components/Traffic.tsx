@@ -4,6 +4,7 @@ import { type Ref, ref } from "../links";
 import { fxNodeOf, readsOf, type Share, writesOf } from "../moved";
 import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../report";
 import { EdgeTable } from "./EdgeTable";
+import { Head } from "./Head";
 import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
 
@@ -134,13 +135,7 @@ function Floor({ traffic }: { traffic: Counted }) {
   return (
     <table class="compact">
       <caption>What any compiler must move: what is used of each input read once, each result written once.</caption>
-      <thead>
-        <tr>
-          <th scope="col">tensor</th>
-          <th scope="col" class="number">read</th>
-          <th scope="col" class="number">written</th>
-        </tr>
-      </thead>
+      <Head columns={["tensor", "read", "written"]} numbers={["read", "written"]} />
       <tbody>
         {traffic.floor.map((one) => (
           <tr key={`${one.tensor} ${one.written_bytes > 0}`} data-ref={ref.buffer(one.tensor)} tabIndex={0}>
