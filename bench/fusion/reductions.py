@@ -118,6 +118,7 @@ PROGRAMS = (
     Program("softmax by hand", softmax, (ROWS,)),
     Program("softmax of rows", lambda x: torch.softmax(x, -1), (ROWS,)),
     Program("softmax of wide rows", lambda x: torch.softmax(x, -1), (tensor("512 131072"),)),
+    Program("scaled by a sum of four", lambda x, w: x * w.square().sum().rsqrt(), (ROWS, tensor("4"))),
     Program("softmax of columns", lambda x: torch.softmax(x, 0), (ROWS,)),
     Program("softmax backward", lambda x: torch.softmax(x, -1), (weight("n m"),)),
     Program("softmax along both axes", contrastive, (ROWS,)),

@@ -48,6 +48,7 @@ EXPECTED: dict[str, tuple[int, int, int]] = {
     "softmax by hand": (1, 0, 134_217_728),
     "softmax of rows": (1, 0, 134_217_728),
     "softmax of wide rows": (1, 0, 536_870_912),
+    "scaled by a sum of four": (1, 0, 134_217_744),
     "softmax of columns": (1, 0, 134_217_728),
     "softmax backward": (2, 0, 335_544_320),
     "softmax along both axes": (2, 0, 268_435_456),

@@ -12,6 +12,7 @@ from compiler.schedule.legality import across_comes_last, align, hosts, in_order
 from compiler.schedule.names import fused_name
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, join
+from compiler.schedule.unroll import is_short, written_out
 
 
 class FuseLoops:
@@ -50,13 +51,14 @@ class InlineProducer:
 
     for i: y[i] = g(i);  for j: ... y[f(j)] ...    ->    for j: ... g(f(j)) ...
 
-    A producer of several results (the two halves of a concatenation) goes the same way, one result after the other.
+    A producer of several results (the two halves of a concatenation) goes the same way, one result after the other. A
+    reduction of few elements is written out for it.
     """
 
     id = "fused.inline"
 
     def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
-        return not a.space.r and any(name in a.produced for name in shared)
+        return (not a.space.r or is_short(a)) and any(name in a.produced for name in shared)
 
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
         graph = context.graph
@@ -66,9 +68,9 @@ class InlineProducer:
         # Random numbers are dear to draw again at every point that reads them; a check runs once.
         if a.has_check or any(member.body.is_random for member in a.members):
             return Refuse("index.no_common_loops")
-        reader = b
+        reader, pointwise = b, written_out(a) if a.space.r else a
         for buffer in sorted(a.stored):
-            producer = compose(a, buffer)
+            producer = None if pointwise is None else compose(pointwise, buffer)
             members = None if producer is None else inline_into(reader, producer, buffer, a.space.x)
             if members is None:
                 return Refuse("index.no_common_loops")

@@ -1,0 +1,105 @@
+"""A reduction of few elements written out: it is then pointwise, and can be computed wherever its result is read.
+
+    x: r < 4: v = reduce sum a[4*x + r]        ->        x: v = a[4*x] + a[4*x + 1] + a[4*x + 2] + a[4*x + 3]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+from compiler.ir.body import Body, Instruction, drop_dead
+from compiler.ir.index import Dim, Index
+from compiler.ir.size import known
+from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.inline import inline_body
+
+#: Longer rows are reduced once, whoever reads the result.
+MOST_ELEMENTS = 8
+
+_JOINED_BY = {
+    "sum": "add",
+    "prod": "mul",
+    "min": "minimum",
+    "max": "maximum",
+    "any": "logical_or",
+    "all": "logical_and",
+}
+
+
+def is_short(group: Group) -> bool:
+    """Whether the reductions of a group are of few elements, as many in every call."""
+    count = group.space.reduction_numel
+    return isinstance(count, int) and count <= MOST_ELEMENTS
+
+
+def written_out(group: Group) -> Group | None:
+    """The group without its reduction loops; None where a value of each of their points is needed in memory, or where
+    something else than a sum or an extreme value is made of them."""
+    if group.has_scan or group.across or group.updated:
+        return None
+    members: list[Member] = []
+    of_points: list[Member] = []
+    for member in group.members:
+        if member.body.reduction is None and member.body.dims.isdisjoint(group.space.r):
+            members.append(member)
+        elif member.body.reduction is None:
+            if member.name in group.stored or member.body.is_random:
+                return None
+            of_points.append(member)
+            members.append(replace(member, body=Body(())))
+        else:
+            body = _without_loops(member, of_points, group.space)
+            if body is None:
+                return None
+            members.append(replace(member, body=body))
+    return replace(
+        group, space=Space(group.space.x), members=tuple(members), single_pass=frozenset(), in_teams=False
+    )  # fmt: skip
+
+
+def _without_loops(member: Member, of_points: Sequence[Member], space: Space) -> Body | None:
+    body: Body | None = member.body
+    for producer in reversed(of_points):
+        if body is not None and any(access.buffer == producer.name for access in body.reads):
+            body = inline_body(body, producer.body, producer.name, (*space.x, *space.r))
+    reduction = None if body is None else body.reduction
+    if body is None or reduction is None or reduction.value not in _JOINED_BY or body.is_random:
+        return None
+    return unrolled(body, space.r)
+
+
+def unrolled(body: Body, r_dims: Sequence[Dim]) -> Body:
+    """A body with a reduction over `r_dims`, whose sizes are known, as one without: its terms in the loops' order."""
+    out: list[Instruction] = []
+    places: dict[Instruction, int] = {}
+
+    def add(instruction: Instruction) -> int:
+        # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
+        key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
+        if key not in places:
+            places[key] = len(out)
+            out.append(instruction)
+        return places[key]
+
+    at = next(place for place, instruction in enumerate(body.instructions) if instruction.op == "reduce")
+    reduction, total = body.instructions[at], -1
+    numbers: dict[int, int] = {}
+    for point in product(*(range(known(dim.size)) for dim in r_dims)):
+        values = {dim: Index.number(place) for dim, place in zip(r_dims, point, strict=True)}
+        numbers = {}
+        for old, instruction in enumerate(body.instructions[:at]):
+            numbers[old] = add(_moved(instruction, numbers, values))
+        term = numbers[reduction.operands[0]]
+        joined = replace(reduction, op=_JOINED_BY[str(reduction.value)], operands=(total, term), value=None)
+        total = term if total < 0 else add(joined)
+    numbers[at] = total
+    for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
+        numbers[old] = add(_moved(instruction, numbers, {}))
+    return drop_dead(Body(tuple(out)))
+
+
+def _moved(instruction: Instruction, numbers: dict[int, int], values: dict[Dim, Index]) -> Instruction:
+    index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(values)
+    return replace(instruction, operands=tuple(numbers[operand] for operand in instruction.operands), index=index)

@@ -1,0 +1,51 @@
+"""Reductions of few elements are written out where they are read: one kernel, and the values of eager mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.schedule.group import Group
+from tests.compile_program import compile_program
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "sum": (lambda x, w: x * w.square().sum().rsqrt(), (torch.randn(64, 48), torch.rand(4) + 1)),
+    "mean of pairs": (
+        lambda x, y: y + x.unflatten(-1, (-1, 2)).mean(-1)[:, ::3],
+        (torch.randn(6, 36), torch.randn(6, 6)),
+    ),
+    "softmax of three": (lambda x, y: torch.softmax(x, 0)[1] * y, (torch.randn(3), torch.randn(64, 48))),
+    "extreme values": (
+        lambda x, w: (x - w.amin()) / (w.amax(0).max() - w.min() * 2 + 9),
+        (torch.randn(64, 48), torch.randn(2, 3)),
+    ),
+    "product and truth": (
+        lambda x, w: torch.where((w > 0).any(), x * w.prod(), x),
+        (torch.randn(64, 48), torch.randn(5)),
+    ),
+    "NaN": (lambda x, w: x + w.amax(), (torch.randn(64), torch.tensor([1.0, float("nan"), 2.0]))),
+    "whole numbers": (lambda x, i: x[i.view(-1, 2).sum(1)] * 2, (torch.randn(64, 48), torch.randint(0, 32, (12,)))),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_short_reduction_goes_where_it_is_read(name: str) -> None:
+    function, inputs = PROGRAMS[name]
+    compilation = compile_program(function, *inputs, disable=["batch"])
+    assert compilation.schedule is not None
+    (kernel,) = compilation.schedule.units
+    assert isinstance(kernel, Group) and not kernel.space.r
+    given = dict(zip(signature(function).parameters, inputs, strict=True))
+    ordered = [given[str(name)] for name in compilation.schedule.graph.inputs]
+    (result,) = compilation.build().call(ordered)
+    torch.testing.assert_close(result, function(*inputs), equal_nan=True)
+
+
+def test_a_long_one_is_reduced_once() -> None:
+    compilation = compile_program(lambda x, w: x * w.sum(), torch.randn(64, 48), torch.randn(9))
+    assert compilation.schedule is not None and len(compilation.schedule.units) == 2
