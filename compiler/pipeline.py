@@ -50,6 +50,7 @@ from compiler.present import (
     present_schedule,
 )
 from compiler.runtime.executable import BrokenPromiseError
+from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
@@ -197,6 +198,7 @@ class Exploration:
     def lower(self) -> None:
         for work in self.alive:
             with self._each(work, "lower"):
+                note_first_sizes(work.captured)
                 work.compilation.lower(work.captured.aten)
                 work.captured.lay_inputs_out()
                 present_lowered(work.compilation, work.report)

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
-from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of
+from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan
@@ -66,6 +66,9 @@ class _Writer:
         self.graph = graph
         self.plan = plan
         self.lines = ["def call(inputs):"]
+        #: Formulas of sizes that are not computed yet: some wait for a size that a library call tells.
+        self.waiting: list[Atom] = []
+        self.known = {symbol.name for symbol in graph.symbols}
         # Storage that a later buffer takes over is still needed when its own buffer dies; it goes when it is taken.
         self.taken_over = {b.takes_over for b in plan.buffers.values() if b.fate == "reused"}
 
@@ -90,9 +93,16 @@ class _Writer:
         values += [o.value for o in self.graph.outputs if isinstance(o.value, Size)]
         values += [size for node in self.graph.nodes if isinstance(node, ExternNode) for size in _sizes_in(node)]
         atoms = [atom for value in values for atom in atoms_of(value)]
+        self.waiting = [*atoms, *(atom for kernel in kernels for atom in kernel.sizes)]
+        self.compute_sizes()
+
+    def compute_sizes(self) -> None:
+        """Compute what of the formulas can be computed now."""
+        ready = [atom for atom in self.waiting if {s.name for s in symbols_of(size(atom))} <= self.known]
         defined: set[str] = set()
-        for atom in [*atoms, *(atom for kernel in kernels for atom in kernel.sizes)]:
+        for atom in ready:
             self._define(atom, defined)
+        self.waiting = [atom for atom in self.waiting if atom not in ready]
 
     def _define(self, atom: Atom, defined: set[str]) -> None:
         if isinstance(atom, Symbol) or atom.name in defined:
@@ -131,15 +141,28 @@ class _Writer:
         arguments += [f"{key}={self.argument(value)}" for key, value in node.keywords.items()]
         call = f"{_operator_text(node.target)}({', '.join(arguments)})"
         names = [variable(output[0]) if output else "_" for output in node.outputs]
+        for symbol, place, part in node.sizes:
+            if not part:
+                names[place] = symbol.name
         if not names:
             self.line(call)
         elif node.returns_sequence or len(names) > 1:
             self.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}")
         else:
             self.line(f"{names[0]} = {call}")
+        self.told(node, names)
         for output in node.outputs:
             if output is not None:
                 self.line(f"{variable(output[0])} = {self.received(node, *output)}")
+
+    def told(self, node: ExternNode, names: list[str]) -> None:
+        """Sizes that are known now that the call has run."""
+        for symbol, place, part in node.sizes:
+            if part:
+                self.line(f"{symbol.name} = {names[place]}{part}")
+            self.known.add(symbol.name)
+        if node.sizes:
+            self.compute_sizes()
 
     def received(self, node: ExternNode, name: str, layout: Layout) -> str:
         """A result of a library call as what follows relies on; what the user's own calls give is looked at first."""

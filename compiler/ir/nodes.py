@@ -91,6 +91,8 @@ class LoopNode:
     check: str | None = None
     #: Which of the program's streams it is put on; None for the one that is current where the graph is called.
     stream: int | None = None
+    #: Names of calls that it must follow although it reads nothing of theirs: they tell how large tensors are.
+    follows: frozenset[str] = frozenset()
 
     # Costs are kept by group, so nodes are hashed all the time.
     @lazy
@@ -167,6 +169,10 @@ class ExternNode:
     allows_tf32: bool = False
     #: As of a loop.
     stream: int | None = None
+    follows: frozenset[str] = frozenset()
+    #: Sizes that are known once it has run, each with the output that tells it and what of that output it is
+    #: (`.shape[0]`; nothing for an output that is the number itself).
+    sizes: tuple[tuple[Symbol, int, str], ...] = ()
     #: Names of all nodes that it computes, where one call took the place of several.
     covers: tuple[str, ...] = ()
 

@@ -39,6 +39,8 @@ class Symbol:
     name: str
     hint: int
     lower: int | None = 2
+    #: Whether no input tells it, but a call of the graph once that has run.
+    is_late: bool = False
 
     @property
     def text(self) -> str:

@@ -13,6 +13,7 @@ from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, Node, TensorArgument
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.eager import EagerTensor
+from compiler.lowering.late_sizes import in_order_of_sizes, told_by
 from compiler.lowering.loop_builder import SEEDS, LoopBuilder
 from compiler.lowering.strides import is_dense, is_whole, overlaps, with_eager_strides
 from compiler.lowering.values import TensorValue, of_buffer
@@ -99,9 +100,15 @@ class Builder(LoopBuilder):
         returns_sequence = isinstance(result, list | tuple)
         outputs = self._extern_outputs(result if isinstance(result, list | tuple) else [result], returns_sequence)
         own_name = self.fresh_name(self.origin) if returns_sequence or outputs[0] is None else outputs[0][0]
+        sizes = told_by(result, self.known_sizes)
+        self.known_sizes.update(symbol for symbol, _, _ in sizes)
+        if sizes and not any(output is not None and output[0] == own_name for output in outputs):
+            # Who needs a size waits for the call by this name, which no tensor has.
+            self.graph.buffers[own_name] = Layout((), (), torch.int64)
         self._nodes.append(ExternNode(
             own_name, target, arguments, keywords, outputs, is_fallback=is_fallback,
-            returns_sequence=returns_sequence, reason=reason, allows_tf32=tf32_is_allowed(), **self._provenance,
+            returns_sequence=returns_sequence, reason=reason, allows_tf32=tf32_is_allowed(), sizes=sizes,
+            covers=(own_name,) if sizes else (), **self._provenance,
         ))  # fmt: skip
         values = tuple(None if output is None else of_buffer(*output) for output in outputs)
         return values if returns_sequence else values[0]
@@ -204,7 +211,7 @@ class Builder(LoopBuilder):
 
     def finish(self) -> LoopGraph:
         """The graph, with the node that draws the seeds in front where one is needed."""
-        self.graph.nodes = [self._with_devices(node) for node in self._nodes]
+        self.graph.nodes = list(in_order_of_sizes(self._with_devices(node) for node in self._nodes))
         self.graph.elsewhere = frozenset(self.elsewhere)
         if self.seeds:
             layout = Layout((self.seeds,), (1,), torch.int64)

@@ -10,9 +10,12 @@ Where a guard proves that a size is a multiple of a number (`Mod(s0, 8) == 0`), 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import lcm
+from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -32,6 +35,22 @@ from compiler.ir.size import (
     spelt_out,
     symbols_of,
 )
+
+#: Values, in the first call, of sizes that are known only when an operator has run, by their names in the graph.
+FIRST_SIZES: ContextVar[Mapping[str, int]] = ContextVar("FIRST_SIZES", default=MappingProxyType({}))
+
+#: What such a size is taken for, where choices are made for speed, before any call was made.
+GUESSED_SIZE = 4096
+
+
+@contextmanager
+def first_sizes(values: Mapping[str, int]) -> Iterator[None]:
+    """Within, sizes that only a run tells are described with these values of the first call."""
+    token = FIRST_SIZES.set(values)
+    try:
+        yield
+    finally:
+        FIRST_SIZES.reset(token)
 
 
 class UnknownSize(Exception):
@@ -152,7 +171,7 @@ def _symbol(symbol: Any, environment: Any) -> Integer:
     least = None if bounds is None or not bounds.lower.is_Integer else int(bounds.lower)
     values = environment.backed_var_to_val if hasattr(environment, "backed_var_to_val") else environment.var_to_val
     if symbol not in values:
-        raise UnknownSize(str(symbol))
+        return size(Symbol(str(symbol), FIRST_SIZES.get().get(str(symbol), GUESSED_SIZE), least, is_late=True))
     whole = size(Symbol(str(symbol), int(values[symbol]), least))
     divisor = 1
     for fact in environment.divisible:

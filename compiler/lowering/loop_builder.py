@@ -16,7 +16,7 @@ from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
 from compiler.ir.ops import ops
-from compiler.ir.size import Integer, hint
+from compiler.ir.size import Integer, Symbol, hint
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.constants import constant_result
 from compiler.lowering.eager import EagerTensor, eager_tensors
@@ -56,6 +56,8 @@ class LoopBuilder:
         self.eager_of: dict[int, EagerTensor] = {}
         #: Buffers that lie on another device than the graph's.
         self.elsewhere: set[str] = set()
+        #: Sizes that only a run of the graph tells, as far as they are told by what stands here so far.
+        self.known_sizes: set[Symbol] = set()
         self._nodes: list[Node] = []
         self._names: set[str] = {SEEDS}
         self._inputs: set[str] = set()

@@ -37,6 +37,7 @@ from compiler.lowering import (  # noqa: F401
     histograms,
     index_put,
     indexing,
+    late_sizes,
     library,
     logic,
     masks,
@@ -62,14 +63,15 @@ from compiler.lowering.aliases import from_owner
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
-from compiler.lowering.eager import EagerTensor, eager_tensors, symbol_in
+from compiler.lowering.eager import EagerTensor, eager_tensors, first_sizes, symbol_in
+from compiler.lowering.late_sizes import told_by
 from compiler.lowering.registry import LOWERINGS, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
 from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
 from compiler.lowering.truths import truth
-from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, unsupported_at
+from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, refuse_unknown_sizes, unsupported_at
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
 
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
@@ -79,7 +81,8 @@ _TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
 def lower(gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None) -> LoopGraph:
     """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe. Tensors lie as
     eager's do, but for what `channels_last` names."""
-    return _Walk(gm, channels_last).run()
+    with first_sizes(gm.meta.get("first_sizes", {})):
+        return _Walk(gm, channels_last).run()
 
 
 class _Walk:
@@ -111,6 +114,7 @@ class _Walk:
     def _visit(self, node: torch.fx.Node) -> None:
         self._turn_to(node)
         self.values[node] = value = self._value_of(node)
+        refuse_unknown_sizes(node, late_sizes.late_symbols(self.eager[node]) - self.build.known_sizes)
         self._remember_eager(value, self.eager[node])
 
     def _turn_to(self, node: torch.fx.Node) -> None:
@@ -158,6 +162,8 @@ class _Walk:
     def _find_symbol(self, size: Any, place: int, part: str) -> None:
         """Remember where a call's value of a symbol is found: in the input at `place`; a plain integer is best."""
         symbol: Symbol | None = symbol_in(size)
+        if symbol is not None:
+            self.build.known_sizes.add(symbol)
         if symbol is not None and (not part or symbol not in self.build.graph.symbols):
             self.build.graph.symbols[symbol] = place, part
 
@@ -192,7 +198,7 @@ class _Walk:
 
     def _call(self, node: torch.fx.Node) -> Any:
         if isinstance(self.eager[node], Size):
-            return self.eager[node]
+            return self._number(node)
         if user_operators.writes_to_arguments(node.target):
             return user_operators.user_call(self.build, node, self.values)
         args = _map(node.args, self.values)
@@ -221,6 +227,8 @@ class _Walk:
         if lowering is None and node.target.namespace not in _TORCH_NAMESPACES:
             reason = f"{operator_name(node.target)} is an operator of its author's own and runs as it is."
             return self._fall_back(node, args, kwargs, reason)
+        if told_by(self.eager[node], self.build.known_sizes):
+            return self.build.extern(node.target, args, kwargs, is_fallback=False, reason=late_sizes.REASON)
         if lowering is None:
             reason = f"There is no lowering of ours for {operator_name(node.target)}."
             return self._fall_back(node, args, kwargs, reason)
@@ -236,6 +244,13 @@ class _Walk:
             message = str(error) if isinstance(error, CannotLower) else f"{type(error).__name__}: {error}"
             reason = f"Our lowering of {operator_name(node.target)} does not cover this case: {message}."
             return self._fall_back(node, args, kwargs, reason)
+
+    def _number(self, node: torch.fx.Node) -> Any:
+        """A size, by the formula that torch has of it; one that is read out of a tensor has none."""
+        if node.target is late_sizes.NUMBER and told_by(self.eager[node], self.build.known_sizes):
+            args = _map(node.args, self.values)
+            self.build.extern(node.target, args, {}, is_fallback=False, reason=late_sizes.REASON_OF_NUMBER)
+        return self.eager[node]
 
     def _with_effect(self, node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
         """`token, results = with_effects(token, operator, ...)`: a call that is made for more than its results.

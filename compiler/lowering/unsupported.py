@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
 import torch.fx
 
+from compiler.ir.size import Symbol
 from compiler.lowering.eager import UnknownSize, describe
 from compiler.lowering.registry import operator_name
 
@@ -61,10 +63,18 @@ def described(node: torch.fx.Node) -> Any:
     except UnknownSize as size:
         name = operator_name(node.target)
         message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
-        takes_functions = isinstance(node.target, torch._ops.HigherOrderOperator)
-        raise unsupported_at(node, message, _ONE_SHAPE_INSTEAD if takes_functions else _BREAK_INSTEAD) from None
+        raise unsupported_at(node, message, _BREAK_INSTEAD) from None
     except NotImplementedError as size:
         raise unsupported_at(node, str(size), _FIXED_INSTEAD) from None
+
+
+def refuse_unknown_sizes(node: torch.fx.Node, unknown: Collection[Symbol]) -> None:
+    """Raises UnsupportedGraph where a node has a size that nothing before it and no result of its own tells."""
+    if unknown:
+        name, size = operator_name(node.target), min(symbol.name for symbol in unknown)
+        message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
+        takes_functions = isinstance(node.target, torch._ops.HigherOrderOperator)
+        raise unsupported_at(node, message, _ONE_SHAPE_INSTEAD if takes_functions else _BREAK_INSTEAD)
 
 
 def _is_guessed(node: torch.fx.Node, value: Any) -> bool:

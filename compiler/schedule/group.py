@@ -122,6 +122,11 @@ class Group:
         return tuple(dict.fromkeys(name for name in names if name not in self.produced))
 
     @lazy
+    def follows(self) -> frozenset[str]:
+        """What it must follow although it reads nothing of it."""
+        return frozenset().union(*(member.node.follows for member in self.members))
+
+    @lazy
     def updated(self) -> tuple[str, ...]:
         """Buffers that scatters of the group change in place."""
         return tuple(member.node.updates for member in self.members if member.node.updates is not None)

@@ -70,6 +70,7 @@ def library_epilogue(product: Product) -> ExternNode | None:
         origins=tuple(dict.fromkeys(origin for node in nodes for origin in node.origins)),
         lines=tuple(sorted({line for node in nodes for line in node.lines})),
         covers=tuple(node.name for node in nodes),
+        follows=call.follows.union(*(node.follows for node in nodes)),
         reason="A matrix product is a library call, and the library adds the bias and applies the activation in it.",
     )
 

@@ -75,6 +75,10 @@ class Product(Group):
         return next(member for member in self.members if member.name == self.call.name)
 
     @property
+    def follows(self) -> frozenset[str]:
+        return self.call.follows.union(*(member.node.follows for member in self.members))
+
+    @property
     def after(self) -> Group | None:
         """What is computed with the product's result, as a group of its own that reads it."""
         made_before = {name for group in self.before for name in group.produced}

@@ -82,9 +82,9 @@ def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:
     kept, dead = [], []
     for node in reversed(graph.nodes):
         writes = node.write_buffers if isinstance(node, ExternNode) else (node.name,)
-        has_effect = not writes if isinstance(node, ExternNode) else node.check is not None
+        has_effect = not writes or bool(node.sizes) if isinstance(node, ExternNode) else node.check is not None
         if has_effect or not needed.isdisjoint(writes):
-            needed |= node.read_buffers
+            needed |= node.read_buffers | node.follows
             kept.append(node)
         else:
             dead.append(node.name)

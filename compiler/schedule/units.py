@@ -27,7 +27,8 @@ def produced_by(unit: Unit) -> frozenset[str]:
 
 
 def read_by(unit: Unit) -> frozenset[str]:
-    return frozenset(unit.read_buffers)
+    """The buffers that a unit reads, and what it must follow besides."""
+    return frozenset(unit.read_buffers) | unit.follows
 
 
 def single(node: LoopNode) -> Group:
