@@ -39,7 +39,8 @@ from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.garbage import garbage_kept
-from compiler.lowering.unsupported import UnsupportedGraph
+from compiler.ir.size import Undecided
+from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
 from compiler.options import Options
 from compiler.present import (
     predicted_us,
@@ -361,6 +362,9 @@ def _error_of(stage: str, error: Exception) -> rep.Error:
     if isinstance(error, BrokenPromiseError):
         hint = "Let the function under register_fake give a tensor of the very shape, dtype and device of the result."
         return rep.Error(type="WrongFake", message=str(error), stage=stage, hint=hint)
+    if isinstance(error, Undecided):
+        message = f"Kernels for every size of a call cannot be made here: {error}"
+        return rep.Error(type="Unsupported", message=message, stage=stage, hint=FIXED_INSTEAD)
     if isinstance(error, UnknownSize):
         return rep.Error(type="UnknownSize", message=str(error), stage=stage)
     return rep.Error(

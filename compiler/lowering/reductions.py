@@ -11,7 +11,7 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.positions import flatten
-from compiler.ir.size import Integer, product
+from compiler.ir.size import Integer, is_below, product, symbols_of
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue, constant
@@ -132,13 +132,22 @@ def amin(build: Builder, x: TensorValue, dim: Any = None, keepdim: bool = False)
     return _extreme(build, "min", x, dim, keepdim)
 
 
+def _check_not_empty(plan: Plan) -> None:
+    """Eager refuses to look for an extreme among no elements. (Not so for amax, whose result softmax does not use where
+    there are none.)"""
+    if any(symbol.is_late for size in plan.sizes for symbol in symbols_of(size)) and not is_below(0, plan.count):
+        raise CannotLower("only a run tells whether there is an element at all, which the library's call checks")
+
+
 @lowers(aten.max.default)
 def max_all(build: Builder, x: TensorValue) -> TensorValue:
+    _check_not_empty(Plan(x, None, False))
     return _extreme(build, "max", x, None, False)
 
 
 @lowers(aten.min.default)
 def min_all(build: Builder, x: TensorValue) -> TensorValue:
+    _check_not_empty(Plan(x, None, False))
     return _extreme(build, "min", x, None, False)
 
 
@@ -150,6 +159,7 @@ def _position_of_extreme(
         raise CannotLower("it looks for a position among no elements")
     if 0 in plan.shape:
         return constant(0, plan.shape, torch.int64)
+    _check_not_empty(plan)
     # A bool has no order in the loop IR; as a number it has.
     compute = torch.int32 if x.dtype == torch.bool else compute_dtype(x.dtype)
 

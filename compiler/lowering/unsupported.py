@@ -31,7 +31,7 @@ _BREAK_INSTEAD = (
     "torch.nonzero_static."
 )
 
-_FIXED_INSTEAD = (
+FIXED_INSTEAD = (
     "Compile for sizes that stay as they are (torch.compile(dynamic=False), torch._dynamo.mark_static), or leave "
     "torch._dynamo.config.capture_scalar_outputs off where the size comes from `.item()`."
 )
@@ -65,7 +65,7 @@ def described(node: torch.fx.Node) -> Any:
         message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
         raise unsupported_at(node, message, _BREAK_INSTEAD) from None
     except NotImplementedError as size:
-        raise unsupported_at(node, str(size), _FIXED_INSTEAD) from None
+        raise unsupported_at(node, str(size), FIXED_INSTEAD) from None
 
 
 def refuse_unknown_sizes(node: torch.fx.Node, unknown: Collection[Symbol]) -> None:

@@ -147,12 +147,6 @@ def test_numbers_drawn_in_a_branch_are_not_compared() -> None:
     assert report.status == "ok" and any("random numbers" in note.message for note in report.notes)
 
 
-def test_results_of_two_shapes_are_refused_with_line_and_remedy() -> None:
-    error = explored("a[:3] * 1", "a[:5] * 2").error
-    assert error is not None and error.type == "Unsupported" and error.line == 6 and error.traceback is None
-    assert "cond gives a size" in error.message and "one shape" in (error.hint or "")
-
-
 def test_a_branch_that_does_more_than_compute_is_told_what_to_do() -> None:
     error = explored("(print('yes'), a * 2)[1]", "a * 3").error
     assert error is not None and error.type != "InternalError" and error.line == 6

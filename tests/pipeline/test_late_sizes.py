@@ -1,0 +1,82 @@
+"""Sizes that only a run tells: what stands around the operators that tell them is compiled, for every size."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from compiler.backend import fusionscope
+from compiler.compile import GraphCompilation, observed_compilations
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+from compiler.schedule.group import Group
+from tests.pipeline.late_sizes import CASES, LINE, SETTINGS, positives, sum_of_positives
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gives_what_eager_gives(name: str) -> None:
+    torch._dynamo.reset()
+    function, calls = CASES[name]
+    with torch._dynamo.config.patch(SETTINGS):
+        compiled = torch.compile(function, backend=fusionscope, fullgraph=True)
+        for call in calls:
+            torch.testing.assert_close(compiled(*call), function(*call), equal_nan=True)
+
+
+def test_gradients_are_eagers() -> None:
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(SETTINGS):
+        compiled = torch.compile(sum_of_positives, backend=fusionscope, fullgraph=True)
+        for shift in (0, -9):
+            ours, eager = ((LINE + shift).requires_grad_() for _ in range(2))
+            compiled(ours).backward()
+            sum_of_positives(eager).backward()
+            torch.testing.assert_close(ours.grad, eager.grad)
+
+
+def test_an_empty_choice_fails_where_eager_fails() -> None:
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(SETTINGS):
+        compiled = torch.compile(lambda x: x[x > 0].max(), backend=fusionscope, fullgraph=True)
+        assert compiled(LINE) == LINE.max()
+        with pytest.raises(RuntimeError, match="max"):
+            compiled(LINE - 9)
+
+
+def test_what_follows_is_fused_and_waits_for_the_call_that_tells() -> None:
+    torch._dynamo.reset()
+    seen: list[GraphCompilation] = []
+    with torch._dynamo.config.patch(SETTINGS), observed_compilations(seen.append):
+        torch.compile(positives, backend=fusionscope, fullgraph=True)(LINE)
+    schedule = seen[0].schedule
+    assert schedule is not None
+    names = [unit.name if isinstance(unit, Group) else str(unit.target) for unit in schedule.units]
+    call = names.index("aten.index.Tensor")
+    assert [isinstance(unit, Group) for unit in schedule.units[:call]] == [True], "sine and mask are one kernel"
+    after = [unit for unit in schedule.units[call:] if isinstance(unit, Group)]
+    assert len(after) <= 2 and all("index" in unit.follows for unit in after)
+
+
+REPORTED = """import torch
+import torch._dynamo
+
+torch._dynamo.config.capture_dynamic_output_shape_ops = True
+
+@torch.compile
+def f(x):
+    y = x.sin()
+    kept = y[y > 0]
+    return kept * 2 + 1
+
+f(torch.linspace(-3, 3, 100))
+"""
+
+
+def test_report_counts_with_the_sizes_of_the_first_call() -> None:
+    with torch._dynamo.config.patch(SETTINGS):  # which the snippet changes
+        report = explore(REPORTED, Options(timing=Timing(enabled=False)))
+    assert report.status == "ok" and not report.breaks and report.summary.compiled_error < 1e-6
+    (graph,) = report.graphs
+    call = next(kernel for kernel in graph.kernels if kernel.kind == "extern" and "index" in kernel.name)
+    assert call.user_lines == [9] and "known only when it has run" in (call.source or "")
+    assert graph.kernels[-1].bytes == 2 * 4 * int((torch.linspace(-3, 3, 100).sin() > 0).sum())
