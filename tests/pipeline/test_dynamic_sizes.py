@@ -124,9 +124,9 @@ def test_one_compilation_serves_every_size(program: Program, monkeypatch: pytest
     built: list[GraphCompilation] = []
     build = GraphCompilation.build
 
-    def counted(self: GraphCompilation) -> Any:
+    def counted(self: GraphCompilation, *arguments: Any) -> Any:
         built.append(self)
-        return build(self)
+        return build(self, *arguments)
 
     monkeypatch.setattr(GraphCompilation, "build", counted)
     torch._dynamo.reset()
@@ -231,7 +231,7 @@ def test_a_training_step_compiles_once_for_every_size(
 ) -> None:
     built: list[Options] = []
     build = GraphCompilation.build
-    monkeypatch.setattr(GraphCompilation, "build", lambda self: built.append(self.options) or build(self))
+    monkeypatch.setattr(GraphCompilation, "build", lambda self, *a: built.append(self.options) or build(self, *a))
     torch._dynamo.reset()
     torch.manual_seed(0)
     module = model()

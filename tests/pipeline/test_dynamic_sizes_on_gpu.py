@@ -31,7 +31,7 @@ def on_gpu(values: tuple[Any, ...]) -> list[Any]:
 def test_one_binary_serves_every_size(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[GraphCompilation] = []
     build = GraphCompilation.build
-    monkeypatch.setattr(GraphCompilation, "build", lambda self: built.append(self) or build(self))
+    monkeypatch.setattr(GraphCompilation, "build", lambda self, *a: built.append(self) or build(self, *a))
     torch._dynamo.reset()
     compiled = torch.compile(program.function, backend=fusionscope, dynamic=True)
     for n in SIZES:
