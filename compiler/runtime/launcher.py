@@ -122,6 +122,22 @@ def address_test(addresses: Sequence[int]) -> Callable[[list[Any]], bool] | None
     return test
 
 
+def launch_by_driver(
+    function: int | None, grid: int, threads: int, shared_bytes: int, stream: int, values: Sequence[int]
+) -> bool:
+    """Launch a kernel with these addresses and sizes through ctypes, for launches that the library cannot do. False
+    where there is no function or no driver, or the driver refuses: in a thread that has no context yet, for one."""
+    driver = cuda_driver()
+    if driver is None or function is None:
+        return False
+    # Two addresses follow that Triton adds to every kernel, for memory that ours never want.
+    held = (ctypes.c_int64 * (len(values) + 2))(*values)
+    places = range(ctypes.addressof(held), ctypes.addressof(held) + ctypes.sizeof(held), ctypes.sizeof(ctypes.c_int64))
+    parameters = (ctypes.c_void_p * len(held))(*places)
+    handle, queue = ctypes.c_void_p(function), ctypes.c_void_p(stream)
+    return driver.cuLaunchKernel(handle, grid, 1, 1, threads, 1, 1, shared_bytes, queue, parameters, None) == 0
+
+
 @functools.cache
 def cuda_driver() -> ctypes.CDLL | None:
     """CUDA's driver, which torch has loaded; None where there is none."""

@@ -3,6 +3,9 @@
 Kernels that differ in names alone are one function (see `shared_function`), which is compiled when the first of them is
 asked for; the others wait for it. Triton's passes, and the assembler, leave Python's interpreter to others while they
 work, so that threads are enough.
+
+A kernel is loaded here and not by Triton, which up to 3.6 has a C compiler make a function that launches it, for every
+list of argument types anew; that takes as long as all the rest, and `launcher.cpp` launches every one of ours.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,12 +26,29 @@ from compiler.runtime.triton_source import block_sizes, launch_options, shared_f
 #: More compiled kernels than these are not remembered; the first to come are forgotten first.
 MOST_REMEMBERED = 2048
 
+#: Threads of a warp.
+WARP = 32
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel on a device, as Triton `compiled` it: its handle there (a CUfunction; None where only Triton can launch
+    it), and what a program of it takes: registers and spilled words of each thread, threads, bytes of shared memory."""
+
+    compiled: Any
+    function: int | None
+    registers: int
+    spills: int
+    threads: int
+    shared_bytes: int
+
+
 #: What Triton made, by all that decides it: the function, dtypes of the pointers, block sizes, options, device.
-_known: dict[tuple[Any, ...], Future[Any]] = {}
+_known: dict[tuple[Any, ...], Future[LoadedKernel]] = {}
 _lock = threading.Lock()
 
 
-def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], device: int) -> Any:
+def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], device: int) -> LoadedKernel:
     """What Triton makes of the kernel for aligned pointers to such elements and sizes of 32 bits, loaded on `device`.
 
     Raises what Triton's compiler raises."""
@@ -37,14 +58,14 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     key = (function, tuple(pointers), tuple(blocks.items()), tuple(options.items()), device)
     with _lock:
         known = _known.get(key)
-        made: Future[Any] = known or _known.setdefault(key, Future())
+        made: Future[LoadedKernel] = known or _known.setdefault(key, Future())
         if len(_known) > MOST_REMEMBERED:
             del _known[next(iter(_known))]
     if known is not None:
         return known.result()
     try:
         with torch.cuda.device(device):
-            compiled = _load(function, (*pointers, *(atom.hint for atom in kernel.sizes)), blocks | options)
+            compiled = _load(function, (*pointers, *(atom.hint for atom in kernel.sizes)), blocks | options, device)
     except BaseException as error:
         with _lock:
             _known.pop(key, None)
@@ -54,20 +75,58 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     return compiled
 
 
-def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any]) -> Any:
+def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], device: int) -> LoadedKernel:
     """Compiled, or found on disk, and loaded."""
     from compiler.runtime.triton_cache import through_cache
 
-    def load() -> Any:
+    def load() -> LoadedKernel:
         compiled = function.warmup(*arguments, grid=(1,), **settings)
         try:
-            compiled.run  # noqa: B018 - loads the binary, after which its function and figures are there
+            return _loaded(compiled, device)
         except Exception:
             getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
             raise
-        return compiled
 
     return through_cache(load)
+
+
+def _loaded(compiled: Any, device: int) -> LoadedKernel:
+    """The kernel on the device; one that is not plain, or asks for more than there is, in Triton's own way, which says
+    what is wrong with it."""
+    metadata = compiled.metadata
+    threads, shared = WARP * int(metadata.num_warps), int(metadata.shared)
+    if _is_plain(metadata):
+        found = _load_binary(compiled, device)
+        if found is not None and threads <= found[3]:
+            function, registers, spills, _ = found
+            return LoadedKernel(compiled, function, registers, spills, threads, shared)
+    compiled.run  # noqa: B018 - loads the binary, after which its figures are there
+    return LoadedKernel(compiled, None, int(compiled.n_regs), int(compiled.n_spills), threads, shared)
+
+
+def _load_binary(compiled: Any, device: int) -> tuple[int, int, int, int] | None:
+    """The handle of the function, registers, spilled words, and the most threads that it can have; None where it wants
+    more shared memory than a program may have."""
+    from triton.runtime import driver
+
+    active: Any = driver.active
+    utils, shared = active.utils, compiled.metadata.shared
+    if shared > utils.get_device_properties(device)["max_shared_mem"]:
+        return None
+    _, function, registers, spills, most_threads = utils.load_binary(compiled.name, compiled.kernel, shared, device)
+    return int(function), int(registers), int(spills), int(most_threads)
+
+
+def _is_plain(metadata: Any) -> bool:
+    """Whether a kernel is launched with a grid, a block and its arguments, and nothing besides."""
+    special = (
+        "launch_cooperative_grid",
+        "launch_pdl",
+        "global_scratch_size",
+        "profile_scratch_size",
+        "tensordesc_meta",
+    )
+    return not any(getattr(metadata, name, None) for name in special) and getattr(metadata, "num_ctas", 1) == 1
 
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:

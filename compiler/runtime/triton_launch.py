@@ -3,7 +3,8 @@
 Triton's own dispatch looks at every argument on every call to find the right specialisation, which takes longer than
 many kernels run. Our kernels take pointers, and sizes that they are not specialised for, so little is left to ask: are
 all pointers divisible by 16, as memory from torch's allocator is, and do the sizes have 32 bits? Where they do, the
-kernel that was compiled once is launched straight, by `launcher.cpp`; what differs goes through Triton's dispatch.
+kernel that was compiled once is launched straight: by `launcher.cpp`, or, before that is ready for it, through ctypes.
+What differs goes through Triton's dispatch.
 """
 
 from __future__ import annotations
@@ -14,15 +15,12 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch
-from compiler.runtime.triton_compile import compiled_kernel
+from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch, launch_by_driver
+from compiler.runtime.triton_compile import LoadedKernel, compiled_kernel
 from compiler.runtime.triton_source import block_sizes, grid_of, launch_options, shared_function, workspace_of
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
-
-#: Threads of a warp.
-WARP = 32
 
 
 def load_triton(kernel: RenderedKernel) -> TritonLauncher:
@@ -48,8 +46,8 @@ class TritonLauncher:
         self._options = launch_options(kernel)
         self._wanted = workspace_of(kernel)
         self._workspaces: dict[tuple[int, int], list[torch.Tensor]] = {}
-        #: Kernels by device, as Triton compiled them for aligned pointers.
-        self._compiled: dict[int, Any] = {}
+        #: Kernels by device, compiled for aligned pointers.
+        self._compiled: dict[int, LoadedKernel] = {}
         self._record = GpuKernel(
             tensors=self._count,
             sizes=len(kernel.sizes),
@@ -90,11 +88,15 @@ class TritonLauncher:
             return
         if device not in self._compiled:
             self._compile(device, [tensor.dtype for tensor in tensors])
-        compiled = self._compiled[device]
-        arguments = (*(tensor.data_ptr() for tensor in tensors), *sizes, *self._blocks.values())
+        kernel = self._compiled[device]
+        values = [*(tensor.data_ptr() for tensor in tensors), *sizes]
         with torch.cuda.device(device):
-            compiled.run(
-                grid, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None, *arguments
+            if launch_by_driver(kernel.function, grid, kernel.threads, kernel.shared_bytes, stream, values):
+                return
+            made = kernel.compiled
+            made.run(
+                grid, 1, 1, stream, made.function, made.packed_metadata, None, None, None,
+                *values, *self._blocks.values(),
             )  # fmt: skip
 
     def prepare(self, *arguments: Any) -> None:
@@ -117,12 +119,10 @@ class TritonLauncher:
 
     def _compile(self, device: int, pointers: Sequence[torch.dtype]) -> None:
         kernel = self._compiled[device] = compiled_kernel(self.kernel, pointers, device)
-        self.registers, self.spills = int(kernel.n_regs), int(kernel.n_spills)
-        self.shared_bytes = int(kernel.metadata.shared)
-        if not self._record.function and _is_plain(kernel.metadata):
+        self.registers, self.spills, self.shared_bytes = kernel.registers, kernel.spills, kernel.shared_bytes
+        if not self._record.function and kernel.function is not None:
             self._record.on_device = self._record.device_number = device
-            self._record.block = WARP * int(kernel.metadata.num_warps)
-            self._record.shared_bytes = self.shared_bytes
+            self._record.block, self._record.shared_bytes = kernel.threads, kernel.shared_bytes
             self._record.function = kernel.function
 
     def _dispatch(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
@@ -149,15 +149,3 @@ class TritonLauncher:
 def _is_ordinary(tensors: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
     """Whether a kernel compiled for these arguments does for nearly all others: pointers are aligned, sizes short."""
     return all(tensor.data_ptr() % ALIGNMENT == 0 for tensor in tensors) and all(-(2**31) <= n < 2**31 for n in sizes)
-
-
-def _is_plain(metadata: Any) -> bool:
-    """Whether a kernel is launched with a grid, a block and its arguments, and nothing besides."""
-    special = (
-        "launch_cooperative_grid",
-        "launch_pdl",
-        "global_scratch_size",
-        "profile_scratch_size",
-        "tensordesc_meta",
-    )
-    return not any(getattr(metadata, name, None) for name in special) and getattr(metadata, "num_ctas", 1) == 1

@@ -131,6 +131,11 @@ TABLE = (
         ("triton.knobs", "triton.runtime.cache.FileCacheManager"),
     ),
     Taken(
+        ("compiler/runtime/triton_compile.py",),
+        "load a kernel without a launcher of Triton's",
+        ("triton.runtime.driver",),
+    ),
+    Taken(
         ("compiler/runtime/triton_offline.py",),
         "compile a kernel for a GPU that is not there",
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),

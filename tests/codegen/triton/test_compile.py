@@ -1,4 +1,5 @@
-"""One function is compiled once, kernels of one graph at the same time: on a pretended compiler."""
+"""One function is compiled once, kernels of one graph at the same time, and Triton's own launcher is made for none that
+does without: on a pretended compiler."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton.runtime import driver
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime import triton_compile
@@ -29,7 +31,35 @@ class Function:
 
     def warmup(self, *arguments: Any, **_: Any) -> Any:
         self.compiled.append(arguments)
-        return SimpleNamespace(run=None)
+        return Compiled()
+
+
+class Compiled:
+    """What it makes of them: a kernel that takes note when Triton is asked for what launches it, which Triton 3.6 has a
+    C compiler make."""
+
+    name, kernel, n_regs, n_spills = "kernel", b"cubin", 16, 2
+
+    def __init__(self) -> None:
+        self.metadata = SimpleNamespace(num_warps=4, shared=512, num_ctas=1)
+        self.made_launcher = False
+
+    @property
+    def run(self) -> None:
+        self.made_launcher = True
+
+
+class Utilities:
+    """A pretended driver of Triton's: it loads programs of up to `most_threads` threads."""
+
+    most_threads = 1024
+
+    def get_device_properties(self, _: int) -> dict[str, int]:
+        return {"max_shared_mem": 1024}
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        assert (name, kernel, shared) == (Compiled.name, Compiled.kernel, 512)
+        return 0x1, 0x1234, 32, 0, self.most_threads
 
 
 @pytest.fixture
@@ -38,6 +68,7 @@ def function(monkeypatch: pytest.MonkeyPatch) -> Function:
     made = Function()
     monkeypatch.setattr(triton_compile, "shared_function", lambda kernel: made)
     monkeypatch.setattr(torch.cuda, "device", lambda device: monkeypatch.context())
+    monkeypatch.setattr(driver, "_active", SimpleNamespace(utils=Utilities()))
     return made
 
 
@@ -84,6 +115,28 @@ def test_a_failure_is_raised_each_time_and_not_remembered(function: Function, mo
             with pytest.raises(ValueError, match="no such instruction"):
                 compiled_kernel(kernel(), FLOATS, 0)
     assert compiled_kernel(kernel(), FLOATS, 0) is not None
+
+
+def test_a_kernel_is_loaded_without_a_launcher_of_tritons(function: Function) -> None:
+    loaded = compiled_kernel(kernel(), FLOATS, 0)
+    assert (loaded.function, loaded.registers, loaded.spills) == (0x1234, 32, 0)
+    assert (loaded.threads, loaded.shared_bytes) == (128, 512)
+    assert not loaded.compiled.made_launcher
+
+
+@pytest.mark.parametrize(
+    ("special", "most_threads"), [({"launch_cooperative_grid": 1}, 1024), ({"shared": 2048}, 1024), ({}, 64)],
+    ids=["not plain", "too much shared memory", "too many threads"],
+)  # fmt: skip
+def test_what_is_not_plain_or_does_not_fit_is_left_to_triton(
+    function: Function, monkeypatch: pytest.MonkeyPatch, special: dict[str, int], most_threads: int
+) -> None:
+    made = Compiled()
+    vars(made.metadata).update(special)
+    monkeypatch.setattr(function, "warmup", lambda *_, **__: made)
+    monkeypatch.setattr(Utilities, "most_threads", most_threads)
+    loaded = compiled_kernel(kernel(), FLOATS, 0)
+    assert made.made_launcher and (loaded.function, loaded.registers, loaded.spills) == (None, 16, 2)
 
 
 def test_the_first_is_compiled_alone_and_the_others_together() -> None:

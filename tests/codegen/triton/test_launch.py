@@ -16,6 +16,7 @@ from compiler.devices import H200
 from compiler.ir.size import Symbol, size
 from compiler.runtime import launcher as runtime_launcher
 from compiler.runtime import triton_launch
+from compiler.runtime.triton_compile import LoadedKernel
 from compiler.runtime.triton_launch import load_triton
 from tests.codegen.triton import groups
 
@@ -29,7 +30,8 @@ _DEVICE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))
 
 
 class Driver:
-    """A pretended libcuda: keeps each launch as (grid, threads, shared bytes, stream, parameters)."""
+    """A pretended libcuda: keeps each launch as (grid, threads, shared bytes, stream, parameters), unless it is to
+    answer with an error."""
 
     def __init__(self, parameters: int) -> None:
         self.launches: list[tuple[int, int, int, int, list[int]]] = []
@@ -40,7 +42,8 @@ class Driver:
                    arguments: Any, extra: Any) -> int:  # fmt: skip
             assert (function, y, z, by, bz) == (FUNCTION, 1, 1, 1, 1)
             values = [ctypes.cast(arguments[n], ctypes.POINTER(ctypes.c_int64))[0] for n in range(parameters)]
-            self.launches.append((x, bx, shared, stream or 0, values))
+            if not self.result:
+                self.launches.append((x, bx, shared, stream or 0, values))
             return self.result
 
         def device(place: Any) -> int:
@@ -52,7 +55,7 @@ class Driver:
 
 class Pretended:
     """A launcher whose compiler is pretended; Triton's launcher of a kernel (`by_triton`) and its dispatch, which
-    compiles for the arguments, only take notes."""
+    compiles for the arguments, only take notes. `loaded` is the kernel."""
 
     def __init__(self, kernel: RenderedKernel, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kernel = kernel
@@ -67,16 +70,11 @@ class Pretended:
         launcher = self.launcher = load_triton(kernel)
         self.workspace = [torch.zeros(16, dtype=torch.uint8), torch.zeros(1, dtype=torch.int32)]
         launcher._workspaces[DEVICE, STREAM] = self.workspace
-        self.metadata = SimpleNamespace(shared=48, num_warps=4, num_ctas=1, launch_cooperative_grid=False)
         compiled = SimpleNamespace(
-            run=lambda grid, *_: self.by_triton.append(grid),
-            n_regs=32,
-            n_spills=0,
-            metadata=self.metadata,
-            function=FUNCTION,
-            packed_metadata=(),
+            run=lambda grid, *_: self.by_triton.append(grid), function=FUNCTION, packed_metadata=()
         )
-        monkeypatch.setattr(triton_launch, "compiled_kernel", lambda *_: compiled)
+        self.loaded = LoadedKernel(compiled, FUNCTION, registers=32, spills=0, threads=128, shared_bytes=48)
+        monkeypatch.setattr(triton_launch, "compiled_kernel", lambda *_: self.loaded)
         monkeypatch.setattr(launcher, "_dispatch", lambda device, grid, arguments: self.dispatched.append(grid))
 
     def tensors(self, numel: int = 64 * 128) -> list[torch.Tensor]:
@@ -89,21 +87,19 @@ def pointwise(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     return Pretended(render_triton(case.group, case.storage, H200), monkeypatch)
 
 
-def test_after_the_first_launch_aligned_tensors_are_launched_straight(pointwise: Pretended) -> None:
+def test_aligned_tensors_are_launched_straight_the_first_time_and_later(pointwise: Pretended) -> None:
     launch, tensors = pointwise.launcher.launch, pointwise.tensors()
-    launch(*tensors)
-    grid = pointwise.kernel.grid
-    assert pointwise.by_triton == [grid] and not pointwise.driver.launches
-    launch(*tensors)
-    assert pointwise.by_triton == [grid]
     addresses = [tensor.data_ptr() for tensor in tensors]
-    assert pointwise.driver.launches == [(grid, 128, 48, STREAM, [*addresses, 0, 0])]
+    straight = (pointwise.kernel.grid, 128, 48, STREAM, [*addresses, 0, 0])
+    for count in (1, 2):
+        launch(*tensors)
+        assert pointwise.driver.launches == [straight] * count and not pointwise.by_triton
 
 
 def test_a_launcher_may_be_called_itself(pointwise: Pretended) -> None:
     for _ in range(3):
         pointwise.launcher(*pointwise.tensors())
-    assert len(pointwise.driver.launches) == 2
+    assert len(pointwise.driver.launches) == 3
     assert (pointwise.launcher.registers, pointwise.launcher.spills, pointwise.launcher.shared_bytes) == (32, 0, 48)
 
 
@@ -113,26 +109,35 @@ def test_a_view_that_starts_elsewhere_goes_through_tritons_dispatch(pointwise: P
         launch(torch.zeros(64 * 128 + 1)[1:], torch.zeros(128), torch.zeros(64 * 128))
     assert len(pointwise.dispatched) == 2 and not pointwise.driver.launches
     launch(*pointwise.tensors())  # the first that the kernel can be compiled for
-    launch(*pointwise.tensors())
     assert len(pointwise.driver.launches) == 1
     launch(torch.zeros(64 * 128 + 1)[1:], torch.zeros(128), torch.zeros(64 * 128))
-    assert len(pointwise.driver.launches) == 1
+    assert len(pointwise.driver.launches) == 1 and len(pointwise.dispatched) == 3
 
 
-def test_another_current_device_is_left_to_triton(pointwise: Pretended) -> None:
-    launch = pointwise.launcher.launch
+def test_on_another_current_device_it_is_launched_where_its_tensors_are(
+    pointwise: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch, current = pointwise.launcher.launch, []
     launch(*pointwise.tensors())
+    monkeypatch.setattr(torch.cuda, "device", lambda device: current.append(device) or monkeypatch.context())
     pointwise.driver.device = 1
     launch(*pointwise.tensors())
-    assert len(pointwise.by_triton) == 2 and not pointwise.driver.launches
+    assert current == [DEVICE] and len(pointwise.driver.launches) == 2
 
 
-def test_a_kernel_that_needs_more_than_its_arguments_is_left_to_triton(pointwise: Pretended) -> None:
-    pointwise.metadata.launch_cooperative_grid = True
+def test_a_kernel_that_only_triton_can_launch_is_left_to_it(pointwise: Pretended) -> None:
+    pointwise.loaded = replace(pointwise.loaded, function=None)
     launch = pointwise.launcher.launch
     for _ in range(2):
         launch(*pointwise.tensors())
     assert len(pointwise.by_triton) == 2 and not pointwise.driver.launches
+
+
+def test_a_first_launch_that_the_driver_refuses_is_left_to_triton(pointwise: Pretended) -> None:
+    """As in a thread that has no context yet."""
+    pointwise.driver.result = 201
+    pointwise.launcher.launch(*pointwise.tensors())
+    assert len(pointwise.by_triton) == 1
 
 
 def test_what_the_driver_refuses_is_an_error(pointwise: Pretended) -> None:
@@ -148,7 +153,7 @@ def test_without_a_driver_of_our_own_triton_launches(pointwise: Pretended, monke
     launch = pointwise.launcher.launch
     for _ in range(2):
         launch(*pointwise.tensors())
-    assert len(pointwise.by_triton) == 2
+    assert len(pointwise.by_triton) == 2 and not pointwise.driver.launches
 
 
 def test_nothing_is_launched_for_an_empty_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,10 +179,10 @@ def test_workspace_and_sizes_follow_the_tensors(sized: Pretended) -> None:
     launch(*tensors, 5)
     launch(*tensors, 9)
     addresses = [tensor.data_ptr() for tensor in (*tensors, *sized.workspace)]
-    assert sized.by_triton == [5]
-    assert sized.driver.launches == [(9, 128, 48, STREAM, [*addresses, 9, 0, 0])]
+    expected = [(grid, 128, 48, STREAM, [*addresses, grid, 0, 0]) for grid in (5, 9)]
+    assert sized.driver.launches == expected
     launch(*tensors, 0)
-    assert len(sized.driver.launches) == 1
+    assert sized.driver.launches == expected and not sized.by_triton
 
 
 def test_two_streams_share_no_workspace(sized: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,14 +194,15 @@ def test_two_streams_share_no_workspace(sized: Pretended, monkeypatch: pytest.Mo
     again = sized.launcher.launch  # which looks up anew what tells the stream
     for _ in range(2):
         again(*tensors, 5)
-    ((_, _, _, stream, values),) = sized.driver.launches
-    assert stream == STREAM + 1
-    assert values[len(tensors) : len(tensors) + 2] == [tensor.data_ptr() for tensor in other]
+    for _, _, _, stream, values in sized.driver.launches[1:]:
+        assert stream == STREAM + 1
+        assert values[len(tensors) : len(tensors) + 2] == [tensor.data_ptr() for tensor in other]
+    assert len(sized.driver.launches) == 3
 
 
 def test_a_size_beyond_32_bits_is_left_to_triton_which_compiles_for_it(sized: Pretended) -> None:
     launch, tensors = sized.launcher.launch, sized.tensors()
     launch(*tensors, 5)
     launch(*tensors, 2**31)
-    assert (sized.by_triton, sized.dispatched) == ([5], [2**31])
-    assert not sized.driver.launches
+    assert [grid for grid, *_ in sized.driver.launches] == [5]
+    assert sized.dispatched == [2**31]
