@@ -38,6 +38,14 @@ def test_paths_are_those_of_files() -> None:
     assert [(path, name) for path, name in named if not (ROOT / name).exists() and name != "server/static"] == []
 
 
+def test_the_code_of_the_guide_is_code_of_the_sources() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "adding_an_operator.md").read_text(), re.DOTALL)
+    sources = "\n".join(path.read_text() for room in ("compiler", "tests") for path in (ROOT / room).rglob("*.py"))
+    lines = {" ".join(line.split()) for line in sources.splitlines()}
+    assert len(blocks) == 3
+    assert [line for block in blocks for line in block.splitlines() if " ".join(line.split()) not in lines] == []
+
+
 def commands(program: str) -> Iterator[list[str]]:
     """The words behind `program` in lines of code, and in code within sentences."""
     for document in TIMELESS:
