@@ -31,7 +31,7 @@ from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
-from compiler.replay.choose import Replayed, replayed_or_not
+from compiler.replay.choose import Compiled, Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
@@ -120,10 +120,8 @@ class GraphCompilation:
         launchers = self._launchers()
         made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
         if self.runs_on.type == "cuda":
-            choice = self.options.cuda_graphs
-            self.replayed = replayed_or_not(
-                made.call, self.schedule, launchers, self.runs_on, self.model, choice, phase
-            )
+            graph = Compiled(self.schedule, self.memory, launchers, self.runs_on, self.model)
+            self.replayed = replayed_or_not(made.call, graph, self.options.replays, phase)
         return made
 
     @property

@@ -120,9 +120,9 @@ class Options(BaseModel):
     dynamic: bool | None = None
     mode: Mode = "default"
     cuda_graphs: Literal["auto", "on", "off"] = Field(
-        default="off",
+        default="auto",
         description="Replay the launches of a graph as one CUDA graph: where its first calls show that it pays, "
-        "wherever it is legal, or never. See docs/cuda_graphs.md.",
+        'wherever it is legal, or never. The mode "reduce-overhead" makes "auto" "on". See docs/cuda_graphs.md.',
     )
     knobs: dict[str, Any] = Field(default_factory=dict, description="Scheduler knobs; see docs/knobs.md.")
     force: tuple[NodePair, ...] = Field(
@@ -189,6 +189,11 @@ class Options(BaseModel):
         if both is not None:
             raise ValueError(f"{both[0]} and {both[1]} are to be fused by `force` and kept apart by `forbid`")
         return self
+
+    @property
+    def replays(self) -> Literal["auto", "on", "off"]:
+        """Whether launches are replayed: what `cuda_graphs` says, or what the mode means where that leaves it open."""
+        return "on" if self.mode == "reduce-overhead" and self.cuda_graphs == "auto" else self.cuda_graphs
 
     @property
     def disabled_rules(self) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Reductions of constants: what `torch.ones(512).sum()` comes to is known before anything runs.
 
-    x: r: v0 = 1.0;  v1 = reduce sum v0;  store v1        ->        v0 = 512.0;  store v0
+x: r: v0 = 1.0;  v1 = reduce sum v0;  store v1        ->        v0 = 512.0;  store v0
 """
 
 from __future__ import annotations

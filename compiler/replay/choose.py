@@ -4,6 +4,7 @@ pays."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 
@@ -13,38 +14,47 @@ from compiler.replay.by_sizes import CallBySizes, places_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.legality import obstacle, written_inputs
 from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
+from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
+
+#: The share of a device's memory that the recording of one graph may keep unless it is asked for.
+MOST_MEMORY = 1 / 16
 
 Replayed = ReplayedCall | CallBySizes
 
 
-def replayed_or_not(
-    call: Call,
-    schedule: Schedule,
-    kernels: Mapping[str, Callable[..., None]],
-    device: torch.device,
-    model: Device,
-    choice: Choice,
-    phase: Phase,
-) -> Replayed | ReplayDecision:
-    """What to call instead of `call`, a graph's wrapper on the GPU `device`; or why there is nothing."""
+@dataclass(frozen=True)
+class Compiled:
+    """A graph on the GPU `device`, whose model is `model`: what is to be launched, and what launches it."""
+
+    schedule: Schedule
+    memory: MemoryPlan
+    kernels: Mapping[str, Callable[..., None]]
+    device: torch.device
+    model: Device
+
+
+def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> Replayed | ReplayDecision:
+    """What to call instead of `call`, the graph's wrapper; or why there is nothing."""
     if choice == "off":
         return ReplayDecision("replay.off")
     if phase != "inference" and choice != "on":
         return ReplayDecision("replay.training")
-    why = obstacle(schedule)
+    why = obstacle(graph.schedule)
     if why is not None:
         return why
+    if choice == "auto" and graph.memory.peak_bytes > MOST_MEMORY * graph.model.memory_bytes:
+        return ReplayDecision("replay.memory", {"peak_bytes": graph.memory.peak_bytes})
     from compiler.replay.recorder import CudaRecorder
     from compiler.runtime.triton_launch import TritonLauncher
 
-    number = torch.cuda.current_device() if device.index is None else device.index
-    launchers = [kernel for kernel in kernels.values() if isinstance(kernel, TritonLauncher)]
-    facts = Facts(len(schedule.units), model.bandwidth, written_inputs(schedule.graph))
+    number = torch.cuda.current_device() if graph.device.index is None else graph.device.index
+    launchers = [kernel for kernel in graph.kernels.values() if isinstance(kernel, TritonLauncher)]
+    facts = Facts(len(graph.schedule.units), graph.model.bandwidth, written_inputs(graph.schedule.graph))
     recorder = CudaRecorder(number, launchers)
 
     def make() -> ReplayedCall:
         return ReplayedCall(call, facts, recorder, choice)
 
-    places = places_of_sizes(schedule.graph)
+    places = places_of_sizes(graph.schedule.graph)
     return CallBySizes(call, places, make) if places else make()

@@ -11,6 +11,10 @@ SENTENCES: dict[str, str] = {
         "replayed as one CUDA graph: its {launches} launches take the host about {replay_us:.0f} us in place of the "
         "{host_us:.0f} us measured one by one; {copied_bytes} bytes are copied in each call"
     ),
+    "replay.gaps": (
+        "replayed as one CUDA graph: {launches} launches keep the device busy for {elapsed_us:.0f} us, of which about "
+        "{saved_us:.0f} us between launches are spared; {copied_bytes} bytes are copied in each call"
+    ),
     "replay.asked_for": (
         "replayed as one CUDA graph, as the option asks: {launches} launches; {copied_bytes} bytes are copied in each "
         "call"
@@ -23,13 +27,15 @@ SENTENCES: dict[str, str] = {
     "replay.unknown_call": "launched one by one: it is not known whether {what} may be recorded in a CUDA graph",
     "replay.random_call": "launched one by one: {what} draws random numbers by its own way",
     "replay.training": "launched one by one: what a forward graph saves for its backward graph would be copied",
+    "replay.memory": "launched one by one: a recording would hold {peak_bytes} bytes of the device's memory for good",
     "replay.device_bound": (
         "launched one by one: the device takes {elapsed_us:.0f} us and the host only {host_us:.0f} us to launch, so "
-        "that a replay would save nothing"
+        "that a replay would save next to nothing"
     ),
+    "replay.behind": "launched one by one: the device was behind the host in every call that was watched",
     "replay.slower": (
         "launched one by one: the host needs {host_us:.0f} us to launch, and a replay would take it about "
-        "{replay_us:.0f} us and {copied_us:.0f} us of copies"
+        "{replay_us:.0f} us, and the device {copied_us:.0f} us for copies"
     ),
     "replay.inputs_move": (
         "launched one by one: inputs came at other addresses after each of {recordings} recordings, lastly {what}"
@@ -42,7 +48,7 @@ SENTENCES: dict[str, str] = {
 }
 
 #: The outcomes with which launches are replayed.
-REPLAYED = frozenset({"replay.replayed", "replay.asked_for"})
+REPLAYED = frozenset({"replay.replayed", "replay.gaps", "replay.asked_for"})
 
 Number = float | int | str
 

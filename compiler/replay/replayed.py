@@ -145,7 +145,7 @@ class ReplayedCall:
         if len(known) < len(self._times):
             if self._watched < MOST_WATCHED_CALLS:
                 return None
-            return ReplayDecision("replay.device_bound", {"elapsed_us": float("inf"), "host_us": 0.0, **numbers})
+            return ReplayDecision("replay.behind", numbers)
         least = Times(min(t.host_us for t in known), min(t.elapsed_us for t in known))
         return weigh(least, self._facts.launches, copies, self._facts.bandwidth)
 

@@ -1,6 +1,6 @@
 """A reduction of few elements written out: it is then pointwise, and can be computed wherever its result is read.
 
-    x: r < 4: v = reduce sum a[4*x + r]        ->        x: v = a[4*x] + a[4*x + 1] + a[4*x + 2] + a[4*x + 3]
+x: r < 4: v = reduce sum a[4*x + r]        ->        x: v = a[4*x] + a[4*x + 1] + a[4*x + 2] + a[4*x + 3]
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, TensorArgument
+from compiler.options import Options
 from compiler.replay.decision import SENTENCES
 from compiler.replay.legality import FEWEST_LAUNCHES, obstacle, written_inputs
 from tests.compile_program import compile_program
@@ -86,3 +87,10 @@ def test_attention_and_other_devices(dropout: float, crosses: bool, reason: str 
 def test_every_outcome_is_documented() -> None:
     page = (ROOT / "docs" / "cuda_graphs.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(replay\.\w+)` \|", page, re.MULTILINE) == list(SENTENCES)
+
+
+def test_the_mode_and_the_option_agree() -> None:
+    assert Options(mode="reduce-overhead", cuda_graphs="auto").replays == "on"
+    assert Options(mode="reduce-overhead", cuda_graphs="off").replays == "off"
+    assert Options(cuda_graphs="on").replays == "on"
+    assert Options().replays == Options().cuda_graphs
