@@ -24,7 +24,8 @@ from compiler.schedule.scheduler import Schedule
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
-    "torch device inf nan max min float empty view alias reuse as_planned as_promised library inputs call".split()
+    "torch device inf nan max min float empty view alias reuse as_planned as_promised readable library inputs "
+    "call".split()
 )
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long. One that a
@@ -117,8 +118,13 @@ class _Writer:
         for name in kernel.parameters:
             if name in group.stored:
                 self.allocate(name)
-        arguments = [*map(variable, kernel.parameters), *(atom.name for atom in kernel.sizes)]
+        arguments = [*map(self.launched_with, kernel.parameters), *(atom.name for atom in kernel.sizes)]
         self.line(f"{kernel.name}({', '.join(arguments)})")
+
+    def launched_with(self, name: str) -> str:
+        """A kernel's argument. A tensor without elements has no address, and one may be read to be dropped."""
+        is_late_one = is_late(self.graph.buffers[name])
+        return f"readable({variable(name)})" if is_late_one else variable(name)
 
     def allocate(self, name: str) -> None:
         buffer = self.plan.buffers[name]
@@ -216,6 +222,11 @@ def _sizes_in(node: ExternNode) -> Iterator[Size]:
         layout = tensor.layout
         yield from (n for n in (*layout.shape, *layout.stride, layout.offset) if isinstance(n, Size))
     yield from (n for n in tree_leaves([node.arguments, node.keywords]) if isinstance(n, Size))
+
+
+def is_late(layout: Layout) -> bool:
+    """Whether only a run tells how large a tensor is: it may have no elements then."""
+    return any(symbol.is_late for number in (*layout.shape, *layout.stride) for symbol in symbols_of(number))
 
 
 def _is_of_torch(target: Any) -> bool:

@@ -14,7 +14,7 @@ import torch
 
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
-from compiler.ir.size import Integer
+from compiler.ir.size import Integer, symbols_of
 from compiler.lowering.promotion import broadcast_shapes
 from compiler.lowering.values import Position, TensorValue, broadcast
 
@@ -31,7 +31,10 @@ def wrapped_index(value: Any, size: Integer) -> Index:
     zero = ops.constant(0, torch.int64)
     from_end = ops.add(value, ops.constant(size, torch.int64))
     place = ops.where(ops.lt(value, zero), from_end, value)
-    inside = ops.minimum(ops.maximum(place, zero), ops.constant(size - 1, torch.int64))
+    last = ops.constant(size - 1, torch.int64)
+    inside = ops.minimum(ops.maximum(place, zero), last)
+    if any(symbol.is_late for symbol in symbols_of(size)):
+        inside = ops.maximum(inside, zero)  # where there is no element, the place of the first is kept readable
     index: Index = ops.indirect(inside, size)
     return index
 

@@ -78,6 +78,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "view": view,
         "alias": alias,
         "reuse": reuse,
+        "readable": readable,
         "as_planned": as_planned,
         "as_promised": partial(as_promised, device.type),
         **constants,
@@ -88,6 +89,15 @@ def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtyp
     """A tensor of another shape and dtype in the storage of one that is no longer needed."""
     result = torch.empty(0, dtype=dtype, device=freed.device)
     return result.set_(freed.untyped_storage(), 0, tuple(shape), tuple(stride))
+
+
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or where it has no elements one on its device in which its first one could be read: kernels that go
+    by an index read there, where a mask says otherwise, and drop what they read."""
+    if tensor.numel():
+        return tensor
+    extent = 1 + sum((max(size, 1) - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return torch.empty(extent, dtype=tensor.dtype, device=tensor.device)
 
 
 def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:

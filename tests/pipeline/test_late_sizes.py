@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -9,6 +12,7 @@ from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
+from compiler.runtime.executable import build_executable
 from compiler.schedule.group import Group
 from tests.pipeline.late_sizes import CASES, LINE, SETTINGS, positives, sum_of_positives
 
@@ -80,3 +84,29 @@ def test_report_counts_with_the_sizes_of_the_first_call() -> None:
     call = next(kernel for kernel in graph.kernels if kernel.kind == "extern" and "index" in kernel.name)
     assert call.user_lines == [9] and "known only when it has run" in (call.source or "")
     assert graph.kernels[-1].bytes == 2 * 4 * int((torch.linspace(-3, 3, 100).sin() > 0).sum())
+
+
+def test_tensors_without_elements_have_memory_to_read() -> None:
+    """A kernel that gathers where a mask says so reads the first element elsewhere, and drops it."""
+    torch._dynamo.reset()
+    seen: list[GraphCompilation] = []
+    with torch._dynamo.config.patch(SETTINGS), observed_compilations(seen.append):
+        result = torch.compile(lambda x: x[x > 0] * 3, backend=fusionscope, fullgraph=True)(LINE.requires_grad_())
+        result.backward(torch.ones_like(result))
+    forward, backward = seen
+    given: list[int] = []
+
+    def launcher(launch: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            given.extend(x.data_ptr() for x in arguments if isinstance(x, torch.Tensor))
+            launch(*arguments)
+
+        return call
+
+    for compilation, inputs in ((forward, [LINE.detach() - 9]), (backward, [0, LINE.detach() > 9, torch.empty(0)])):
+        executable = compilation.executable
+        assert compilation.schedule is not None and executable is not None
+        watched = {name: launcher(launch) for name, launch in executable.kernels.items()}
+        result = build_executable(compilation.schedule, executable.wrapper, watched, compilation.runs_on).call(inputs)
+        assert compilation is forward or torch.equal(result[0], torch.zeros(40))
+    assert given and all(given)
