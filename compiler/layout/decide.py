@@ -26,7 +26,7 @@ from compiler.folding.fold import Folding, fold
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
-from compiler.layout.price import Convolution, Price, precision_of, price_of, price_of_gradients
+from compiler.layout.price import Convolution, Price, price_of, price_of_gradients, rounds_alike
 from compiler.layout.training import (
     convolution_of,
     kept_by_forward,
@@ -147,7 +147,7 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
         return "layout.eager"
     image_size, filter_size, size = (tuple(value.shape) for value in (image, weight, result))
     convolution = Convolution(image_size, filter_size, size, groups, image.dtype, is_transposed)
-    if precision_of(image.dtype, device) == "tf32":
+    if not rounds_alike(convolution, device):
         return "layout.precision"
     price = price_of(convolution, device)
     if price is None or not _stays_channels_last(node, wanted):

@@ -139,6 +139,14 @@ def _price(
     return Price(call(reached.contiguous), call(reached.channels_last))
 
 
+def rounds_alike(convolution: Convolution, device: Device) -> bool:
+    """Whether the library is expected to round what it reads alike in both layouts. Where it may take TF32 for float32
+    it picks an algorithm by layout and sizes; measured on an H200 (torch 2.11)."""
+    if precision_of(convolution.dtype, device) != "tf32":
+        return True
+    return False
+
+
 def least_times(convolution: Convolution, device: Device) -> tuple[float, float]:
     """Microseconds of its operations at the peak, and of its bytes at the bandwidth."""
     peak = device.flops * _matrix_units(device).get(precision_of(convolution.dtype, device), 1.0)
