@@ -20,7 +20,8 @@ import torch.fx
 from compiler.ir.nodes import Layout, LoopNode, TensorArgument
 from compiler.ir.size import Integer, hint
 from compiler.lowering.eager import EagerTensor
-from compiler.lowering.values import TensorValue
+from compiler.lowering.one_pixel import REASON, as_pixel_product
+from compiler.lowering.values import TensorValue, of_buffer
 
 if TYPE_CHECKING:
     from compiler.lowering.builder import Builder
@@ -122,9 +123,7 @@ class ChannelsLast:
             self._argument(build, value, what) if what != "argument" or _is_images(value) else value
             for value, what in zip(args, kinds, strict=True)
         )
-        result = build.eager
-        wanted = [_laid_out(value) for value in result] if isinstance(result, list | tuple) else _laid_out(result)
-        value = build.extern(target, arguments, {}, is_fallback=False, reason=reason, result=wanted)
+        value = self._call(build, target, arguments, reason)
         tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
         sources = [self.moved[tensor.buffer] for tensor in tensors if tensor.buffer in self.moved]
         region = self._join([build.origin, *sources])
@@ -132,6 +131,19 @@ class ChannelsLast:
             if _is_images(made):
                 self.moved[made.buffer] = region
         return value
+
+    def _call(self, build: Builder, target: Any, arguments: Sequence[Any], reason: str) -> Any:
+        result = build.eager
+        wanted = [_laid_out(value) for value in result] if isinstance(result, list | tuple) else _laid_out(result)
+        if not isinstance(wanted, list):
+            product = as_pixel_product(target, arguments, result, wanted.stride())
+            if product is not None:
+                matrix: TensorValue = build.extern(
+                    product.target, product.arguments, {}, is_fallback=False, reason=REASON, result=product.result
+                )
+                assert matrix.buffer is not None
+                return of_buffer(matrix.buffer, product.images)
+        return build.extern(target, arguments, {}, is_fallback=False, reason=reason, result=wanted)
 
     def _argument(self, build: Builder, value: TensorValue, what: What) -> TensorArgument:
         value = build.where_eager_has_it(value)

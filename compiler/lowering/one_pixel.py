@@ -1,0 +1,66 @@
+"""A convolution with filters of one pixel, channels-last, is a matrix product.
+
+    y[n, k, h, w] = sum over c of x[n, c, h, w] * f[k, c]
+
+    pixels (n, h, w) lie one after another, each with its channels side by side, in x and in y:
+    y (pixels, k)  =  x (pixels, c)  times  f (c, k)
+
+As a product it can take what follows it, a normalisation, a sum and an activation, before anything is stored, which no
+call of a convolution can in bfloat16; and its call takes the host less time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.ir.nodes import Layout, TensorArgument
+from compiler.lowering.eager import EagerTensor
+
+aten = torch.ops.aten
+
+#: Elements of a half type that the matrix units' loads take at once: rows of other lengths are loaded piecemeal.
+VECTOR = 8
+REASON = (
+    "A convolution with filters of one pixel is a matrix product over the channels, and a library call: cuBLAS is tuned "
+    "for every size of it."
+)
+
+
+@dataclass(frozen=True)
+class PixelProduct:
+    """The call in place of the convolution: `result` is its matrix, `images` the same memory as images."""
+
+    target: Any
+    arguments: tuple[Any, ...]
+    result: EagerTensor
+    images: Layout
+
+
+def as_pixel_product(target: Any, arguments: Sequence[Any], result: Any, strides: Sequence[int]) -> PixelProduct | None:
+    """The product that a call of `aten.convolution` with channels-last tensors is; None where it is none. `result` is
+    eager's and `strides` those that it is to have."""
+    if target is not aten.convolution.default:
+        return None
+    image, weight, bias, stride, padding, _, is_transposed, _, groups = arguments
+    filters, channels, *window = weight.layout.shape
+    is_plain = not is_transposed and groups == 1 and set(window) == set(stride) == {1} and set(padding) == {0}
+    is_half = result.dtype in (torch.float16, torch.bfloat16)
+    if not is_plain or not is_half or filters % VECTOR or channels % VECTOR:
+        return None
+    pixels = result.shape[0] * result.shape[2] * result.shape[3]
+    left = _matrix(image, (pixels, channels), (channels, 1))
+    right = _matrix(weight, (channels, filters), (1, channels))
+    return PixelProduct(
+        aten.mm.default if bias is None else aten.addmm.default,
+        (left, right) if bias is None else (bias, left, right),
+        EagerTensor((pixels, filters), (filters, 1), 0, result.dtype, result.device),
+        Layout(result.shape, tuple(strides), result.dtype),
+    )
+
+
+def _matrix(tensor: TensorArgument, shape: tuple[int, int], strides: tuple[int, int]) -> TensorArgument:
+    return TensorArgument(tensor.buffer, Layout(shape, strides, tensor.layout.dtype, tensor.layout.offset))
