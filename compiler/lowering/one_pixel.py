@@ -25,8 +25,8 @@ aten = torch.ops.aten
 #: Elements of a half type that the matrix units' loads take at once: rows of other lengths are loaded piecemeal.
 VECTOR = 8
 REASON = (
-    "A convolution with filters of one pixel is a matrix product over the channels, and a library call: cuBLAS is tuned "
-    "for every size of it."
+    "A convolution with filters of one pixel is a matrix product over the channels, and so a library call: cuBLAS is "
+    "tuned for every size of it."
 )
 
 

@@ -102,6 +102,12 @@ def one_pixel(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return F.conv2d(F.conv2d(x, a).relu(), b)
 
 
+def bottleneck(x: Tensor, a: Tensor, b: Tensor, c: Tensor, mean: Tensor) -> Tensor:
+    y = normalised(F.conv2d(x, a), mean).relu()
+    y = normalised(F.conv2d(y, b, padding=1), mean).relu()
+    return (normalised(F.conv2d(y, c, mean), mean) + x).relu()
+
+
 def read_twice(x: Tensor, a: Tensor) -> Tensor:
     y = x * 2
     return F.conv2d(y, a) + F.conv2d(y, a, dilation=1).relu() + F.conv2d(y[:, :, :, :], a.flip(3))
@@ -133,6 +139,7 @@ PROGRAMS: dict[str, tuple[Program, Shapes]] = {
     "other library calls": (other_library_calls, (IMAGE, FILTER)),
     "by strides": (by_strides, (IMAGE, FILTER)),
     "one pixel": (one_pixel, ((3, 16, 3, 5), FILTER, (*FILTER[:2], 1, 1))),
+    "bottleneck": (bottleneck, (IMAGE, (16, 16, 1, 1), FILTER, (16, 16, 1, 1), VECTOR)),
     "one channel": (one_pixel, ((2, 1, 9, 9), (1, 1, 3, 3), (4, 1, 3, 3))),
     "one image": (chain, ((1, *IMAGE[1:]), FILTER, FILTER)),
     "read twice": (read_twice, (IMAGE, FILTER)),

@@ -113,6 +113,26 @@ def test_one_pixel_filters_and_depthwise_ones_need_no_conversion() -> None:
     assert [conversion.what for conversion, _ in choice.conversions if conversion.what != "output"] == ["image"]
 
 
+def test_filters_of_one_pixel_are_products_over_the_channels() -> None:
+    """Of pixels times channels, as they lie in memory; with a stride, or few channels, it stays a convolution."""
+    compilation = compile_program(PROGRAMS["bottleneck"][0], *inputs_of("bottleneck"))
+    assert compilation.loops is not None
+    calls = [node for node in compilation.loops.nodes if isinstance(node, ExternNode)]
+    assert [node.target for node in calls] == [aten.mm.default, aten.convolution.default, aten.addmm.default]
+    products = [node for node in calls if node.target != aten.convolution.default]
+    for node in products:
+        left, right = node.tensor_arguments[-2:]
+        assert (left.layout.shape, left.layout.stride) == ((2 * 12 * 10, 16), (16, 1))
+        assert (right.layout.shape, right.layout.stride) == ((16, 16), (1, 16))
+
+    def kept(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return torch.conv2d(torch.conv2d(torch.conv2d(x, a, padding=1), b, stride=2).relu(), b[:4])
+
+    x, a, _ = inputs_of("chain")
+    compilation = compile_program(kept, x, a, a[..., :1, :1])
+    assert moved(compilation) and len(convolutions(compilation)) == 3
+
+
 def test_the_figures_of_a_record_add_up() -> None:
     compilation = compile_program(chain, *inputs_of("chain"))
     (choice,) = moved(compilation)
