@@ -22,7 +22,7 @@ from compiler.capture.passed import BACKWARD, FORWARD, Passed
 from compiler.capture.torch_internals import strides_of_result
 from compiler.devices import Device
 from compiler.folding.call import FUSED_CONVOLUTION
-from compiler.folding.fold import Folding, fold
+from compiler.folding.fold import CALLS, Folding, fold
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
@@ -36,6 +36,7 @@ from compiler.layout.training import (
 )
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
 from compiler.lowering.lower import lower
+from compiler.lowering.one_pixel import is_pixel_product
 from compiler.options import Options
 from compiler.schedule.cost import group_cost
 from compiler.schedule.rules.batch import MOST_EARLY
@@ -152,7 +153,20 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
     price = price_of(convolution, device)
     if price is None or not _stays_channels_last(node, wanted):
         return "layout.library"
+    price = replace(price, channels_last=price.channels_last - _spared(node, device))
     return price + price_of_backward(convolution, _name(node), passed, device)
+
+
+def _spared(node: Node, device: Device) -> float:
+    """Microseconds of the pass over the result that a product of pixels and channels makes needless, where loops are
+    all that reads it: they are computed with it."""
+    _, weight, _, stride, padding, _, is_transposed, _, groups = _values(node)
+    result = node.meta["val"]
+    if not is_pixel_product(weight.shape, result.dtype, stride, padding, is_transposed, groups):
+        return 0.0
+    if len(node.users) != 1 or any(user.op == "output" or user.target in CALLS for user in node.users):
+        return 0.0
+    return device.launch_us + device.latency_us + 1e6 * 2 * result.numel() * result.dtype.itemsize / device.bandwidth
 
 
 def _stays_channels_last(node: Node, wanted: Sequence[Integer]) -> bool:

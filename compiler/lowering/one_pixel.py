@@ -46,10 +46,8 @@ def as_pixel_product(target: Any, arguments: Sequence[Any], result: Any, strides
     if target is not aten.convolution.default:
         return None
     image, weight, bias, stride, padding, _, is_transposed, _, groups = arguments
-    filters, channels, *window = weight.layout.shape
-    is_plain = not is_transposed and groups == 1 and set(window) == set(stride) == {1} and set(padding) == {0}
-    is_half = result.dtype in (torch.float16, torch.bfloat16)
-    if not is_plain or not is_half or filters % VECTOR or channels % VECTOR:
+    filters, channels, *_ = weight.layout.shape
+    if not is_pixel_product(weight.layout.shape, result.dtype, stride, padding, is_transposed, groups):
         return None
     pixels = result.shape[0] * result.shape[2] * result.shape[3]
     left = _matrix(image, (pixels, channels), (channels, 1))
@@ -60,6 +58,17 @@ def as_pixel_product(target: Any, arguments: Sequence[Any], result: Any, strides
         EagerTensor((pixels, filters), (filters, 1), 0, result.dtype, result.device),
         Layout(result.shape, tuple(strides), result.dtype),
     )
+
+
+def is_pixel_product(
+    filter_shape: Sequence[Any], dtype: torch.dtype, stride: Sequence[int], padding: Sequence[int],
+    is_transposed: bool, groups: int,
+) -> bool:  # fmt: skip
+    """Whether a convolution of two dimensions becomes a product where its tensors are channels-last."""
+    filters, channels, *window = filter_shape
+    is_plain = not is_transposed and groups == 1 and set(window) == set(stride) == {1} and set(padding) == {0}
+    is_half = dtype in (torch.float16, torch.bfloat16)
+    return is_plain and is_half and filters % VECTOR == 0 and channels % VECTOR == 0
 
 
 def _matrix(tensor: TensorArgument, shape: tuple[int, int], strides: tuple[int, int]) -> TensorArgument:
