@@ -117,7 +117,7 @@ def _measured(
     samples = take_samples(calls, watch, tensors[0].device, timing)
     measured = {name: 1e3 * kept.median_ms for name, kept in samples.items()}
     return {
-        "precision": precision_of(convolution.dtype, model),
+        "precision": precision_of(convolution, model),
         "kind": convolution.kind,
         "measured_us": measured,
         "predicted_us": None if predicted is None else vars(predicted),

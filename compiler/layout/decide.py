@@ -148,10 +148,12 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
         return "layout.eager"
     image_size, filter_size, size = (tuple(value.shape) for value in (image, weight, result))
     convolution = Convolution(image_size, filter_size, size, groups, image.dtype, is_transposed)
-    if not rounds_alike(convolution, device):
+    has_gradients = passed is not None and _name(node) in passed.gradients
+    if not rounds_alike(convolution, device, has_gradients):
         return "layout.precision"
     price = price_of(convolution, device)
-    if price is None or not _stays_channels_last(node, wanted):
+    is_known = price is not None and (not has_gradients or price_of_gradients(convolution, device, True) is not None)
+    if price is None or not is_known or not _stays_channels_last(node, wanted):
         return "layout.library"
     price = replace(price, channels_last=price.channels_last - _spared(node, device))
     return price + price_of_backward(convolution, _name(node), passed, device)

@@ -164,9 +164,26 @@ def test_a_region_whose_conversions_cost_more_than_it_gains_is_kept() -> None:
     assert choice.kept_us is not None and choice.moved_us is not None and choice.kept_us <= choice.moved_us
 
 
-def test_in_float32_nothing_moves_since_the_layout_decides_how_exact_the_library_is() -> None:
-    compilation = compile_program(chain, *inputs_of("chain", torch.float32))
-    assert [choice.reason for choice in compilation.layouts] == ["layout.precision"]
+def layouts_in_float32(groups: int = 1, channels: int = 64, side: int = 3, batch: int = 2) -> list[str]:
+    """The reasons of the records of a convolution."""
+    x, a = torch.randn(batch, channels, 56, 56), torch.randn(channels, channels // groups, side, side)
+    compilation = compile_program(lambda x, a: torch.conv2d(x, a, None, 1, side // 2, 1, groups), x, a)
+    return [choice.reason for choice in compilation.layouts]
+
+
+def test_in_float32_moves_what_is_rounded_alike_in_both_layouts() -> None:
+    """Dense ones of many channels and small filters always take TF32, depthwise ones never."""
+    assert layouts_in_float32() == ["layout.channels_last"]
+    assert layouts_in_float32(groups=64, batch=32) == ["layout.channels_last"]
+    assert layouts_in_float32(channels=16) == ["layout.precision"]
+    assert layouts_in_float32(side=7) == ["layout.precision"]
+    assert layouts_in_float32(groups=2) == ["layout.precision"]
+
+
+def test_in_float32_without_tf32_only_depthwise_convolutions_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    assert layouts_in_float32() == ["layout.library"]
+    assert layouts_in_float32(groups=64, batch=32) == ["layout.channels_last"]
 
 
 def test_regions_are_weighed_apart() -> None:
