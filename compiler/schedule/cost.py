@@ -32,7 +32,16 @@ from compiler.schedule.moved import moved_by_call, moved_by_group, moved_by_touc
 from compiler.schedule.product_tiles import library_us, programs_of, template_us, tile_of
 from compiler.schedule.products import Matrices, Product
 from compiler.schedule.shape import Shape, shape_of
-from compiler.schedule.work import Touch, Work, iterations, touches_of, traffic_by, unit_slots, work_of
+from compiler.schedule.work import (
+    Touch,
+    Work,
+    iterations,
+    stores_half_types,
+    touches_of,
+    traffic_by,
+    unit_slots,
+    work_of,
+)
 
 #: The power of the norm that joins what overlaps in part.
 POWER = 4
@@ -132,7 +141,7 @@ def _cache_share(footprint: float, device: Device) -> float:
 def _foreseen(group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
     traffic = traffic_by(group, touches)
     shape = shape_of(group, traffic, layouts, device)
-    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries), shape
+    return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, device.kind == "cuda"), shape
 
 
 def group_cost(group: Group, layouts: dict[str, Layout], device: Device) -> Cost:
@@ -149,7 +158,7 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
         moved = moved_by_group(group, layouts).bytes
         if group.library is not None:
             return Cost(moved, operations(group), library_us(group.matrices, moved, device))
-        time = template_us(group, moved, slots_besides(group, device), device)
+        time = template_us(group, moved, slots_besides(group, layouts, device), device)
         return Cost(moved, operations(group), time)
     touches = touches_of(group, layouts)
     work, shape = _foreseen(group, touches, layouts, device)
@@ -157,16 +166,17 @@ def _cost_of_one(group: Group, layouts: dict[str, Layout], device: Device) -> Co
     return Cost(moved_by_touches(touches, layouts).bytes, operations(group), time, len(shape.passes))
 
 
-def slots_besides(product: Product, device: Device) -> int:
+def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) -> int:
     """Issue slots of what is fused into a product: with each sum, and with each element of an operand for every tile
     that it is loaded for."""
     batch, m, n, k = product.matrices.sizes
     tile = tile_of(product, device)
     loaded = m * k * -(-n // tile.n)
+    is_short = stores_half_types(product, layouts)
     total = 0
     for member in product.members:
         is_sum = member.name == product.call.name
-        for _, is_after, count in unit_slots(member.body):
+        for _, is_after, count in unit_slots(member.body, is_short):
             # Of the sum itself the multiplication is no work besides.
             points = m * n if is_after or not is_sum else loaded
             total += batch * points * (count if is_after or not is_sum else max(count - 1, 0))
@@ -201,7 +211,7 @@ def cost_parts(group: Group, layouts: dict[str, Layout], device: Device) -> dict
 
 def _parts_of_product(product: Product, layouts: dict[str, Layout], device: Device) -> dict[str, Any]:
     moved = moved_by_group(product, layouts).bytes
-    slots = slots_besides(product, device)
+    slots = slots_besides(product, layouts, device)
     none = dict.fromkeys(("cache_us", "few_us", "ends_us"), 0.0)
     overhead = device.alone_us + device.launch_us + device.latency_us
     return {

@@ -36,6 +36,7 @@ SECTOR, GRANULE = 32, 128
 NEAR_CACHE = 1 << 17
 
 _NOT_COUNTED = frozenset(("load", "store", "constant", "index_value", "indirect"))
+_HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 _DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
 
 #: Issue slots of one element: instructions of the assembler's output for sm_90, except where a comment says otherwise.
@@ -55,6 +56,8 @@ SLOTS: Mapping[str, int] = {
     "rand": 95,  # measured: dropout of 16 Mi elements
     "randn": 130,
 }
+#: Of functions in kernels that store half types alone, which take shorter forms (`codegen/triton/short_forms.py`).
+SHORT_SLOTS: Mapping[str, int] = {"erf": 12, "tanh": 5, "exp": 2, "sigmoid": 5}
 #: What a sum takes besides where it is carried along relative to a result that is not complete; see `single_pass.py`.
 SINGLE_PASS = 8
 #: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
@@ -225,13 +228,16 @@ def work_of(
     passes: tuple[frozenset[Access], ...],
     across: frozenset[Dim],
     carries: bool = False,
+    has_short_forms: bool = False,
 ) -> Work:
     """What the kernel of `group` asks for. `passes` are the loads of each pass over its reduction loops; along the
-    loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more."""
+    loops `across` its lanes do not lie; where it `carries` sums along, those of its `single_pass` take more. Where it
+    `has_short_forms`, functions take fewer slots if all results are of half types."""
     slots: defaultdict[Unit, int] = defaultdict(int)
     rows = hint(group.space.numel)
+    is_short = has_short_forms and stores_half_types(group, layouts)
     for member, points in zip(group.members, iterations(group), strict=True):
-        for unit, is_after, count in unit_slots(member.body):
+        for unit, is_after, count in unit_slots(member.body, is_short):
             slots[unit] += count * (rows if is_after else points)
         if carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * points
@@ -273,10 +279,16 @@ def _read_again(traffic: Traffic, passes: tuple[frozenset[Access], ...]) -> int:
     return total
 
 
+def stores_half_types(group: Group, layouts: Mapping[str, Layout]) -> bool:
+    """Whether all that the kernel of `group` stores is of half types."""
+    return bool(group.stored) and all(layouts[name].dtype in _HALF_TYPES for name in group.stored)
+
+
 @lru_cache(maxsize=16384)
-def unit_slots(body: Body) -> tuple[tuple[Unit, bool, int], ...]:
+def unit_slots(body: Body, is_short: bool = False) -> tuple[tuple[Unit, bool, int], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
-    independent point, and how many. The divisions of addresses are among them."""
+    independent point, and how many. The divisions of addresses are among them. `is_short` says that functions have
+    their short forms."""
     found: defaultdict[tuple[Unit, bool], int] = defaultdict(int)
     after: set[int] = set()
     for number, instruction in enumerate(body.instructions):
@@ -284,19 +296,21 @@ def unit_slots(body: Body) -> tuple[tuple[Unit, bool, int], ...]:
             after.add(number)
         is_after = number in after and instruction.op != "reduce"
         if instruction.op not in _NOT_COUNTED:
-            unit, count = _slots_of(instruction)
+            unit, count = _slots_of(instruction, is_short)
             found[unit, is_after] += count
         if instruction.index is not None:
             found["division", is_after] += _ADDRESS_DIVISION * _divisions(instruction.index)
     return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
 
 
-def _slots_of(instruction: Instruction) -> tuple[Unit, int]:
+def _slots_of(instruction: Instruction, is_short: bool) -> tuple[Unit, int]:
     op, dtype = instruction.op, instruction.dtype
     if op in ("rand", "randn"):
         return "random", SLOTS[op]
     if op in _DIVISIONS and not dtype.is_floating_point:
         return "division", _LONG_DIVISION if dtype.itemsize == 8 else _SHORT_DIVISION
+    if is_short and op in SHORT_SLOTS:
+        return "function", SHORT_SLOTS[op]
     count = SLOTS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
     if dtype == torch.float64:
         return "double", _DOUBLE * count
