@@ -24,6 +24,9 @@ from compiler.schedule.work import SECTOR, Traffic
 
 WARP = 32
 
+#: Threads of a program, one for each multiprocessor, that take one element each.
+ALONE = 128
+
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
 #: high, and for a scan, which goes through shared memory several times. Measured on the H200.
 ACROSS_STEP, SCAN_STEP = 2, 10
@@ -79,6 +82,9 @@ def _power_of_two(value: int) -> int:
 
 def _pointwise(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
     points = hint(group.space.numel)
+    if points <= ALONE * device.multiprocessors:
+        block = min(ALONE, _power_of_two(max(points, 1)))
+        return Shape(-(-points // block), max(WARP, block), 1, ())
     sizes = [layouts[touch.access.buffer].dtype.itemsize for touch in traffic.touches]
     itemsize = min(sizes, default=4)
     per_thread = min(max(32 // itemsize, 4), 16, max(16 // itemsize, 64 // max(len(sizes), 1), 2))
@@ -130,14 +136,16 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     else:
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, _power_of_two(rows))
         r_block = min(4096 if itemsize <= 4 else 2048, _power_of_two(size))
+    carries = bool(group.single_pass)
+    if carries and (is_shared or group.across) and not is_outer:
+        r_block = min(r_block, 2048)
     small = WARP * _warps(x_block * r_block, 32, 16)
     shares = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not is_outer else 0
-    fills = shares * small >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
+    fills = not carries and shares * small >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
     threads = small if fills else WARP * _warps(x_block * r_block, 16 if is_outer and is_shared else 8, 16)
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     splits = _splits(programs, threads, steps, device) if is_shared else 1
     weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
-    carries = bool(group.single_pass)
     steps = -(-steps // splits)
     return Shape(programs * splits, threads, steps, passes, weight, splits > 1, across=across, carries=carries)
 

@@ -17,10 +17,11 @@ from compiler.devices import Device
 
 WARP = 32
 #: Values of 32 bits that a thread holds of its part of the row, and the elements that it has of one tensor.
-HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 96, 32, 4
+HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
 #: Threads of a program: so few that several programs share a multiprocessor, and one computes while another waits for
-#: its team; more where the team would otherwise be too large.
-THREADS, MOST_THREADS = 256, 1024
+#: its team; more where the team would otherwise be too large. Few threads that hold much leave more of the registers to
+#: the row: on an H200 a batch norm of rows of 200,704 takes 141 us by 128 threads of 64 elements, 158 by 256 of 32.
+THREADS, MOST_THREADS = 128, 1024
 #: Neighbouring points of x that a program takes where x lies along memory: whole lines of the cache.
 COLUMNS_BYTES = 128
 

@@ -17,6 +17,7 @@ from compiler.codegen.triton.across import Gathering
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES, Reduction
 from compiler.codegen.triton.ops import reduction_of as printed_reduction
+from compiler.codegen.triton.order import loads_first
 from compiler.codegen.triton.parts import RowParts
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.scans import Scan
@@ -217,7 +218,7 @@ class KernelPrinter:
 
     def print_statements(self, section: Section, pass_number: int) -> None:
         """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
-        for statement in section.statements:
+        for statement in loads_first(section.statements):
             self.printer.note_axes(statement)
             if States.holds(statement):
                 self.states.take(statement)

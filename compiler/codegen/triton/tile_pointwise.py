@@ -15,6 +15,7 @@ from compiler.devices import Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
+from compiler.schedule.shape import ALONE
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
@@ -64,7 +65,11 @@ def _plan_transposed(
 
 def _pointwise_block(numel: int, accesses: list[Access], device: Device) -> tuple[int, int]:
     """Elements of a program and its warps: each thread moves 32 bytes of the narrowest tensor if that leaves enough
-    registers, and no more programs wait than keep all multiprocessors busy."""
+    registers, and no more programs wait than keep all multiprocessors busy. Where one element a thread does not fill
+    the device, that is all there is to wait for, and the least text to fetch."""
+    if numel <= ALONE * device.multiprocessors:
+        block = min(ALONE, next_power_of_two(max(numel, 1)))
+        return block, max(1, block // 32)
     itemsize = min((a.itemsize for a in accesses), default=4)
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)
     per_thread = min(per_thread, 16, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
