@@ -7,6 +7,7 @@ import re
 import socket
 import traceback
 import urllib.error
+from collections.abc import Sequence
 
 from compiler.capture.lines import SNIPPET_FILE, lines_of_frames, lines_of_text
 from compiler.capture.torch_internals import user_frames
@@ -62,6 +63,13 @@ def line_of_error(error: BaseException) -> int | None:
     passed = lines_of_frames(traceback.extract_tb(error.__traceback__))
     lines = traced or passed
     return lines[-1] if lines else None
+
+
+def name_lines(error: BaseException, lines: Sequence[int]) -> None:
+    """Note the snippet's lines behind an error that passed through none of them."""
+    frames = [traceback.FrameSummary(SNIPPET_FILE, line, "<snippet>") for line in lines]
+    if frames:
+        error.real_stack = traceback.StackSummary.from_list(frames)  # type: ignore[attr-defined]
 
 
 def hint_for(error: BaseException) -> str | None:

@@ -12,7 +12,7 @@ import torch
 
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRunner, Implementation, Phase
-from compiler.capture.errors import line_of_error
+from compiler.capture.errors import line_of_error, name_lines
 from compiler.capture.ledger import Ledger
 from compiler.capture.lines import function_of_text, lines_of_text
 from compiler.capture.repeated_writes import write_to_repeated_memory
@@ -90,9 +90,14 @@ class Recorder:
     def _give_up(self, graph: torch.fx.GraphModule, error: Exception) -> None:
         """A graph that cannot be captured is run as Dynamo left it, so that the snippet goes on."""
         self.failures.append(error)
+        if line_of_error(error) is None:
+            # It arises in graphs of torch's own making. Those of operators that take functions are the likeliest.
+            suspects = (node for node in graph.graph.nodes if isinstance(node.target, torch._ops.HigherOrderOperator))
+            name_lines(error, next((lines_of_text(node.meta.get("stack_trace")) for node in suspects), ()))
         name = self._function(graph) or "a function"
         self.note(
-            f"A graph of {name} could not be captured and ran without compilation: {type(error).__name__}: {error}"
+            f"A graph of {name} could not be captured and ran without compilation: {type(error).__name__}: {error}",
+            line_of_error(error),
         )
 
     def _left_to_eager(self, graph: torch.fx.GraphModule, written: torch.fx.Node) -> Any:

@@ -79,11 +79,25 @@ class _Raised(torch.fx.Interpreter):
         raised_args, raised_kwargs = torch.utils._pytree.tree_map_only(
             torch.dtype, lambda dtype: raise_precision(dtype, self._dtype), (args, kwargs)
         )
-        result = super().call_function(target, raised_args, raised_kwargs)
+        try:
+            result = super().call_function(target, raised_args, raised_kwargs)
+        except (RuntimeError, NotImplementedError):  # an operator of fewer dtypes, such as those that quantise
+            result = super().call_function(target, *self._in_own_dtypes())
         # An operator that names no dtype (aten.full, aten.rand) makes the default one, float32.
         return torch.utils._pytree.tree_map_only(
             torch.Tensor, lambda tensor: raise_precision(tensor, self._dtype), result
         )
+
+    def _in_own_dtypes(self) -> tuple[Any, Any]:
+        """The arguments of the node at hand in the dtypes that the graph itself gives them."""
+
+        def own(read: torch.fx.Node) -> Any:
+            value, fake = self.env[read], read.meta.get("val")
+            is_raised = isinstance(value, torch.Tensor) and isinstance(fake, torch.Tensor) and value.dtype != fake.dtype
+            return value.to(fake.dtype) if is_raised else value
+
+        node = self._current_node
+        return torch.fx.map_arg((node.args, node.kwargs), own)  # type: ignore[return-value]
 
     def _view_bits(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Reinterpreted bits have no float64 counterpart: go back to the graph's own dtype for that one operator."""

@@ -66,3 +66,20 @@ def test_the_backend_leaves_them_to_eager_too() -> None:
         torch.compile(lambda x: x.expand(4, 6).add_(1) * 2, backend=fusionscope)(torch.randn(4, 1))
     x = torch.randn(4, 6)
     torch.testing.assert_close(torch.compile(lambda x: x.t_().add_(1), backend=fusionscope)(x.clone()), x.t() + 1)
+
+
+LOOP = """import torch
+from torch._higher_order_ops import while_loop
+
+@torch.compile
+def f(x):
+    y = x.sin()
+    return while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * 1.5), (torch.tensor(0), y))[1].sum()
+
+f(torch.randn(4, requires_grad=True)).backward()
+"""
+
+
+def test_a_loop_that_torch_cannot_differentiate_is_named() -> None:
+    error = captured_source(LOOP).error
+    assert error is not None and error.line == 7 and "torch.compiler.disable" in (error.hint or "")
