@@ -93,8 +93,9 @@ class _Raised(torch.fx.Interpreter):
 
         def own(read: torch.fx.Node) -> Any:
             value, fake = self.env[read], read.meta.get("val")
-            is_raised = isinstance(value, torch.Tensor) and isinstance(fake, torch.Tensor) and value.dtype != fake.dtype
-            return value.to(fake.dtype) if is_raised else value
+            if isinstance(value, torch.Tensor) and isinstance(fake, torch.Tensor) and value.dtype != fake.dtype:
+                return value.to(fake.dtype)
+            return value
 
         node = self._current_node
         return torch.fx.map_arg((node.args, node.kwargs), own)  # type: ignore[return-value]
