@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import block_sizes, launch_options, shared_function
 
 #: More compiled kernels than these are not remembered; the first to come are forgotten first.
@@ -65,7 +66,8 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
         return known.result()
     try:
         with torch.cuda.device(device):
-            compiled = _load(function, (*pointers, *(atom.hint for atom in kernel.sizes)), blocks | options, device)
+            settings = blocks | options | library_options(kernel.source, pointers)
+            compiled = _load(function, (*pointers, *(atom.hint for atom in kernel.sizes)), settings, device)
     except BaseException as error:
         with _lock:
             _known.pop(key, None)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
     POINTERS,
     block_sizes,
@@ -82,7 +83,7 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
         constexprs=dict(blocks),
         attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers))},
     )
-    options = launch_options(kernel)
+    options = launch_options(kernel) | library_options(kernel.source, (storage[name] for name in kernel.parameters))
     capability = int(target.removeprefix("sm_").rstrip("af"))
     return through_cache(lambda: triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options))
 
