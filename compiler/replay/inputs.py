@@ -29,11 +29,13 @@ def addresses_of(inputs: Sequence[Any]) -> Addresses:
 
 @dataclass
 class Places:
-    """What is known of where a graph's inputs are. `written` are the places of those that it writes to."""
+    """What is known of where a graph's inputs are. `written` are the places of those that it writes to; without
+    patience an input is copied once it has moved."""
 
     written: frozenset[int] = frozenset()
     last: Addresses | None = None
     moves: Counter[int] = field(default_factory=Counter)
+    is_patient: bool = True
 
     def note(self, addresses: Addresses) -> tuple[int, ...]:
         """Take note of one call; gives the places whose address differs from the call before."""
@@ -46,7 +48,8 @@ class Places:
 
     def copied(self) -> tuple[int, ...]:
         """Places whose inputs are to be copied for each replay."""
-        return tuple(sorted(n for n, times in self.moves.items() if times >= PATIENCE and n not in self.written))
+        enough = PATIENCE if self.is_patient else 1
+        return tuple(sorted(n for n, times in self.moves.items() if times >= enough and n not in self.written))
 
 
 def has_place(value: torch.Tensor) -> bool:

@@ -29,6 +29,8 @@ WATCHED_CALLS = 3
 MOST_WATCHED_CALLS = 32
 #: Recordings of one graph, after which its inputs are taken to move for good.
 MOST_RECORDINGS = 5
+#: Recordings after which an input is copied as soon as it has moved.
+PATIENT_RECORDINGS = 3
 
 Call = Callable[[list[Any]], list[Any]]
 Choice = Literal["auto", "on", "off"]
@@ -53,7 +55,7 @@ class Recorder(Protocol):
     lock: AbstractContextManager[Any]
 
     def stream(self) -> int:
-        """The current stream; that of another device than the recorder's is none."""
+        """The current stream; less than 0 where another device than the recorder's is the current one."""
         ...
 
     def is_capturing(self) -> bool:
@@ -112,7 +114,8 @@ class ReplayedCall:
     # --- watching
 
     def _watch(self, inputs: list[Any]) -> list[Any]:
-        if self._recorder.is_capturing() or not self._deciding.acquire(blocking=False):
+        recorder = self._recorder
+        if recorder.stream() < 0 or recorder.is_capturing() or not self._deciding.acquire(blocking=False):
             return self._call(inputs)  # a recording of the caller's own, or another thread is in the middle of this
         try:
             has_been_decided = self._step != self._watch  # by another thread, since this call was looked up
@@ -172,7 +175,9 @@ class ReplayedCall:
         fixed = [0 if place in copied else address for place, address in enumerate(addresses_of(inputs))]
         self.decision = decision
         self._times.clear()
-        self._step = self._replay_of(recording, copied, giver(given, recording.outputs), fixed)
+        give = giver(given, recording.outputs)
+        recording.outputs = []  # some may be inputs, which are not ours to keep
+        self._step = self._replay_of(recording, copied, give, fixed)
         return self._step(inputs)
 
     def _replay_of(
@@ -202,6 +207,7 @@ class ReplayedCall:
             return self._call(inputs)
         try:
             moved = self._places.note(addresses_of(inputs))
+            self._places.is_patient = self.recordings < PATIENT_RECORDINGS
             decision = self._still_worth(inputs, moved)
             self._step = self._call  # lets go of the recording
             if decision.is_replayed:

@@ -20,7 +20,7 @@ class PretendedRecording:
     def __init__(self, call: Call, inputs: list[Any], count: Callable[[], None]) -> None:
         self._call, self._inputs, self._count = call, inputs, count
         before = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
-        self.outputs = call(list(inputs))
+        self.outputs = self._made = call(list(inputs))
         for value, old in zip(inputs, before, strict=True):  # recording executes nothing
             if isinstance(value, torch.Tensor) and not torch.equal(value, old):
                 value.copy_(old)
@@ -29,7 +29,7 @@ class PretendedRecording:
     def _replay(self) -> None:
         self._count()
         given = {value.untyped_storage().data_ptr() for value in self._inputs if isinstance(value, torch.Tensor)}
-        for mine, new in zip(self.outputs, self._call(list(self._inputs)), strict=True):
+        for mine, new in zip(self._made, self._call(list(self._inputs)), strict=True):
             if isinstance(mine, torch.Tensor) and mine.untyped_storage().data_ptr() not in given:
                 mine.untyped_storage().copy_(new.untyped_storage())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -188,6 +189,18 @@ def test_memory_does_not_grow() -> None:
     torch.cuda.synchronize()
     assert (torch.cuda.memory_reserved(), torch.cuda.memory_allocated()) == (reserved, allocated)
     assert replayed(seen).decision.is_replayed
+
+
+def test_a_recording_keeps_no_tensor_of_the_caller() -> None:
+    model = Layers().cuda()
+    call, seen = compiled(model)
+    x = torch.randn(32, 128, device="cuda")
+    for _ in range(CALLS):
+        call(x)
+    assert replayed(seen).decision.is_replayed
+    reference = weakref.ref(x)
+    del x
+    assert reference() is None
 
 
 def test_what_fails_while_it_is_recorded_goes_on_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,24 @@ def test_a_written_input_that_moves_is_never_copied_and_ends_replays() -> None:
     assert call.decision.reason == "replay.inputs_move" and "input 0" in call.decision.message
 
 
+def added(inputs: list[Any]) -> list[Any]:
+    return [sum(inputs[1:], inputs[0])]
+
+
+def test_inputs_that_begin_to_move_one_after_another_do_not_end_replays() -> None:
+    call, recorder = pretended(added)
+    inputs, alive = [torch.full((2,), float(n)) for n in range(8)], []
+    for _ in range(5):
+        call(inputs)
+    for n in range(8):
+        for _ in range(3):
+            alive.append(inputs[n])
+            inputs[n] = inputs[n] + 1
+            assert torch.equal(call(inputs)[0], sum(inputs[1:], inputs[0]))
+    assert recorder.recorded <= MOST_RECORDINGS
+    assert call.decision.reason == "replay.inputs_move"  # eight inputs are more than it puts up with
+
+
 def test_a_busy_device_is_left_alone() -> None:
     call, recorder = pretended(scaled, PretendedRecorder(Times(host_us=500.0, elapsed_us=500.0 * BUSY_SHARE + 1)))
     inputs = [torch.ones(3), torch.ones(3)]
