@@ -166,6 +166,7 @@ PROGRAMS = (
     Program("running product, backward", lambda x: x.cumprod(-1), (weight("n m"),)),
     Program("running sums of two kinds", lambda x: (x.cumsum(-1), (x * x).cumsum(-1)), (ROWS,)),
     Program("max pooling and pointwise", lambda x: F.max_pool2d(x.relu(), 2) * 2, (IMAGES,)),
+    Program("max pooling, backward", lambda x: F.max_pool2d(x, 2), (weight("32 c w w"),)),
     Program("average pooling and sigmoid", lambda x: F.avg_pool2d(x, 2).sigmoid(), (IMAGES,)),
     Program("squeeze and excite", lambda x, w: x * torch.sigmoid(x.mean((2, 3), keepdim=True) * w),
             (IMAGES, tensor("c 1 1"))),

@@ -16,6 +16,7 @@ from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.passed import note_passed
 from compiler.capture.regions import write_out_regions
+from compiler.capture.saved_places import save_places_as_bytes
 from compiler.capture.torch_internals import (
     differentiated_whole,
     generators_as_tensors,
@@ -91,6 +92,7 @@ def compile_through_aot(
 
 
 def _split(joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any) -> Any:
+    save_places_as_bytes(joint)
     forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
     note_passed(forward, backward, num_fwd_outputs)
     return forward, backward

@@ -1,0 +1,53 @@
+"""What a maximum over windows saves for its gradient: bytes where windows do not overlap, and eager's gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compiler.backend import fusionscope
+from compiler.compile import GraphCompilation, observed_compilations
+
+
+def saved_by(compiled: list[GraphCompilation]) -> set[torch.dtype]:
+    """The dtypes of what the backward graph gets."""
+    forward, backward = (one.schedule.graph for one in compiled if one.schedule is not None)
+    return {backward.buffers[name].dtype for name in backward.inputs if name is not None and name not in forward.inputs}
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_short"),
+    [
+        ({"kernel_size": 2}, True),
+        ({"kernel_size": (2, 3), "stride": (3, 5), "padding": (1, 0), "dilation": (1, 2), "ceil_mode": True}, True),
+        ({"kernel_size": 3, "stride": 2, "padding": 1}, False),
+        ({"kernel_size": 12}, False),
+    ],
+    ids=str,
+)
+def test_a_window_saves_one_byte_unless_windows_overlap_or_are_large(windows: dict[str, Any], is_short: bool) -> None:
+    x = torch.randint(0, 9, (2, 3, 17, 26)).float()  # with equal elements, of which the first is the largest
+    ours, eagers = x.clone().requires_grad_(), x.clone().requires_grad_()
+    compiled: list[GraphCompilation] = []
+    with observed_compilations(compiled.append):
+        result = torch.compile(lambda x: F.max_pool2d(x, **windows), backend=fusionscope)(ours)
+        wanted = F.max_pool2d(eagers, **windows)
+        gradient = torch.randn_like(wanted)
+        result.backward(gradient)
+    wanted.backward(gradient)
+    assert torch.equal(result, wanted)
+    torch.testing.assert_close(ours.grad, eagers.grad)
+    assert (torch.int8 in saved_by(compiled)) == is_short and (torch.int64 in saved_by(compiled)) != is_short
+
+
+def test_sizes_of_a_call_leave_the_numbers_as_they_are() -> None:
+    compiled = torch.compile(lambda x: F.max_pool2d(x, 2), backend=fusionscope, dynamic=True)
+    for size in (8, 13):
+        ours = torch.randn(2, size, size + 3).requires_grad_()
+        eagers = ours.detach().clone().requires_grad_()
+        for one, function in ((ours, compiled), (eagers, lambda x: F.max_pool2d(x, 2))):
+            function(one).sin().sum().backward()
+        torch.testing.assert_close(ours.grad, eagers.grad)
