@@ -155,9 +155,13 @@ def make_room(entries: Iterable[Entry], limit: int, keep: Collection[Path] = ())
 
 
 def remove(entry: Entry) -> None:
+    """Another process may do so at the same time."""
     for path in entry.paths:
-        with suppress(OSError):
-            path.unlink() if not path.is_dir() else shutil.rmtree(path, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
 
 
 def is_abandoned(path: Path) -> bool:
