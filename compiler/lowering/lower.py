@@ -215,22 +215,30 @@ class _Walk:
         if subgraphs.takes_functions(node.target):
             return subgraphs.subgraph_call(self.build, node, self.values)
         if not isinstance(node.target, OpOverload):
-            if isinstance(node.meta.get("val"), torch.SymFloat):
-                return scalar(node.target, args)
-            if isinstance(node.meta.get("val"), torch.SymBool):
-                return truth(node.target, args)
-            if not _holds_tensors([args, kwargs]):
-                return node.target(*args, **kwargs)  # type: ignore[operator]
-            message = f"{getattr(node.target, '__name__', node.target)} is a Python function that a graph cannot hold"
-            raise unsupported_at(node, message, CALL_OUTSIDE)
-        lowering = LOWERINGS.get(node.target)
-        if lowering is None and node.target.namespace not in _TORCH_NAMESPACES:
-            reason = f"{operator_name(node.target)} is an operator of its author's own and runs as it is."
+            return self._python_call(node, args, kwargs)
+        return self._operator_call(node, node.target, args, kwargs)
+
+    def _python_call(self, node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
+        """A function of Python's own on what is known of sizes and numbers."""
+        if isinstance(node.meta.get("val"), torch.SymFloat):
+            return scalar(node.target, args)
+        if isinstance(node.meta.get("val"), torch.SymBool):
+            return truth(node.target, args)
+        if not _holds_tensors([args, kwargs]):
+            return node.target(*args, **kwargs)  # type: ignore[operator]
+        message = f"{getattr(node.target, '__name__', node.target)} is a Python function that a graph cannot hold"
+        raise unsupported_at(node, message, CALL_OUTSIDE)
+
+    def _operator_call(self, node: torch.fx.Node, target: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
+        """A node of loops where there is a lowering that covers the case, else a call of the library."""
+        lowering = LOWERINGS.get(target)
+        if lowering is None and target.namespace not in _TORCH_NAMESPACES:
+            reason = f"{operator_name(target)} is an operator of its author's own and runs as it is."
             return self._fall_back(node, args, kwargs, reason)
         if told_by(self.eager[node], self.build.known_sizes):
-            return self.build.extern(node.target, args, kwargs, is_fallback=False, reason=late_sizes.REASON)
+            return self.build.extern(target, args, kwargs, is_fallback=False, reason=late_sizes.REASON)
         if lowering is None:
-            reason = f"There is no lowering of ours for {operator_name(node.target)}."
+            reason = f"There is no lowering of ours for {operator_name(target)}."
             return self._fall_back(node, args, kwargs, reason)
         if self._reads_elsewhere([*args, *kwargs.values()]):
             if any(map(self._is_elsewhere, eager_tensors(self.eager[node]))):
@@ -242,7 +250,7 @@ class _Walk:
         except Exception as error:  # a gap in a lowering must not end an exploration
             self.build.roll_back(checkpoint)
             message = str(error) if isinstance(error, CannotLower) else f"{type(error).__name__}: {error}"
-            reason = f"Our lowering of {operator_name(node.target)} does not cover this case: {message}."
+            reason = f"Our lowering of {operator_name(target)} does not cover this case: {message}."
             return self._fall_back(node, args, kwargs, reason)
 
     def _number(self, node: torch.fx.Node) -> Any:

@@ -20,6 +20,7 @@ from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
+from compiler.schedule.units import Unit
 
 REASON = "fused.recompute"
 REFUSAL = "profit.recompute"
@@ -27,24 +28,15 @@ REFUSAL = "profit.recompute"
 EVEN = 0.05
 
 
-def recompute_in_readers(
-    a: int, buffer: str, context: Context
-) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | Refuse | None:
-    """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
+def _groups_alike(maker: Unit, readers: list[Unit], buffer: str) -> list[Group]:
+    """The readers of a buffer, if each of them is a group that could have the arithmetic of its maker; else none."""
+    groups = [unit for unit in readers if isinstance(unit, Group) and buffer not in unit.updated]
+    apart = any(isinstance(unit, Product) or unit.stream != maker.stream for unit in (maker, *readers))
+    return groups if len(groups) == len(readers) and not apart else []
 
-    A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call, a matrix
-    product, a scatter or another stream among the readers)."""
-    graph = context.graph
-    maker = graph.units[a]
-    readers = sorted(graph.readers[buffer] - {a})
-    units = [graph.units[number] for number in readers]
-    groups = [unit for unit in units if isinstance(unit, Group)]
-    if not isinstance(maker, Group) or buffer in graph.outputs or not groups or len(groups) < len(units):
-        return None
-    if any(isinstance(unit, Product) or unit.stream != maker.stream for unit in (maker, *units)):
-        return None
-    if any(buffer in group.updated for group in groups):
-        return None
+
+def _without_store(maker: Group, readers: list[Group], buffer: str) -> tuple[Group, ...] | None:
+    """The maker of `buffer` without the store, then the readers with its arithmetic; None where it is not possible."""
     arithmetic = compose(maker, buffer)
     if arithmetic is None:
         return None
@@ -54,12 +46,30 @@ def recompute_in_readers(
         return None
     dims = (*maker.space.x, *maker.space.r)
     changed: list[Group] = []
-    for group in groups:
+    for group in readers:
         members = inline_into(group, arithmetic, buffer, dims)
         if members is None:
             return None
         changed.append(replace(group, members=members))
-    smaller, *changed = (context.in_best_way(group) for group in (smaller, *changed))
+    return smaller, *changed
+
+
+def recompute_in_readers(
+    a: int, buffer: str, context: Context
+) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | Refuse | None:
+    """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
+
+    A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call, a matrix
+    product, a scatter or another stream among the readers)."""
+    maker = context.graph.units[a]
+    readers = sorted(context.graph.readers[buffer] - {a})
+    groups = _groups_alike(maker, [context.graph.units[number] for number in readers], buffer)
+    if not isinstance(maker, Group) or buffer in context.graph.outputs or not groups:
+        return None
+    made = _without_store(maker, groups, buffer)
+    if made is None:
+        return None
+    smaller, *changed = map(context.in_best_way, made)
     before = sum(context.cost(g).microseconds for g in (maker, *groups))
     after = sum(context.cost(g).microseconds for g in (smaller, *changed))
     saved = sum(context.cost(g).bytes for g in (maker, *groups)) - sum(
