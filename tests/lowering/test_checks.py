@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -124,3 +126,31 @@ def test_a_condition_that_reads_nothing_stays_a_call() -> None:
     assert compilation.schedule is not None
     assert [type(unit) for unit in compilation.schedule.units].count(ExternNode) == 1
     torch.testing.assert_close(compilation.build().call([ROWS])[0], ROWS + 1)
+
+
+ON_GPU = """
+import torch
+from compiler.backend import fusionscope
+
+@torch.compile(backend=fusionscope)
+def checked(x):
+    torch.ops.aten._assert_async.msg((x >= 0).all(), "x is negative")
+    return x.sqrt().sum(1)
+
+x = torch.rand(512, 512, device="cuda")
+torch.testing.assert_close(checked(x), x.sqrt().sum(1))
+print("right", flush=True)
+x[7, 9] = -1
+try:
+    checked(x)
+    torch.cuda.synchronize()
+except RuntimeError as error:
+    print("assert" in str(error))
+"""
+
+
+@pytest.mark.gpu
+def test_a_check_that_fails_on_a_gpu_ends_its_kernels() -> None:
+    """In a process of its own: no kernel of that process runs after it, as in eager mode."""
+    outcome = subprocess.run([sys.executable, "-c", ON_GPU], capture_output=True, text=True, check=False)
+    assert outcome.stdout.split() == ["right", "True"] and "x is negative" in outcome.stderr
