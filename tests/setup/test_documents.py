@@ -31,6 +31,12 @@ def test_links_lead_to_files() -> None:
     assert [(path, link) for path, link in links if "://" not in link and not (path.parent / link).exists()] == []
 
 
+def test_every_document_is_found_from_the_first() -> None:
+    readme = (ROOT / "README.md").read_text()
+    documents = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")]
+    assert [name for name in documents if f"]({name})" not in readme] == []
+
+
 def test_paths_are_those_of_files() -> None:
     pattern = re.compile(rf"(?<![\w/.-])((?:{ROOMS})/[\w./-]*\w)")
     named = [(path, name) for path in TIMELESS for name in pattern.findall(path.read_text())]
