@@ -8,8 +8,9 @@ more than the `WIDTH` most promising sets. Where that last limit never holds, th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler.ir.nodes import LoopGraph
 from compiler.schedule.lifetimes import lifetimes, stored_by, updates_of
@@ -18,7 +19,9 @@ from compiler.schedule.units import Unit, produced_by, read_by
 #: More units than these are left in the order that is known.
 MOST_UNITS = 48
 #: Sets of as many units that are gone on with.
-WIDTH = 64
+WIDTH = 32
+#: Of more units than these an order is looked for only where it may be lower by that many bytes.
+FEW_UNITS, WORTH_IT = 12, 1 << 20
 
 
 @dataclass
@@ -30,14 +33,15 @@ class _Piece:
     is_output: bool = False
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Units that have run: the last one, and what ran before it; bytes that are alive then, and the most so far."""
+class _Run(NamedTuple):
+    """Units that have run: the last one, and what ran before it; bytes that are alive then, and the most so far; the
+    units that may run next, as bits."""
 
     peak: int
     alive: int
+    ready: int
     last: int = -1
-    before: _Run | None = field(default=None, compare=False)
+    before: _Run | None = None
 
 
 def better_order(units: Sequence[Unit], graph: LoopGraph, known_peak: int) -> list[Unit] | None:
@@ -45,7 +49,8 @@ def better_order(units: Sequence[Unit], graph: LoopGraph, known_peak: int) -> li
     if len(units) > MOST_UNITS:
         return None
     search = _Search(units, graph)
-    if search.lower_bound() >= known_peak:
+    least = search.lower_bound()
+    if least >= known_peak or (len(units) > FEW_UNITS and known_peak - least < WORTH_IT):
         return None
     found = search.run(known_peak)
     return None if found is None else [units[number] for number in found]
@@ -62,6 +67,11 @@ class _Search:
         self.made: list[list[_Piece]] = [[] for _ in units]
         self.touched: list[list[_Piece]] = [[] for _ in units]
         self._find_pieces(units, graph)
+        self.made_bytes = [sum(piece.bytes for piece in made) for made in self.made]
+        #: The units that need something of each.
+        self.readers = [
+            [reader for reader in range(self.count) if self.needs[reader] >> number & 1] for number in range(self.count)
+        ]
 
     def _find_pieces(self, units: Sequence[Unit], graph: LoopGraph) -> None:
         updates, outputs = updates_of(units), graph.output_buffers
@@ -95,17 +105,16 @@ class _Search:
 
     def run(self, known_peak: int) -> list[int] | None:
         """The order with the lowest peak below `known_peak` that is found."""
-        states = {0: _Run(0, 0)}
+        states = {0: _Run(0, 0, sum(1 << number for number in range(self.count) if not self.needs[number]))}
         for _ in range(self.count):
             following: dict[int, _Run] = {}
             for done, run in states.items():
-                for number in range(self.count):
-                    if done >> number & 1 or self.needs[number] & ~done:
-                        continue
-                    after = self._after(number, done, run)
-                    known = following.get(done | 1 << number)
-                    if after.peak < known_peak and (known is None or after.peak < known.peak):
-                        following[done | 1 << number] = after
+                for number in _places(run.ready):
+                    peak = max(run.peak, run.alive + self.made_bytes[number])
+                    after = done | 1 << number
+                    known = following.get(after)
+                    if peak < known_peak and (known is None or peak < known.peak):
+                        following[after] = self._after(number, after, peak, run)
             states = following
             if len(states) > WIDTH:
                 best = sorted(states.items(), key=lambda item: (item[1].peak, item[1].alive, item[0]))
@@ -117,9 +126,18 @@ class _Search:
             found = found.before
         return order[::-1] if order else None
 
-    def _after(self, number: int, done: int, run: _Run) -> _Run:
-        alive = run.alive + sum(piece.bytes for piece in self.made[number])
-        peak = max(run.peak, alive)
-        done |= 1 << number
+    def _after(self, number: int, done: int, peak: int, run: _Run) -> _Run:
         freed = sum(piece.bytes for piece in self.touched[number] if not piece.users & ~done)
-        return _Run(peak, alive - freed, number, run)
+        ready = run.ready & ~(1 << number)
+        for reader in self.readers[number]:
+            if not self.needs[reader] & ~done:
+                ready |= 1 << reader
+        return _Run(peak, run.alive + self.made_bytes[number] - freed, ready, number, run)
+
+
+def _places(bits: int) -> Iterator[int]:
+    """The places of the ones, lowest first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
