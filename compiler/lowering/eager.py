@@ -189,8 +189,7 @@ def symbol_in(value: Integer) -> Symbol | None:
     if isinstance(atom, Symbol) and factor == 1:
         return atom
     if isinstance(atom, Quotient) and atom.divisor == factor:
-        inner = symbol_in(atom.numerator)
-        return inner
+        return symbol_in(atom.numerator)
     return None
 
 

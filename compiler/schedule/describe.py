@@ -29,7 +29,7 @@ def describe_loops(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[report.
     return [
         _describe_loop(node, graph, node.name in gone)
         if isinstance(node, LoopNode)
-        else _describe_extern(node, graph, node.name in gone)
+        else _describe_extern(node, node.name in gone)
         for node in graph.nodes
     ]
 
@@ -58,7 +58,7 @@ def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.Lo
     )
 
 
-def _describe_extern(node: ExternNode, graph: LoopGraph, is_dead: bool) -> report.LoopNode:
+def _describe_extern(node: ExternNode, is_dead: bool) -> report.LoopNode:
     first = next((layout for output in node.outputs if output for layout in [output[1]]), None)
     reads = [report.Access(buffer=t.buffer, index="all of it", bytes=t.layout.bytes) for t in node.tensor_arguments]
     writes = [

@@ -80,16 +80,14 @@ def _solve(host: Space, guest: Space, guest_index: Index, host_index: Index) -> 
         return None
     free_host = [dim for dim in host_dims if dim not in host_index.dims and dim.size != 1]
     free_guest = [dim for dim in (*guest.x, *guest.r) if dim not in guest_index.dims and dim.size != 1]
-    if not _match_free(host, guest, free_host, free_guest, values):
+    if not _match_free(host, free_host, free_guest, values):
         return None
     driving = {dim for index in values.values() for dim in index.dims}
     is_onto = product(dim.size for dim in driving) == guest.numel * guest.reduction_numel
     return values if is_onto and _keeps_levels(host, guest, values) else None
 
 
-def _match_free(
-    host: Space, guest: Space, free_host: list[Dim], free_guest: list[Dim], values: dict[Dim, Index]
-) -> bool:
+def _match_free(host: Space, free_host: list[Dim], free_guest: list[Dim], values: dict[Dim, Index]) -> bool:
     """Pair the loops that the solved offset does not mention, in order; extends `values`."""
     if not free_guest:
         # The guest runs once for each x, and the host's r is not its concern.

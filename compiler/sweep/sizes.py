@@ -71,7 +71,7 @@ def with_size(source: str, options: Options, names: str, value: int) -> tuple[st
     sizes = sizes_of(source, options)
     for name in parts:
         if _normal(name, sizes) not in sizes:
-            raise UnknownSize(_why_unknown(name, source, sizes, options))
+            raise UnknownSize(_why_unknown(name, source, options))
     for name in parts:
         # Places move as the text changes, and a size may be in the text of another one (`N = M = 4`).
         sizes = sizes_of(source, options)
@@ -135,7 +135,7 @@ def _normal(name: str, sizes: Mapping[str, Size]) -> str:
     return f"{owner}.shape[{dimension + rank if dimension < 0 else dimension}]"
 
 
-def _why_unknown(name: str, source: str, sizes: Mapping[str, Size], options: Options) -> str:
+def _why_unknown(name: str, source: str, options: Options) -> str:
     lines = sorted({node.lineno for node in _stores(ast.parse(source), name)})
     if len(lines) > 1:
         said = f"{name} is assigned more than once, at lines {', '.join(map(str, lines))}, so it is no one size."

@@ -71,7 +71,7 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
             else rule.fuse(one, two, shared, context)
         )
         if isinstance(outcome, Group):
-            return _weigh(rule.id, a, b, outcome, shared, context)
+            return _weigh(rule.id, a, b, outcome, context)
         refusal = outcome if refusal is None else _more_telling(refusal, outcome)
     assert refusal is not None
     return refusal
@@ -84,7 +84,7 @@ def _more_telling(first: Refuse, second: Refuse) -> Refuse:
     return second if is_vague else first
 
 
-def _weigh(reason: str, a: int, b: int, group: Group, shared: list[str], context: Context) -> Fuse | Refuse:
+def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse | Refuse:
     graph = context.graph
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
