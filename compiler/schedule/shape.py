@@ -52,7 +52,7 @@ class Shape:
     across: frozenset[Dim] = frozenset()
     #: Whether sums of the group's `single_pass` are carried along, which takes some arithmetic for each element.
     carries: bool = False
-    #: How often the programs that share a row wait for each other.
+    #: How often a multiprocessor's programs wait for others that share their row, one after the other.
     exchanges: int = 0
 
 
@@ -111,7 +111,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     held = sum(sum(access in loads for loads in in_blocks) > 1 for access in reads)
     team = team_for(rows, size, held, itemsize, is_outer, device) if may_be_in_teams(group) else None
     if team is not None and not is_mixed and len(in_blocks) > 1:
-        programs, exchanges = -(-rows // team.x_block) * team.size, len(in_blocks) - writes_rows(group)
+        programs = -(-rows // team.x_block) * team.size
+        exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
         return Shape(programs, WARP * team.warps, 1, (reads,), across=across, exchanges=exchanges)
     if _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
         padded = _power_of_two(size)

@@ -26,14 +26,25 @@ THREADS, MOST_THREADS = 128, 1024
 COLUMNS_BYTES = 128
 
 
+#: Registers of a thread besides those of its part of the row.
+BESIDES = 64
+
+
 @dataclass(frozen=True)
 class Team:
-    """`size` programs of `warps` warps share a block of `x_block` rows; each takes `r_block` points of r."""
+    """`size` programs of `warps` warps share a block of `x_block` rows; each takes `r_block` points of r. A
+    multiprocessor has registers for `at_once` of them."""
 
     size: int
     x_block: int
     r_block: int
     warps: int
+    at_once: int
+
+    def waves(self, rows: int, device: Device) -> int:
+        """How many programs a multiprocessor runs one after the other."""
+        programs = -(-rows // self.x_block) * self.size
+        return -(-programs // (device.multiprocessors * self.at_once))
 
 
 def team_for(rows: int, length: int, held: int, itemsize: int, is_outer: bool, device: Device) -> Team | None:
@@ -60,7 +71,9 @@ def team_for(rows: int, length: int, held: int, itemsize: int, is_outer: bool, d
             break
         elements, r_block = elements // 2, r_block // 2
     size = -(-length // r_block)
-    return Team(size, x_block, r_block, threads // WARP) if size > 1 else None
+    of_one = threads * (elements * held * max(itemsize // 4, 1) + BESIDES)
+    at_once = max(1, device.registers_per_multiprocessor // of_one)
+    return Team(size, x_block, r_block, threads // WARP, at_once) if size > 1 else None
 
 
 def _power_below(value: int) -> int:

@@ -63,7 +63,8 @@ class Plan:
     """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` and of
     `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call).
     Where something is reduced across x there are `parts` programs, each of which takes `chunk` rows, in teams of
-    `team_size` if that is not 0."""
+    `team_size` if that is not 0. Loops over what is loaded keep the loads of `stages` blocks under way, in shared
+    memory, if that is more than one."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -73,6 +74,7 @@ class Plan:
     chunk: int = 0
     parts: int = 0
     team_size: int = 0
+    stages: int = 1
 
     @property
     def teams(self) -> int:

@@ -243,10 +243,18 @@ class KernelPrinter:
                 self._accumulators(statement)
         r_axis = self.plan.axes[-1]
         self._start_scans(section.scans)
-        self.writer.line(f"for r_start in range({first}, {last}, {r_axis.block_name}):")
+        self.writer.line(f"for r_start in {self._range(first, last, r_axis.block_name)}:")
         with self.writer.indented():
             self._axis(r_axis, "r_start")
             self.print_statements(section, pass_number)
+
+    def _range(self, first: str, last: str, step: str) -> str:
+        bounds = ", ".join(filter(None, (first, last, step)))
+        if self.plan.stages == 1:
+            return f"range({bounds})"
+        # Triton's `range` loads ahead only where it is told how far.
+        step = "" if step else ", 1"
+        return f"tl.range({bounds}{step}, num_stages={self.plan.stages})"
 
     # Scans ---------------------------------------------------------------------------------------------------
 
@@ -360,8 +368,8 @@ class KernelPrinter:
         """Each program goes through its rows and gathers; the last one to finish joins the parts."""
         plan, x_axis = self.plan, self.plan.axes[0]
         self.gathering.start()
-        step = "" if x_axis.is_scalar else f", {x_axis.block_name}"
-        self.writer.line(f"for x_start in range(x_first, x_last{step}):")
+        step = "" if x_axis.is_scalar else x_axis.block_name
+        self.writer.line(f"for x_start in {self._range('x_first', 'x_last', step)}:")
         with self.writer.indented():
             self._axis(x_axis, "x_start")
             self.print_sections(plan.program.sections)
