@@ -75,9 +75,9 @@ class Device:
     crowd_rate: float = 56e6
     #: What the second part of a split reduction takes.
     split_us: float = 1.0
-    #: Until all programs that share a row have what each of them has reduced: a store, an atomic operation and two
-    #: loads, one after the other. Fitted to a softmax, a batch norm and a group norm of long rows (181, 141 and 61 us).
-    exchange_us: float = 3.3
+    #: Until all programs that share a row have what each of them has reduced. Assumed: a store, an atomic operation and
+    #: two loads, one after the other, each of which takes some 0.6 us.
+    exchange_us: float = 2.5
     #: The cache is full of what others wrote: it writes back this share of what a kernel moves, until so many bytes are
     #: written back. A kernel's own writes wait there likewise, and are paid by the next one.
     dirty_share: float = 0.65
