@@ -34,6 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ours_without_folding": {"knobs": {"disable": ["folding"]}},
     "ours_replayed": {"cuda_graphs": "on"},
     "ours_launched_one_by_one": {"cuda_graphs": "off"},
+    "ours_max_autotune": {"mode": "max-autotune"},
 }
 KNOWN = tuple(dict.fromkeys((*CONTESTANTS, *MODES, *VARIANTS)))
 

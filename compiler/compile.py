@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch.fx import GraphModule
@@ -42,6 +43,9 @@ from compiler.schedule.products import Product
 from compiler.schedule.scheduler import Schedule, schedule
 from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 
+if TYPE_CHECKING:
+    from compiler.runtime.tuning import Tuning
+
 
 @dataclass
 class GraphCompilation:
@@ -67,6 +71,8 @@ class GraphCompilation:
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
     triton: dict[str, RenderedKernel] = field(default_factory=dict)
     executable: Executable | None = None
+    #: What was measured of products, in the mode that measures.
+    tuning: Tuning | None = None
     #: What is called instead of the executable, on a GPU, or why nothing is.
     replayed: Replayed | ReplayDecision | None = None
     #: What each step took, by the name of its function.
@@ -94,7 +100,10 @@ class GraphCompilation:
     def plan(self) -> None:
         assert self.loops is not None
         self.wishes = wishes_of(self.loops, self.options, self.other_names)
-        self.schedule = schedule(self.loops, self.decides_for, self.options, self.wishes)
+        if self.tuning is None and self.options.mode == "max-autotune" and self.runs_on.type == "cuda":
+            self.tuning = _tuning(self.runs_on, self.decides_for, self.loops)
+        measure = None if self.tuning is None else self.tuning.microseconds
+        self.schedule = schedule(self.loops, self.decides_for, self.options, self.wishes, measure)
         self.memory = plan_memory(self.schedule)
 
     def generate(self, wants_triton: bool) -> None:
@@ -107,7 +116,9 @@ class GraphCompilation:
             if self.runs_on.type != "cuda":
                 self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
             if wants_triton:
-                self.triton[group.name] = render_triton(group, storage, self.model)
+                found = self.tuning.of(group) if self.tuning is not None and isinstance(group, Product) else None
+                tile = None if found is None else found.tile
+                self.triton[group.name] = render_triton(group, storage, self.model, tile)
 
     def _render_cpp(self, group: Group, storage: dict[str, torch.dtype], memory: MemoryPlan) -> RenderedKernel:
         if isinstance(group, Product):
@@ -167,6 +178,13 @@ class GraphCompilation:
             self.primary[g.name].name: product_launcher(g, self.primary[g.name], compiled, layouts) for g in products
         }
         return {kernel.name: together.get(kernel.name) or compiled[kernel.name] for kernel in self.primary.values()}
+
+
+def _tuning(device: torch.device, model: Device, loops: LoopGraph) -> Tuning:
+    """Imported here: it loads Triton's launcher, for which there may be no use."""
+    from compiler.runtime.tuning import Tuning
+
+    return Tuning(device, model, loops.buffers)
 
 
 def compile_graph(

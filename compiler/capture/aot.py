@@ -27,6 +27,8 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
 )
+from compiler.layout.rows import pad_products
+from compiler.rewrite.one_hot import sum_one_hots
 
 if TYPE_CHECKING:
     from compiler.rewrite.rewriting import Rewriting
@@ -93,6 +95,7 @@ def compile_through_aot(
 
 def _split(joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any) -> Any:
     save_places_as_bytes(joint)
+    joint = pad_products(sum_one_hots(joint))
     forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
     note_passed(forward, backward, num_fwd_outputs)
     return forward, backward

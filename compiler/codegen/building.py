@@ -14,7 +14,7 @@ from compiler.codegen.naming import named
 from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement, closure
 from compiler.ir.body import Instruction, operands_of
 from compiler.ir.ops import compute_dtype
-from compiler.ir.size import Atom, atoms_of
+from compiler.ir.size import Atom, atoms_of, known
 from compiler.schedule.group import Group, Space
 
 
@@ -37,8 +37,16 @@ def build_program(
     touched = {name: storage[name] for name in (*reads, *writes)}
     sizes = _sizes(group.space, statements)
     return Program(
-        group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes
-    )
+        group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes,
+        _with_gaps(group),
+    )  # fmt: skip
+
+
+def _with_gaps(group: Group) -> frozenset[str]:
+    """The buffers that the group makes, and does not merely update, whose elements are not all of their memory."""
+    layouts = {member.name: member.node.layout for member in group.members if member.node.updates is None}
+    fixed = {name: layout for name, layout in layouts.items() if isinstance(layout.storage_numel, int)}
+    return frozenset(name for name, layout in fixed.items() if known(layout.storage_numel) > known(layout.numel))
 
 
 def _sizes(space: Space, statements: list[Statement]) -> tuple[Atom, ...]:

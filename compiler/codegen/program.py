@@ -93,7 +93,8 @@ class Section:
 @dataclass(frozen=True)
 class Program:
     """A kernel before it is text. `reads` and `writes` are buffers in the order of the kernel's parameters; `sizes`
-    follow them, what it needs of the sizes that differ from call to call."""
+    follow them, what it needs of the sizes that differ from call to call. `with_gaps` are those of `writes` whose rows
+    have memory between them that nobody reads."""
 
     name: str
     space: Space
@@ -105,6 +106,7 @@ class Program:
     storage: dict[str, torch.dtype] = field(hash=False)
     is_persistent: bool = False
     sizes: tuple[Atom, ...] = ()
+    with_gaps: frozenset[str] = frozenset()
 
     @property
     def scatters(self) -> tuple[Statement, ...]:

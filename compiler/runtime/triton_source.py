@@ -68,6 +68,11 @@ def shared_function(kernel: RenderedKernel) -> Any:
     return _functions[text]
 
 
+def text_without_names(kernel: RenderedKernel) -> str:
+    """The kernel's text but for the names in it."""
+    return _without_names(kernel.source, kernel.name)
+
+
 #: Functions by their text without names.
 _functions: dict[str, Any] = {}
 

@@ -21,6 +21,7 @@ from compiler.schedule.order import in_order
 from compiler.schedule.products import Product
 from compiler.schedule.rules import Context, Limits
 from compiler.schedule.rules.batch import batch_launches
+from compiler.schedule.rules.verdicts import Measure
 from compiler.schedule.search import Search
 from compiler.schedule.units import Unit, UnitGraph, single
 from compiler.schedule.ways import verdicts_on_ways
@@ -37,11 +38,14 @@ class Schedule:
     dead: tuple[str, ...]
 
 
-def schedule(graph: LoopGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES) -> Schedule:
-    """Fuse and order the nodes of `graph` for `device`, with what the reader wishes of pairs of them."""
+def schedule(
+    graph: LoopGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES, measure: Measure | None = None
+) -> Schedule:
+    """Fuse and order the nodes of `graph` for `device`, with what the reader wishes of pairs of them, and products by
+    what `measure` says that they take."""
     live, dead = without_dead_nodes(graph)
     units = UnitGraph(live)
-    search = Search(context_of(units, device, options, wishes))
+    search = Search(context_of(units, device, options, wishes, measure))
     fuse_forced_first(search.context, search.record)
     search.run()
     fuse_forced_last(search.context, search.record)
@@ -70,10 +74,12 @@ def _final(unit: Unit, names: Mapping[str, str]) -> Unit:
     return replace(unit, name=names[unit.members[0].name]) if isinstance(unit, Group) else unit
 
 
-def context_of(units: UnitGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES) -> Context:
+def context_of(
+    units: UnitGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES, measure: Measure | None = None
+) -> Context:
     """What verdicts depend on besides the two units."""
     limits = Limits(most_nodes=options.most_nodes or Limits.most_nodes)
-    return Context(units, device, limits, options.disabled_rules, wishes)
+    return Context(units, device, limits, options.disabled_rules, wishes, measure=measure)
 
 
 def without_dead_nodes(graph: LoopGraph) -> tuple[LoopGraph, tuple[str, ...]]:

@@ -59,6 +59,10 @@ class _OperandPrinter(StatementPrinter):
     def masks(self, axes: frozenset[str]) -> list[str]:
         return [self._k_mask if mask == "k_mask" else mask for mask in super().masks(axes)]
 
+    def load_masks(self, statement: Statement, axes: frozenset[str]) -> list[str]:
+        """What is outside must be zero here: it is multiplied and summed."""
+        return self.masks(axes)
+
     def _name(self, atom: Dim | Indirect) -> str:
         return self._k if isinstance(atom, Dim) and atom.name == "k" else super()._name(atom)
 

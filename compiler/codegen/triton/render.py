@@ -8,19 +8,23 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.batch import render_batch
 from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.printer import KernelPrinter
-from compiler.codegen.triton.product import render_product
+from compiler.codegen.triton.product import render_product, render_tiles
 from compiler.codegen.triton.tile import plan_part, plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
+from compiler.schedule.product_tiles import Tile
 from compiler.schedule.products import Product
 
 
-def render_triton(group: Group, storage: dict[str, torch.dtype], device: Device) -> RenderedKernel:
-    """The kernel of `group` for `device`; `storage` gives the dtype of every buffer that it touches."""
+def render_triton(
+    group: Group, storage: dict[str, torch.dtype], device: Device, tile: Tile | None = None
+) -> RenderedKernel:
+    """The kernel of `group` for `device`; `storage` gives the dtype of every buffer that it touches. A product has
+    this `tile`, or the one that the device's model prefers."""
     if isinstance(group, Batch):
         return render_batch(group.name, [plan_part(part, storage, device) for part in group.parts])
     if isinstance(group, Product):
-        return render_product(group, storage, device)
+        return render_product(group, storage, device) if tile is None else render_tiles(group, storage, tile)
     return render_plan(plan_tile(group, storage, device))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -12,11 +12,15 @@ from compiler.codegen.program import Statement
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
-from compiler.codegen.triton.plan import Plan
+from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import CALLS, runs_by_fours
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
+from compiler.ir.size import known
+
+#: The most that one thread loads by one instruction.
+LOAD_BYTES = 16
 
 #: What draws random numbers.
 RANDOM = {"rand": "uniform", "rand_word": "uniform_word", "randn": "tl.randn"}
@@ -51,6 +55,24 @@ class StatementPrinter:
 
     def masks(self, axes: frozenset[str]) -> list[str]:
         return [f"{axis.name}_mask" for axis in self.vectors if axis.name in axes and not axis.is_exact]
+
+    def load_masks(self, statement: Statement, axes: frozenset[str]) -> list[str]:
+        """Those of a load, which may also read from the gap behind a row: what lanes outside hold does not matter."""
+        return self._masks_of_rows(statement, axes)
+
+    def store_masks(self, statement: Statement, axes: frozenset[str]) -> list[str]:
+        """Those of a store, which may also write into a gap that is this buffer's own."""
+        has_gaps = statement.buffer in self.program.with_gaps
+        return self._masks_of_rows(statement, axes) if has_gaps else self.masks(axes)
+
+    def _masks_of_rows(self, statement: Statement, axes: frozenset[str]) -> list[str]:
+        """Masks that all lanes of an access of 16 bytes share, so that it can be one, where a row's gap allows it."""
+        masks = self.masks(axes)
+        for axis in self.vectors:
+            end = _end_of_rows(statement, axis, self.program.storage) if f"{axis.name}_mask" in masks else None
+            if end is not None:
+                masks[masks.index(f"{axis.name}_mask")] = f"({axis.dims[0].name} < {end})"
+        return masks
 
     def pointer(self, buffer: str) -> str:
         return f"{identifier(buffer)}_ptr"
@@ -171,7 +193,7 @@ class StatementPrinter:
 
     def loaded(self, statement: Statement, axes: frozenset[str], pass_number: int = 0) -> str:
         """The text of a load along `axes`, whose value has the dtype of the buffer."""
-        masks = [self.operand(number).typed for number in statement.operands] + self.masks(axes)
+        masks = [self.operand(number).typed for number in statement.operands] + self.load_masks(statement, axes)
         arguments = [self._address(statement, axes)]
         if masks:
             arguments.append(" & ".join(masks))
@@ -189,7 +211,7 @@ class StatementPrinter:
         value = self.operand(statement.operands[0])
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
-        masks = self.masks(axes)
+        masks = self.store_masks(statement, axes)
         if self.plan.kind == "team" and statement.level == "x":
             # Every program of the team has the value; one stores it.
             masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]
@@ -250,3 +272,20 @@ class StatementPrinter:
                 if s.op == "load" and s.buffer is not None:
                     passes.setdefault((s.buffer, s.index), []).append(number)
         return {place: numbers[-1] for place, numbers in passes.items() if len(numbers) > 1}
+
+
+def _end_of_rows(statement: Statement, axis: Axis, storage: Mapping[str, torch.dtype]) -> int | None:
+    """Where the last of the pieces of 16 bytes ends that hold the elements of a row along `axis`; None where rows are
+    not the elements along it, do not begin at such a piece, or have no gap up to there between them."""
+    index, (dim, *others) = statement.index, axis.dims
+    assert index is not None and statement.buffer is not None
+    if others or not isinstance(dim.size, int) or not isinstance(index.offset, int) or dim not in index.dims:
+        return None
+    piece = max(1, LOAD_BYTES // storage[statement.buffer].itemsize)
+    end = -(-dim.size // piece) * piece
+    steps = [coefficient for atom, coefficient in index.terms if atom != dim]
+    is_row = index.is_affine and index.coefficient(dim) == 1 and not index.indirections and bool(steps)
+    if end == dim.size or not is_row or not all(isinstance(step, int) for step in steps):
+        return None
+    begins_well = all(known(step) % piece == 0 and known(step) >= end for step in steps) and index.offset % piece == 0
+    return end if begins_well else None

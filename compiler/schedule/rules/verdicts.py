@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from compiler.devices import Device
+from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost import Cost, group_cost
 from compiler.schedule.form import form_of
@@ -18,6 +19,9 @@ from compiler.schedule.shape import may_be_in_teams
 from compiler.schedule.single_pass import relative_members
 from compiler.schedule.units import Unit, UnitGraph
 from compiler.schedule.wishes import NO_WISHES, Wishes
+
+#: Microseconds of a product on the device at hand, None where it could not be run.
+Measure = Callable[[Product | ExternNode], float | None]
 
 #: Steps in which the order of fusions tells benefits apart: 15 % each, which is what nine in ten predictions keep to.
 RANKS_PER_OCTAVE = 5
@@ -58,13 +62,21 @@ class Context:
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
     #: Library calls as products of our own, by name; None for those that are none.
     products: dict[str, Product | None] = field(default_factory=dict)
+    #: What a product takes, where that is to be measured (see `compiler.runtime.tuning`).
+    measure: Measure | None = None
 
     def cost(self, group: Group) -> Cost:
-        """The expected cost of `group` as one kernel; each one is worked out once."""
+        """The expected cost of `group` as one kernel, or its measured one; each one is worked out once."""
         found = self.costs.get(group)
         if found is None:
-            found = self.costs[group] = self._cost_by_form(group)
+            expected = self._cost_by_form(group)
+            found = self.costs[group] = self.measured(group, expected) if isinstance(group, Product) else expected
         return found
+
+    def measured(self, product: Product | ExternNode, expected: Cost) -> Cost:
+        """The cost of a product with the time that was measured, or the expected one."""
+        found = self.measure(product) if self.measure is not None else None
+        return expected if found is None else replace(expected, microseconds=found)
 
     def _cost_by_form(self, group: Group) -> Cost:
         form = form_of(group, self.graph.layouts)

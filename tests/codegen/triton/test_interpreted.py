@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200, T4
+from compiler.ir.nodes import Layout
+from compiler.ir.ops import ops
 from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.schedule.group import Group, Space
+from tests.codegen.triton import groups
 from tests.codegen.triton.cases import all_cases
 from tests.codegen.triton.groups import Case
 
@@ -61,3 +67,30 @@ def test_the_wrong_number_of_tensors_is_refused() -> None:
     case = CASES[0]
     with pytest.raises(ValueError, match="takes 3 tensors, got 1"):
         interpret(render_triton(case.group, case.storage, H200), [torch.zeros(1)])
+
+
+def test_accesses_of_rows_with_gaps_end_within_the_gap() -> None:
+    """Rows of 50 elements, 56 apart: what stands in the gaps of the input, NaN here, is in no result."""
+    rows, columns, step = 6, 50, 56
+    x, (i,) = groups.dims("x", rows)
+    r, (j,) = groups.dims("r", columns)
+    b = groups.Builder(x, r)
+    b.buffer("a", (rows, columns))
+    at = i * step + j
+    b.node("total", (rows,), torch.float32, lambda: ops.store("total", i, ops.reduce("sum", b.load("a", at))))
+    b.node(
+        "b", (rows, columns), torch.float32, lambda: ops.store("b", at, ops.mul(b.load("a", at), b.load("total", i)))
+    )
+    total, scaled = b.members
+    scaled = replace(scaled, node=replace(scaled.node, layout=Layout((rows, columns), (step, 1), torch.float32)))
+    group = Group("gaps", Space(x, r), (total, scaled), frozenset({"b"}))
+    kernel = render_triton(group, b.storage, H200)
+    assert kernel.source.count("(r0 < 52)") == 2
+    a, result = torch.full((rows, step), torch.nan), torch.zeros(rows * step + _GUARD)
+    a[:, :columns] = torch.randn(rows, columns)
+    tensors = {"a": a, "b": result}
+    interpret(kernel, [tensors[name].flatten() for name in kernel.parameters])
+    made, exact = result[: rows * step].view(rows, step), a[:, :columns].double()
+    wanted = exact * exact.sum(1, keepdim=True)
+    torch.testing.assert_close(made[:, :columns].double(), wanted, rtol=1e-5, atol=1e-5)
+    assert not made[:, 52:].any() and not result[rows * step :].any()

@@ -1,0 +1,58 @@
+"""A row's only number is its sum: what is computed instead, and what stays a sum."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.backend import fusionscope
+from compiler.compile import GraphCompilation, observed_compilations
+from compiler.ir.nodes import LoopNode
+
+INDEX = torch.tensor([[1], [0], [6], [3]])
+
+
+def one_a_row(scale: Tensor) -> Tensor:
+    one = torch.zeros(4, 7).scatter(1, INDEX, -1.5)
+    return (one * scale).sum(1, keepdim=True) * 2
+
+
+def dropped(scale: Tensor) -> Tensor:
+    return (scale * torch.zeros(4, 7).scatter(-1, INDEX, 2.0)).sum(-1)
+
+
+def two_a_row(scale: Tensor) -> Tensor:
+    return (torch.zeros(4, 7).scatter(1, torch.cat([INDEX, INDEX], 1), 2.0) * scale).sum(1)
+
+
+def some_rows(scale: Tensor) -> Tensor:
+    return (torch.zeros(4, 7).scatter(1, INDEX[:2], 2.0) * scale).sum(1)
+
+
+def of_columns(scale: Tensor) -> Tensor:
+    return (torch.zeros(4, 7).scatter(1, INDEX, 2.0) * scale).sum(0)
+
+
+def of_ones(scale: Tensor) -> Tensor:
+    return (torch.ones(4, 7).scatter(1, INDEX, 2.0) * scale).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_replaced"),
+    [(one_a_row, True), (dropped, True), (two_a_row, False), (some_rows, False), (of_columns, False), (of_ones, False)],
+)
+def test_the_sum_of_one_number_is_that_number(function: object, is_replaced: bool) -> None:
+    assert callable(function)
+    scale = torch.tensor([[1.0], [-2.5], [math.inf], [math.nan]], requires_grad=True)
+    graphs: list[GraphCompilation] = []
+    torch._dynamo.reset()
+    with observed_compilations(graphs.append):
+        result = torch.compile(function, backend=fusionscope)(scale)
+    torch.testing.assert_close(result, function(scale), equal_nan=True, rtol=0, atol=0)
+    loops = graphs[0].loops
+    assert loops is not None
+    sums = [node for node in loops.nodes if isinstance(node, LoopNode) and node.r_dims]
+    assert (not sums) == is_replaced

@@ -1,0 +1,100 @@
+"""Products by measurement: the fastest way is taken and kept; a damaged file is no figure. Clocks are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from compiler.compile import GraphCompilation
+from compiler.devices import H200
+from compiler.options import Options
+from compiler.runtime import tuning
+from compiler.runtime.stopwatch import Call
+from compiler.runtime.tuning import Tuning
+from compiler.schedule.products import Product
+
+Clock = Callable[[list[Call]], list[float | None]]
+CPU = torch.device("cpu")
+
+
+def scaled_sum(x: Tensor, w: Tensor, r: Tensor) -> Tensor:
+    return torch.tanh(x @ w + r) * 0.5
+
+
+def compiled(clock: Clock) -> GraphCompilation:
+    """As on a GPU in that mode, but for who measures."""
+    with FakeTensorMode():
+        shapes = ((512, 256), (256, 384), (512, 384))
+        graph = make_fx(scaled_sum)(*(torch.empty(shape, dtype=torch.bfloat16) for shape in shapes))
+    compilation = GraphCompilation(CPU, H200, Options())
+    compilation.lower(graph)
+    assert compilation.loops is not None
+    compilation.tuning = Tuning(CPU, H200, compilation.loops.buffers, clock)
+    compilation.plan()
+    compilation.generate(wants_triton=True)
+    return compilation
+
+
+def products(compilation: GraphCompilation) -> list[Product]:
+    return [group for group in compilation.groups if isinstance(group, Product)]
+
+
+class Made:
+    """A clock by which the library takes `library_us`, and the best kernel, at place `best`, `ours_us`."""
+
+    def __init__(self, library_us: float, ours_us: float, best: int) -> None:
+        self.library_us, self.ours_us, self.best = library_us, ours_us, best
+        self.asked = 0
+
+    def __call__(self, calls: list[Call]) -> list[float | None]:
+        self.asked += 1
+        if len(calls) == 1:
+            return [self.library_us]
+        return [None if place == 0 else self.ours_us + abs(place - self.best) for place in range(len(calls))]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
+    (tmp_path / "tuned").mkdir(mode=0o700)
+    return tmp_path / "tuned" / tuning.FILE
+
+
+def test_the_fastest_tile_is_taken_where_our_kernel_is_faster() -> None:
+    clock = Made(library_us=50.0, ours_us=10.0, best=2)
+    compilation = compiled(clock)
+    (product,) = products(compilation)
+    assert compilation.tuning is not None
+    tile = compilation.tuning._tiles(product)[2]
+    assert {key: compilation.triton[product.name].config[key] for key in ("MBLOCK", "NBLOCK", "KBLOCK")} == {
+        "MBLOCK": tile.m, "NBLOCK": tile.n, "KBLOCK": tile.k
+    }  # fmt: skip
+    (decision,) = [d for d in compilation.schedule.decisions if d.verdict.reason == "fused.epilogue"]  # type: ignore[union-attr]
+    assert (decision.verdict.numbers["fused_us"], decision.verdict.numbers["library_us"]) == (10.0, 50.0)  # type: ignore[union-attr]
+
+
+def test_the_library_keeps_a_product_that_it_is_faster_with() -> None:
+    assert not products(compiled(Made(library_us=10.0, ours_us=50.0, best=1)))
+
+
+def test_what_was_measured_once_is_not_measured_again(cache: Path) -> None:
+    first = Made(50.0, 10.0, 2)
+    chosen = compiled(first).triton
+    tuning._figures.clear()
+    again = Made(1.0, 99.0, 1)
+    assert {n: k.source for n, k in compiled(again).triton.items()} == {n: k.source for n, k in chosen.items()}
+    assert first.asked > 0 and again.asked == 0
+    assert cache.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 3}', '{"a": [1, 99]}', '{"a": [-1, 0]}'])
+def test_a_damaged_file_is_measured_anew(cache: Path, text: str) -> None:
+    tuning._figures.clear()
+    cache.write_text(text)
+    assert tuning._known() == {}
