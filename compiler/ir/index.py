@@ -119,13 +119,7 @@ class Index:
     @lazy
     def dims(self) -> frozenset[Dim]:
         """The loop variables that it depends on."""
-        found: set[Dim] = set()
-        for atom, _ in self.terms:
-            if isinstance(atom, Dim):
-                found.add(atom)
-            elif isinstance(atom, FloorDiv | Mod):
-                found |= atom.numerator.dims
-        return frozenset(found)
+        return frozenset(leaf for leaf in self._leaves() if isinstance(leaf, Dim))
 
     @lazy
     def points(self) -> int:
@@ -145,13 +139,14 @@ class Index:
     @lazy
     def indirections(self) -> frozenset[Indirect]:
         """The loaded values that it depends on."""
-        found: set[Indirect] = set()
+        return frozenset(leaf for leaf in self._leaves() if isinstance(leaf, Indirect))
+
+    def _leaves(self) -> Iterator[Dim | Indirect]:
         for atom, _ in self.terms:
-            if isinstance(atom, Indirect):
-                found.add(atom)
-            elif isinstance(atom, FloorDiv | Mod):
-                found |= atom.numerator.indirections
-        return frozenset(found)
+            if isinstance(atom, FloorDiv | Mod):
+                yield from atom.numerator._leaves()
+            else:
+                yield atom
 
     @property
     def is_affine(self) -> bool:
