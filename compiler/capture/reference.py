@@ -60,6 +60,10 @@ def raise_precision(value: Any, dtype: torch.dtype) -> Any:
     return value
 
 
+#: Operators whose result is another number in another dtype, such as the largest one.
+_OF_THEIR_DTYPE = (torch.ops.aten.nan_to_num.default, torch.ops.aten.nextafter.default)
+
+
 class _Raised(torch.fx.Interpreter):
     """Runs a graph with one floating dtype in place of all that it names."""
 
@@ -76,6 +80,9 @@ class _Raised(torch.fx.Interpreter):
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target is torch.ops.aten.view.dtype:
             return self._view_bits(target, args, kwargs)
+        if target in _OF_THEIR_DTYPE:
+            result = super().call_function(target, *self._in_own_dtypes())
+            return raise_precision(result, self._dtype)
         raised_args, raised_kwargs = torch.utils._pytree.tree_map_only(
             torch.dtype, lambda dtype: raise_precision(dtype, self._dtype), (args, kwargs)
         )

@@ -28,7 +28,8 @@ def produced_by(unit: Unit) -> frozenset[str]:
 
 def read_by(unit: Unit) -> frozenset[str]:
     """The buffers that a unit reads, and what it must follow besides."""
-    return frozenset(unit.read_buffers) | unit.follows
+    read = frozenset(unit.read_buffers)
+    return read | unit.follows if unit.follows else read
 
 
 def single(node: LoopNode) -> Group:

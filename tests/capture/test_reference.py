@@ -1,4 +1,4 @@
-"""A graph in float64: operators that know no float64 compute in their own dtype, everything around them does not."""
+"""A graph in float64, but for operators that know no float64 or go by their dtype: they compute in their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROGRAM = """import torch
 
 @torch.compile
 def f(x):
-    return {body} * 3
+    return {body} / 3
 
 f(torch.randn(4, 8))
 """
@@ -22,10 +22,11 @@ f(torch.randn(4, 8))
     "body",
     [
         "torch.fake_quantize_per_channel_affine(x.sin(), torch.linspace(0.1, 1, 4), torch.zeros(4), 0, -128, 127)",
+        "torch.nan_to_num(x.sin() / 0)",
         "torch.quantize_per_tensor(x.sin(), 0.1, 10, torch.quint8).dequantize()",
     ],
 )
-def test_operators_that_quantise_take_their_own_dtype(body: str) -> None:
+def test_operators_that_go_by_their_dtype_keep_it(body: str) -> None:
     (graph,) = captured_source(PROGRAM.format(body=body)).graphs
     assert graph.inputs is not None
     (exact,), (plain,) = reference_run(graph, graph.inputs), reference_run(graph, graph.inputs, None)
