@@ -24,7 +24,7 @@ from compiler.schedule.scheduler import Schedule
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
-    "torch device inf nan max min float empty view alias reuse as_planned as_promised readable library inputs "
+    "torch device inf nan max min float empty view alias reuse as_planned as_promised readable read_as library inputs "
     "call".split()
 )
 
@@ -211,6 +211,11 @@ class _Writer:
         """One that is `given` already is viewed, so that each is a tensor object of its own."""
         if output.buffer is None or output.layout is None:
             return repr(output.value)
+        layout = output.layout
+        if output.is_conjugated or layout.dtype != self.graph.buffers[output.buffer].dtype:
+            place = f"{layout.shape}, {layout.stride}, {layout.offset}"
+            text = f"read_as({variable(output.buffer)}, {layout.dtype}, {place})"
+            return f"{text}.conj()" if output.is_conjugated else text
         text = self.strided(output.buffer, output.layout, "alias", is_new=output.buffer in given)
         given.add(output.buffer)
         return text

@@ -19,7 +19,7 @@ from compiler.ir.body import Instruction
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.functions import traced
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
-from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, TensorArgument
+from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, LoopNode, TensorArgument
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known
 
@@ -39,7 +39,7 @@ def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
         else:
             run_extern(node, storages)
     return [
-        output.value if output.buffer is None or output.layout is None else view(storages[output.buffer], output.layout)
+        output.value if output.buffer is None or output.layout is None else given(output, storages[output.buffer])
         for output in graph.outputs
     ]
 
@@ -60,7 +60,15 @@ def numbers(sizes: Sequence[Integer]) -> tuple[int, ...]:
     return tuple(map(known, sizes))
 
 
+def given(output: GraphOutput, storage: Tensor) -> Tensor:
+    assert output.layout is not None
+    result = view(storage, output.layout)
+    return result.conj() if output.is_conjugated else result
+
+
 def view(storage: Tensor, layout: Layout) -> Tensor:
+    if storage.dtype != layout.dtype:
+        storage = torch.view_as_real(storage) if storage.is_complex() else storage.view(layout.dtype)
     offset = storage.storage_offset() + known(layout.offset)
     return storage.as_strided(numbers(layout.shape), numbers(layout.stride), offset)
 

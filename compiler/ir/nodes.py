@@ -211,6 +211,7 @@ class GraphOutput:
     buffer: str | None
     layout: Layout | None
     value: Any = None
+    is_conjugated: bool = False
 
 
 RemovedKind = Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]

@@ -9,6 +9,7 @@ memory although here, where a repetition is only another way to read `x`, nothin
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 import torch
 from torch._ops import OpOverload
@@ -37,6 +38,16 @@ def viewed_by(node: torch.fx.Node) -> torch.fx.Node | None:
     if node.target is operator.getitem:
         return source if viewed_by(source) is not None else None
     return source if is_view(node.target) else None
+
+
+def conjugates(views: Iterable[torch.fx.Node]) -> bool:
+    """Whether the last of them is conjugated to what is in memory."""
+    return sum(view.target is aten._conj.default for view in views) % 2 == 1
+
+
+def is_negated(views: Iterable[torch.fx.Node]) -> bool:
+    """Whether one of them has other signs than what is in memory."""
+    return any(view.target is aten._neg_view.default for view in views)
 
 
 def is_view(target: object) -> bool:

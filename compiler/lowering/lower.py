@@ -59,7 +59,7 @@ from compiler.lowering import (  # noqa: F401
     user_operators,
     views,
 )
-from compiler.lowering.aliases import from_owner
+from compiler.lowering.aliases import conjugates, from_owner, is_negated
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
@@ -318,12 +318,33 @@ class _Walk:
             self.values[owner] = owned = self._with_memory(owner, self.owners)
             assert owned.buffer is not None
             self.owners[owned.buffer] = owner
+            read_as = self._as_other_dtype(owned, owner, viewed_from)
+            if read_as is not None:
+                return read_as
             for view in viewed_from:
                 self._visit(view)
         value = self._with_memory(result, None)
         layout = value.layout()
         assert layout is not None
         return GraphOutput(value.buffer, with_eager_strides(layout, self._eager_of(result)))
+
+    def _as_other_dtype(
+        self, owned: TensorValue, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]
+    ) -> GraphOutput | None:
+        """The last of `viewed` as a view of the memory of `owner`, if one of them reads that as what no loop can (as
+        another dtype, as `.imag` does, or conjugated), and if that memory is laid out as eager's."""
+        base, layout = self._eager_of(owner), owned.layout()
+        seen = [eager for eager in map(self._eager_of, viewed) if eager is not None]
+        if base is None or layout is None or len(seen) < len(viewed) or is_negated(viewed):
+            return None
+        is_conjugated = conjugates(viewed)
+        if not is_conjugated and all(eager.dtype == base.dtype for eager in seen):
+            return None
+        if (layout.stride, layout.offset, base.storage_offset()) != (base.stride(), 0, 0):
+            return None
+        last = seen[-1]
+        where = Layout(last.shape, last.stride(), last.dtype, last.storage_offset())
+        return GraphOutput(owned.buffer, where, is_conjugated=is_conjugated)
 
     def _with_memory(self, node: torch.fx.Node, owners: dict[str, torch.fx.Node] | None) -> TensorValue:
         """The node's value as strides in a buffer, eager's if possible, and one that no other of `owners` has."""

@@ -79,6 +79,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "alias": alias,
         "reuse": reuse,
         "readable": readable,
+        "read_as": read_as,
         "as_planned": as_planned,
         "as_promised": partial(as_promised, device.type),
         **constants,
@@ -98,6 +99,15 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     extent = 1 + sum((max(size, 1) - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     return torch.empty(extent, dtype=tensor.dtype, device=tensor.device)
+
+
+def read_as(
+    whole: torch.Tensor, dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int], offset: int
+) -> torch.Tensor:
+    """A tensor of another dtype in the same memory, as `.imag` and `.view(dtype)` give it."""
+    is_to_real = whole.is_complex() and not dtype.is_complex
+    other = torch.view_as_real(whole) if is_to_real else whole
+    return other.view(dtype).as_strided(tuple(shape), tuple(stride), offset)
 
 
 def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:

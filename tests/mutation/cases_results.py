@@ -13,6 +13,12 @@ def views(x: Tensor) -> tuple[Tensor, ...]:
     return x, x.view(-1), x.t(), x[1:], x[:, ::2], x.unsqueeze(1), x.detach(), x.expand(2, *x.shape), x[2]
 
 
+def views_as_other_dtypes(x: Tensor) -> list[Tensor]:
+    whole, bits = torch.view_as_complex(x * 2), x + 1
+    whole_views = [whole, whole.imag, whole.real[1:], whole.t(), whole.conj()[1:], whole.conj().conj()]
+    return [*whole_views, bits, bits.view(torch.int32), bits.view(torch.int32)[1]]
+
+
 def copies_of_an_argument(x: Tensor) -> tuple[Tensor, ...]:
     """Each of these owns its memory in eager, also where nothing needs to be computed."""
     row = x[:1]
@@ -130,6 +136,7 @@ def saved_and_returned(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
 
 RESULTS: list[Case] = [
     Case("views of an argument", views, lambda: [matrix(5, 5)]),
+    Case("views of a result as another dtype", views_as_other_dtypes, lambda: [matrix(4, 2)]),
     Case("views of a transposed argument", lambda x: (x.t(), x[1], x), lambda: [matrix().t()]),
     Case("copies of an argument", copies_of_an_argument, lambda: [matrix()]),
     Case("copies of a row", copies_of_an_argument, lambda: [matrix(1, 6)]),
