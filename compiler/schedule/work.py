@@ -59,7 +59,8 @@ SLOTS: Mapping[str, int] = {
 #: Of functions in kernels that store half types alone, which take shorter forms (`codegen/triton/short_forms.py`).
 SHORT_SLOTS: Mapping[str, int] = {"erf": 12, "tanh": 5, "exp": 2, "sigmoid": 5}
 #: What a sum takes besides where it is carried along relative to a result that is not complete; see `single_pass.py`.
-SINGLE_PASS = 8
+#: One of squares takes more, one of exponentials, which are powers of two there, less.
+SINGLE_PASS = 4
 #: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
 _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 #: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
