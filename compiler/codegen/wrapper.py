@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
-from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of
+from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
 from compiler.schedule.memory import MemoryPlan
@@ -70,6 +70,7 @@ class _Writer:
         #: Formulas of sizes that are not computed yet: some wait for a size that a library call tells.
         self.waiting: list[Atom] = []
         self.known = {symbol.name for symbol in graph.symbols}
+        self.checks = list(graph.size_checks)
         # Storage that a later buffer takes over is still needed when its own buffer dies; it goes when it is taken.
         self.taken_over = {b.takes_over for b in plan.buffers.values() if b.fate == "reused"}
 
@@ -93,6 +94,7 @@ class _Writer:
         values = [size for layout in layouts for size in (*layout.shape, *layout.stride, layout.offset)]
         values += [o.value for o in self.graph.outputs if isinstance(o.value, Size)]
         values += [size for node in self.graph.nodes if isinstance(node, ExternNode) for size in _sizes_in(node)]
+        values += [condition for condition, _ in self.graph.size_checks if isinstance(condition, Size)]
         atoms = [atom for value in values for atom in atoms_of(value)]
         self.waiting = [*atoms, *(atom for kernel in kernels for atom in kernel.sizes)]
         self.compute_sizes()
@@ -104,6 +106,9 @@ class _Writer:
         for atom in ready:
             self._define(atom, defined)
         self.waiting = [atom for atom in self.waiting if atom not in ready]
+        for check in [c for c in self.checks if {s.name for s in symbols_of(c[0])} <= self.known]:
+            self.checks.remove(check)
+            self.line(f"if not {text_of(check[0])}: raise RuntimeError({check[1]!r})")
 
     def _define(self, atom: Atom, defined: set[str]) -> None:
         if isinstance(atom, Symbol) or atom.name in defined:

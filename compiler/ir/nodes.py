@@ -243,6 +243,8 @@ class LoopGraph:
     #: Small CPU tensors held by the graph (lifted constants), by buffer name.
     constants: dict[str, torch.Tensor] = field(default_factory=dict)
     symbols: dict[Symbol, tuple[int, str]] = field(default_factory=dict)
+    #: Conditions on sizes (0 or 1 in a call) that must hold, each with what to say where it does not.
+    size_checks: list[tuple[Integer, str]] = field(default_factory=list)
     #: Buffers on another device than the graph's: on the CPU, beside a GPU.
     elsewhere: frozenset[str] = frozenset()
     #: Nodes of the ATen graph that became none of `nodes`.

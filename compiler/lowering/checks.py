@@ -12,6 +12,7 @@ import torch
 
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
+from compiler.ir.size import Size, is_integer
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, TensorValue
@@ -20,6 +21,15 @@ aten = torch.ops.aten
 
 #: What eager says where the caller says nothing.
 WITHOUT_MESSAGE = "Expected Tensor with single nonzero value, but got zero"
+
+
+@lowers(aten._assert_scalar)
+def assert_scalar(build: Builder, condition: Any, message: str) -> None:
+    """A condition on sizes, which the host checks before it launches what follows."""
+    if not is_integer(condition):
+        raise CannotLower("it depends on more than sizes")
+    if isinstance(condition, Size) or not condition:
+        build.graph.size_checks.append((condition, message))
 
 
 @lowers(aten._assert_async.msg, aten._assert_async.default)

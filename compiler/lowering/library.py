@@ -30,7 +30,7 @@ SORTING = "sort topk kthvalue median nanmedian mode argsort msort"
 DRAWS = "multinomial randperm poisson binomial _standard_gamma _sample_dirichlet"
 #: Operators whose result has as many elements as the values say.
 CHOOSING = "nonzero masked_select unique_consecutive unique_dim _unique _unique2 unique_dim_consecutive bincount"
-CHECKS = "_functional_assert_async _assert_scalar _functional_assert_scalar _assert_tensor_metadata"
+CHECKS = "_functional_assert_async _functional_assert_scalar _assert_tensor_metadata"
 
 REASONS = {
     PRODUCTS: "A matrix product is a library call: cuBLAS and oneDNN are tuned for every size of it.",

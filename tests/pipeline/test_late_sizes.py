@@ -47,6 +47,17 @@ def test_an_empty_choice_fails_where_eager_fails() -> None:
             compiled(LINE - 9)
 
 
+def test_a_size_that_a_check_forbids_fails_as_in_eager() -> None:
+    torch._dynamo.reset()
+    function, _ = CASES["item"]
+    with torch._dynamo.config.patch(SETTINGS):
+        compiled = torch.compile(function, backend=fusionscope, fullgraph=True, dynamic=False)
+        x = torch.arange(12.0).view(4, 3)
+        torch.testing.assert_close(compiled(x, torch.tensor(2)), function(x, torch.tensor(2)))
+        with pytest.raises(RuntimeError):
+            compiled(x, torch.tensor(5))
+
+
 def test_what_follows_is_fused_and_waits_for_the_call_that_tells() -> None:
     torch._dynamo.reset()
     seen: list[GraphCompilation] = []
@@ -59,6 +70,7 @@ def test_what_follows_is_fused_and_waits_for_the_call_that_tells() -> None:
     assert [isinstance(unit, Group) for unit in schedule.units[:call]] == [True], "sine and mask are one kernel"
     after = [unit for unit in schedule.units[call:] if isinstance(unit, Group)]
     assert len(after) <= 2 and all("index" in unit.follows for unit in after)
+    assert len(names) == len(after) + 2, "what torch asserts of the size is no launch"
 
 
 REPORTED = """import torch
