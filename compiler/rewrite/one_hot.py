@@ -35,12 +35,14 @@ def sum_one_hots(joint: GraphModule) -> GraphModule:
 
 def _replace(total: Node) -> bool:
     """Whether `total` was such a sum, and is none any more."""
+    if len(total.args) < 2 or not isinstance(total.args[1], list | tuple) or len(total.args[1]) != 1 or total.kwargs:
+        return False
     product, dims, *rest = total.args
     casts: list[torch.dtype] = []
     while isinstance(product, Node) and _is_cast(product):
         casts.insert(0, product.meta["val"].dtype)
         product = product.args[0]
-    if not isinstance(product, Node) or len(dims) != 1 or total.kwargs or product.target is not aten.mul.Tensor:  # type: ignore[arg-type]
+    if not isinstance(product, Node) or product.target is not aten.mul.Tensor or not product.meta["val"].dim():
         return False
     rank = product.meta["val"].dim()
     dim: int = dims[0] % rank  # type: ignore[index, operator]

@@ -40,9 +40,26 @@ def of_ones(scale: Tensor) -> Tensor:
     return (torch.ones(4, 7).scatter(1, INDEX, 2.0) * scale).sum(1)
 
 
+def of_everything(scale: Tensor) -> Tensor:
+    return (torch.zeros(4, 7).scatter(1, INDEX, 2.0) * scale).sum(None, keepdim=True)
+
+
+def of_one_element(scale: Tensor) -> Tensor:
+    return (scale.sum() * scale.amax()).sum(0)
+
+
 @pytest.mark.parametrize(
     ("function", "is_replaced"),
-    [(one_a_row, True), (dropped, True), (two_a_row, False), (some_rows, False), (of_columns, False), (of_ones, False)],
+    [
+        (one_a_row, True),
+        (dropped, True),
+        (two_a_row, False),
+        (some_rows, False),
+        (of_columns, False),
+        (of_ones, False),
+        (of_everything, False),
+        (of_one_element, False),
+    ],
 )
 def test_the_sum_of_one_number_is_that_number(function: object, is_replaced: bool) -> None:
     assert callable(function)
