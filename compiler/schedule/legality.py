@@ -52,7 +52,22 @@ def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] |
         values = _solve(host.space, guest.space, guest_index, host_index)
         if values is not None and (not guest.has_scan or _keeps_order(host.space, guest.space, values)):
             return values
+    if _is_read_alike(host, guest, shared):
+        return {dim: Index.of(dim) for dim in (*host.space.x, *host.space.r)}
     return Refuse("index.no_common_loops")
+
+
+def _is_read_alike(host: Group, guest: Group, shared: list[str]) -> bool:
+    """Whether both have the same loops and read a buffer at the same places of them. Windows that overlap are read so
+    that no index tells the loops apart."""
+    if host.space != guest.space:
+        return False
+    return any(
+        theirs.index == ours.index
+        for buffer in shared
+        for theirs in accesses_of(guest, buffer)
+        for ours in accesses_of(host, buffer)
+    )
 
 
 def _sizes_mismatch(host: Space, guest: Space) -> Refuse | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from bench.fusion.count import schedules_of
 from bench.fusion.table import PROGRAMS
 from compiler.schedule.rules import Fuse
+from tests.compile_program import call_interpreted, compile_program, kernel_count
 
 #: What is fused, a program of the table, and the rule.
 KINDS = [
@@ -34,3 +36,13 @@ def test_a_kind_of_fusion_has_a_program_and_is_named_in_its_records(kind: str, p
     schedules = [compilation.schedule for compilation in schedules_of(PROGRAMS[program])]
     decisions = [decision for schedule in schedules if schedule is not None for decision in schedule.decisions]
     assert reason in {decision.reason for decision in decisions if isinstance(decision.verdict, Fuse)}
+
+
+def test_windows_that_overlap_are_read_once_for_two_results() -> None:
+    """No index of an element tells in which window it is; both loops go through the windows alike all the same."""
+    x = torch.randn(2, 3, 9, 9)
+    compilation = compile_program(lambda x: torch.nn.functional.max_pool2d(x, 3, 2, 1, return_indices=True), x)
+    assert kernel_count(compilation) == (1, 0)
+    values, places = call_interpreted(compilation, [x])
+    expected = torch.nn.functional.max_pool2d(x, 3, 2, 1, return_indices=True)
+    assert torch.equal(values, expected[0]) and torch.equal(places, expected[1])
