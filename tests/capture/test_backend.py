@@ -18,14 +18,16 @@ def compiled_graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.fx.G
     """Graphs that `compile_graph` was asked for; each is run by ATen as it is."""
     graphs: list[torch.fx.GraphModule] = []
 
-    def compile_graph(graph: torch.fx.GraphModule, options: Any, device: torch.device) -> Callable[[list[Any]], Any]:
+    def compile_graph(
+        graph: torch.fx.GraphModule, options: Any, device: torch.device, phase: str
+    ) -> Callable[[list[Any]], Any]:
         assert device.type == "cpu"
         graphs.append(graph)
         return lambda inputs: list(graph(*inputs))
 
-    module = types.ModuleType("compiler.pipeline")
+    module = types.ModuleType("compiler.compile")
     module.compile_graph = compile_graph  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "compiler.pipeline", module)
+    monkeypatch.setitem(sys.modules, "compiler.compile", module)
     torch._dynamo.reset()
     yield graphs
     torch._dynamo.reset()
