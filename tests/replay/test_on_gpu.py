@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
 from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.replayed import ReplayedCall
 
@@ -295,3 +297,26 @@ def test_open_sizes() -> None:
                 same(call(x), model(x))
     (compilation,) = seen
     assert compilation.replay_decision is not None and compilation.replay_decision.is_replayed
+
+
+SNIPPET = """
+import torch
+
+@torch.compile
+def program(x):
+    for _ in range(4):
+        x = torch.softmax(x @ x, -1)
+    return x
+
+program(torch.randn(64, 64, device="cuda"))
+"""
+
+
+def test_a_report_lists_the_launches_and_says_that_they_are_replayed() -> None:
+    report = explore(SNIPPET, Options(device="cuda", cuda_graphs="on", timing=Timing(min_runs=5)))
+    assert report.error is None, report.error
+    (graph,) = report.graphs
+    assert len(graph.kernels) == 8
+    assert [note for note in report.notes if f"{graph.name} is replayed as one CUDA graph" in note.message], (
+        report.notes
+    )
