@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from compiler.replay.decision import Number, ReplayDecision
 
-#: Host time of one replay, and of each tensor that is copied in or out: estimates.
-REPLAY_US = 10.0
+#: Host time of one replay, that of each launch in it, and of each tensor that is copied in or out: estimates, which add
+#: up to the 36.8 us that 85 launches and one copy were measured to take beside an H200.
+REPLAY_US, REPLAYED_LAUNCH_US = 8.0, 0.3
 COPY_US = 5.0
 #: What the device saves from one launch to the next, and what a copy takes it besides its bytes: measured on an H200
 #: (24 launches: 59.9 us one by one and 44.0 us replayed; 45.5 us with one more input to copy).
@@ -47,7 +48,7 @@ class Times:
 def weigh(times: Times, launches: int, copies: Copies, bandwidth: float) -> ReplayDecision:
     """The decision; `bandwidth` is the device's, bytes read plus bytes written per second."""
     copied_us = 2e6 * copies.bytes / bandwidth + COPY_DEVICE_US * copies.tensors
-    replay_us = REPLAY_US + COPY_US * copies.tensors
+    replay_us = REPLAY_US + REPLAYED_LAUNCH_US * launches + COPY_US * copies.tensors
     added_us = copied_us - GAP_US * launches
     numbers: dict[str, Number] = {
         "launches": launches,
