@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from compiler.backend import fusionscope
 from tests.pipeline.two_devices import CASES
@@ -16,12 +17,9 @@ pytestmark = pytest.mark.gpu
 
 
 def assert_alike(ours: Any, eager: Any) -> None:
-    torch.utils._pytree.tree_map_only(torch.Tensor, lambda a, b: _assert_one(a, b), ours, eager)
-
-
-def _assert_one(mine: Tensor, theirs: Tensor) -> None:
-    assert mine.device == theirs.device
-    torch.testing.assert_close(mine, theirs)
+    for mine, theirs in zip(tree_leaves(ours), tree_leaves(eager), strict=True):
+        assert mine.device == theirs.device
+        torch.testing.assert_close(mine, theirs)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -105,8 +105,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Given, ...]]] = {
     "scalar read on both": (lambda x, s: (x - s.exp(), s.exp() + 1), (ROWS, SCALAR)),
     "scalar, expanded": (lambda x, s: (x.sum(), s.expand(4) * 2), (ROWS, SCALAR)),
     "scalar in where": (lambda x, s: torch.where(x > s, x, s), (ROWS, SCALAR)),
-    "scalar in lerp, addcmul, clamp": (
-        lambda x, s: (torch.lerp(x, x + 1, s), x.addcmul(x, s), x.clamp(min=s)), (ROWS, SCALAR)),
+    "scalar in lerp and addcmul": (lambda x, s: (torch.lerp(x, x + 1, s), x.addcmul(x, s)), (ROWS, SCALAR)),
     "scalar to fill with": (lambda x, s: (torch.fill(x, s), x.masked_fill(x > 0, s)), (ROWS, SCALAR)),
     "step of an optimiser": (counted, (ROWS, SCALAR)),
     "steps of foreach": (steps_of_foreach, (ROWS, SCALAR, SCALAR)),
