@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from compiler.runtime.triton_offline import compile_offline
 from tests.compile_program import call_interpreted, compile_program, kernel_count
 
 
@@ -19,3 +20,17 @@ def test_elements_and_their_sum_are_one_split_kernel() -> None:
     assert kernel.config["plan"] == "split"
     for results in (compilation.build().call([x]), call_interpreted(compilation, [x])):
         torch.testing.assert_close(results, list(function(x)), rtol=1e-5, atol=1e-5)
+
+
+def test_the_parts_of_many_columns_fit_the_registers_of_the_program_that_joins_them() -> None:
+    def moments(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.var_mean(x, (0, 2, 3))
+
+    x = torch.empty(32, 64, 56, 56, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+    compilation = compile_program(moments, x)
+    assert compilation.loops is not None
+    storage = {name: layout.dtype for name, layout in compilation.loops.buffers.items()}
+    (kernel,) = compilation.triton.values()
+    assert kernel.config["plan"] == "split"
+    result = compile_offline(kernel, storage)
+    assert result.error is None and result.spills == 0

@@ -27,6 +27,10 @@ _COALESCED_POINTS = 32
 #: Bytes that memory moves at once.
 _SECTOR = 32
 
+#: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
+#: an H200 a batch norm of 256 columns of 100,352 rows took 517 us with 896 parts (45,428 spills); its bytes take 25.
+_MOST_JOINED = 64
+
 #: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
 _REGISTERS_FOR_ADDRESSES = 24
 
@@ -247,6 +251,9 @@ def _split(plan: Plan, device: Device) -> Plan:
         return plan
     wanted = warps // plan.num_warps
     splits = min(-(-wanted // programs), r_blocks // 2, 1024)
+    if x_axis.block * splits > _MOST_JOINED * 32 * plan.num_warps:
+        plan = replace(plan, num_warps=max(plan.num_warps, 8))
+        splits = min(splits, max(_MOST_JOINED * 32 * plan.num_warps // x_axis.block, 1))
     if not isinstance(r_axis.numel, int):
         return replace(plan, kind="split", splits=splits) if splits > 1 else plan
     chunk = -(-r_blocks // splits) * r_axis.block
