@@ -158,6 +158,15 @@ class Body:
         )
 
     @lazy
+    def depends_on_loads(self) -> frozenset[int]:
+        """The instructions whose value is told by memory, and not by the point of the loops alone."""
+        found: set[int] = set()
+        for number, instruction in enumerate(self.instructions):
+            if instruction.op in ("load", "rand", "randn") or not found.isdisjoint(operands_of(instruction)):
+                found.add(number)
+        return frozenset(found)
+
+    @lazy
     def dims(self) -> frozenset[Dim]:
         """The loop variables that its accesses depend on."""
         return frozenset(dim for access in (*self.reads, *self.writes) for dim in access.index.dims)

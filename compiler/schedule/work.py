@@ -95,12 +95,14 @@ def touched_bytes(access: Access, count: int, layout: Layout) -> int:
 
 class Touch(NamedTuple):
     """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens in a
-    whole run of the space."""
+    whole run of the space. A place that is computed from the loops alone, as in an interpolation, is near that of the
+    neighbouring lane; one that is loaded may be anywhere."""
 
     access: Access
     bytes: int
     times: int
     is_store: bool
+    is_anywhere: bool
 
 
 def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
@@ -109,11 +111,17 @@ def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
     for member, count in zip(group.members, iterations(group), strict=True):
         for access in member.body.reads:
             if access.buffer not in group.produced:
-                found.append(Touch(access, touched_bytes(access, count, layouts[access.buffer]), count, False))
+                size = touched_bytes(access, count, layouts[access.buffer])
+                found.append(Touch(access, size, count, False, _is_anywhere(access, member.body)))
         if member.name in group.stored:
             for access in member.body.writes:
-                found.append(Touch(access, touched_bytes(access, count, layouts[access.buffer]), count, True))
+                size = touched_bytes(access, count, layouts[access.buffer])
+                found.append(Touch(access, size, count, True, bool(access.index.indirections)))
     return found
+
+
+def _is_anywhere(access: Access, body: Body) -> bool:
+    return any(place.value in body.depends_on_loads for place in access.index.indirections)
 
 
 @dataclass(frozen=True)
@@ -188,8 +196,9 @@ class _Tally:
         access, layout = touch.access, self.layouts[touch.access.buffer]
         if touch.bytes >= self.walked.get(access.buffer, ("contiguous", 0))[1]:
             size = touch.bytes * (2 if access.is_update else 1)
-            self.walked[access.buffer] = walk_of(access, self.lane), size
-        if access.index.indirections:
+            is_near = bool(access.index.indirections) and not touch.is_anywhere
+            self.walked[access.buffer] = "contiguous" if is_near else walk_of(access, self.lane), size
+        if touch.is_anywhere:
             self._add_at_loaded_places(touch, layout)
             return
         itemsize = layout.dtype.itemsize
