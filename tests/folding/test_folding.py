@@ -128,6 +128,15 @@ def test_what_is_returned_or_read_by_loops_alone_is_kept() -> None:
     assert kept(lambda x, a, b, v: normalised(F.conv2d(x, a), v).relu().sum(), *inputs_of()) == ["folding.slower"]
 
 
+def test_filters_of_one_pixel_on_few_pixels_are_products_instead() -> None:
+    def function(x: Tensor, a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+        return F.conv2d(normalised(F.conv2d(x, a[..., :1, :1]), v).relu(), b)
+
+    assert fused_calls(compile_program(function, *inputs_of())) == 0
+    many = [torch.randn(8, 16, 24, 24).half(), *inputs_of()[1:]]
+    assert fused_calls(compile_program(function, *many)) == 1
+
+
 def test_what_does_not_move_is_kept() -> None:
     x, a, b, v = inputs_of(torch.float32)
     assert kept(plain, x, a[..., :1, :1], b[..., :1, :1], v) == ["folding.layout"]
