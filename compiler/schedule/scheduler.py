@@ -78,7 +78,7 @@ def context_of(
     units: UnitGraph, device: Device, options: Options, wishes: Wishes = NO_WISHES, measure: Measure | None = None
 ) -> Context:
     """What verdicts depend on besides the two units."""
-    limits = Limits(most_nodes=options.most_nodes or Limits.most_nodes)
+    limits = Limits(options.most_nodes or Limits.most_nodes, most_nodes_of_parts=options.most_nodes)
     return Context(units, device, limits, options.disabled_rules, wishes, measure=measure)
 
 

@@ -133,7 +133,7 @@ def _on_stream(unit: Unit, stream: int | None) -> Unit:
 def _larger_group(decision: Decision, pair: Pair) -> Iterator[Change]:
     nodes = decision.verdict.numbers["nodes"]
     sentence = f"the largest group had {nodes} nodes"
-    yield sentence, replace(pair, limits=replace(pair.limits, most_nodes=nodes))
+    yield sentence, replace(pair, limits=replace(pair.limits, most_nodes=nodes, most_nodes_of_parts=nodes))
 
 
 def _more_buffers(decision: Decision, pair: Pair) -> Iterator[Change]:

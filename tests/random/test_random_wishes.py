@@ -47,9 +47,9 @@ def test_wishes_are_kept_or_refused_and_results_stay_right(monkeypatch: pytest.M
     forced = 0
     schedule = compiler.compile.schedule
 
-    def observed(graph: LoopGraph, device: object, options: Options, wishes: Wishes) -> Schedule:
+    def observed(graph: LoopGraph, device: object, options: Options, wishes: Wishes, *others: object) -> Schedule:
         nonlocal forced
-        made = schedule(graph, device, options, wishes)  # type: ignore[arg-type]
+        made = schedule(graph, device, options, wishes, *others)  # type: ignore[arg-type]
         broken.extend(broken_promises(made, wishes))
         forced += len(wishes.forced)
         return made

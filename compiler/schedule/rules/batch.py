@@ -141,6 +141,8 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
     whole = Batch(fused_name(members), parts[0].space, members, one.stored | two.stored, parts=parts)
     buffers = len(whole.read_buffers) + len(whole.stored)
     limits = context.limits
+    if limits.most_nodes_of_parts is not None and len(members) > limits.most_nodes_of_parts:
+        return Refuse("policy.group_size", {"nodes": len(members), "limit": limits.most_nodes_of_parts})
     if buffers > limits.most_part_buffers or len(parts) > limits.most_parts:
         return Refuse("policy.batch_size", {"parts": len(parts), "buffers": buffers})
     apart = [context.cost(unit) for unit in (one, two)]

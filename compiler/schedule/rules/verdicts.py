@@ -38,6 +38,8 @@ class Limits:
     """What keeps a group from growing past what one kernel can hold."""
 
     most_nodes: int = LARGEST_GROUP
+    #: Of all parts of a kernel that is a batch. Nothing by default: parts have registers and loops of their own.
+    most_nodes_of_parts: int | None = None
     most_buffers: int = 24
     #: Parts of a kernel that is a batch, and buffers of all of them: each is a parameter.
     most_parts: int = 16
