@@ -18,6 +18,7 @@ from compiler.ir.size import hint
 from compiler.schedule.cost import cost_parts, group_cost, sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.shape import Shape, shape_of
+from compiler.schedule.single_pass import relative_members
 from compiler.schedule.work import Work, touches_of, traffic_of, work_of
 from tests.compile_program import compile_program, kernel_count
 
@@ -76,7 +77,8 @@ def test_programs_and_threads_are_foreseen_as_the_tile_plan_makes_them(name: str
 def test_passes_that_find_nothing_in_registers_read_again() -> None:
     group, layouts = only_group(softmax, torch.empty(64, 50000))
     one_after_another = replace(group, single_pass=frozenset(), in_teams=False)
-    for way, passes in ((one_after_another, 3), (replace(group, in_teams=False), 2), (group, 1)):
+    in_one = replace(one_after_another, single_pass=frozenset(relative_members(one_after_another, layouts)))
+    for way, passes in ((one_after_another, 3), (in_one, 2), (replace(in_one, in_teams=True), 1)):
         work, shape = foreseen(way, layouts)
         assert len(shape.passes) == passes
         assert work.again == (passes - 1) * 64 * 50000 * 4
