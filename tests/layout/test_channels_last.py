@@ -180,10 +180,11 @@ def test_in_float32_moves_what_is_rounded_alike_in_both_layouts() -> None:
     assert layouts_in_float32(groups=2) == ["layout.precision"]
 
 
-def test_in_float32_without_tf32_only_depthwise_convolutions_gain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    assert layouts_in_float32() == ["layout.library"]
-    assert layouts_in_float32(groups=64, batch=32) == ["layout.channels_last"]
+def test_in_float32_without_tf32_only_depthwise_convolutions_gain() -> None:
+    # Once torch.testing is loaded, flags can be set in no other way than this.
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        assert layouts_in_float32() == ["layout.library"]
+        assert layouts_in_float32(groups=64, batch=32) == ["layout.channels_last"]
 
 
 def test_regions_are_weighed_apart() -> None:
