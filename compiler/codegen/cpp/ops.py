@@ -79,6 +79,14 @@ def storage_type(dtype: torch.dtype) -> str:
     return STORAGE_TYPES[dtype]
 
 
+def columns_text(ctype: str, name: str, block: int) -> str:
+    """The declaration of one value for each column of a block.
+
+    Its alignment is written down, since GCC 12 stores vectors to such arrays as if they were aligned to the width of
+    one, and may put them where they are not: a segmentation fault."""
+    return f"alignas(64) {ctype} {name}[{block}];"
+
+
 def literal(value: object, dtype: torch.dtype) -> str:
     """A constant of exactly this type."""
     if dtype == torch.bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from compiler.codegen.cpp.ops import literal, value_type
+from compiler.codegen.cpp.ops import columns_text, literal, value_type
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.relative import RelativeSum
@@ -190,7 +190,7 @@ class PassPrinter(StatementPrinter):
             for field in a.fields:
                 name = f"{a.name}{field.suffix}{suffix}"
                 text = (
-                    f"{field.ctype} {name}[{self.plan.block}];"
+                    columns_text(field.ctype, name, self.plan.block)
                     if is_array
                     else (f"{field.ctype} {name} = {field.start};")
                 )
@@ -253,7 +253,8 @@ class PassPrinter(StatementPrinter):
         self.declared_scans |= {scan.statement.number for scan in scans}
         is_array = self.plan.shape == "columns"
         for scan, field in fresh if is_array else ():
-            self.writer.line(f"{field.ctype} {scan.name}{field.suffix}[{self.plan.block}];", scan.statement.nodes)
+            declaration = columns_text(field.ctype, f"{scan.name}{field.suffix}", self.plan.block)
+            self.writer.line(declaration, scan.statement.nodes)
         if not fields:
             return
         with self._each_column():

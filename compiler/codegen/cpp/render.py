@@ -11,7 +11,7 @@ import torch
 from compiler.codegen.building import build_program
 from compiler.codegen.cpp.across import AcrossPrinter
 from compiler.codegen.cpp.functions import function_lines
-from compiler.codegen.cpp.ops import storage_type, value_type
+from compiler.codegen.cpp.ops import columns_text, storage_type, value_type
 from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
@@ -238,7 +238,7 @@ class _KernelPrinter(AcrossPrinter):
                 computed = [s for s in section.statements if s.op not in ("constant", "field")]
                 for statement in computed:
                     if statement.number in self.shared:
-                        self.writer.line(f"{value_type(statement.dtype)} {statement.target}[{plan.block}];")
+                        self.writer.line(columns_text(value_type(statement.dtype), statement.target, plan.block))
                         self.names[statement.number] = f"{statement.target}{self.lane}"
                 if computed:
                     self.simd(computed, plan.inner)

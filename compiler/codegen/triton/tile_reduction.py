@@ -279,9 +279,11 @@ def _split(plan: Plan, device: Device) -> Plan:
         return plan
     wanted = warps // plan.num_warps
     splits = min(-(-wanted // programs), r_blocks // 2, 1024)
-    if x_axis.block * splits > _MOST_JOINED * 32 * plan.num_warps:
-        plan = replace(plan, num_warps=max(plan.num_warps, 8))
-        splits = min(splits, max(_MOST_JOINED * 32 * plan.num_warps // x_axis.block, 1))
+    joined = _MOST_JOINED * 32 * plan.num_warps // x_axis.block
+    # More warps join more parts, but each program then waits for more: not for a few parts.
+    if 4 * joined < 3 * splits and plan.num_warps < 8:
+        plan, joined = replace(plan, num_warps=8), joined * 8 // plan.num_warps
+    splits = min(splits, max(joined, 1))
     if not isinstance(r_axis.numel, int):
         return replace(plan, kind="split", splits=splits) if splits > 1 else plan
     chunk = -(-r_blocks // splits) * r_axis.block

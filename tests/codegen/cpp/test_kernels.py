@@ -284,3 +284,19 @@ def test_small_kernels_start_no_threads() -> None:
             {"x": torch.empty(2, 8)},
         ).source
     )
+
+
+def test_values_of_columns_stand_where_vectors_may_be_stored() -> None:
+    """With GCC 12 and 512 bits this one had its running sums at an address that no vector is stored to, and crashed."""
+
+    def program(b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        kept = b[:, :4, 1:]
+        tiled = torch.tile(kept, (1, 1, 1))
+        wide = torch.stack([tiled.expand(3, 5, 4, 6)] * 2, -4)
+        small = torch.exp(-wide.abs())
+        rows = kept.reshape(30, 2, -1).view(4, 30, -1)
+        tiled[0].mul_(2)
+        return small.diagonal(1, -2, -1), torch.triu(tiled).cumsum(0) / 8, (~rows.to(torch.int8)).chunk(2, -1)[-1]
+
+    b = torch.randn(5, 5, 14)[..., ::2]
+    torch.testing.assert_close(torch.compile(program, backend="fusionscope")(b), program(b))
