@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.backend import fusionscope
+
 #: Dynamo takes such operators into the graph where these are on.
 SETTINGS = {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}
 
@@ -85,3 +87,26 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Tensor, ...]]]] = {
     "repeat_interleave": (repeated, [(TABLE[:3], torch.tensor([2, 0, 3])), (TABLE[:3], torch.tensor([0, 0, 0]))]),
     "cond": (of_two_shapes, [(LINE - LINE.mean() + 1,), (LINE - LINE.mean() - 1,)]),
 }
+
+
+def check_results(name: str, device: str) -> None:
+    """A case gives what eager gives, in every call."""
+    torch._dynamo.reset()
+    function, calls = CASES[name]
+    with torch._dynamo.config.patch(SETTINGS):
+        compiled = torch.compile(function, backend=fusionscope, fullgraph=True)
+        for call in calls:
+            given = [x.to(device) for x in call]
+            torch.testing.assert_close(compiled(*given), function(*given), equal_nan=True)
+
+
+def check_gradients(device: str) -> None:
+    """Gradients are eager's, where some elements are chosen and where none is."""
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(SETTINGS):
+        compiled = torch.compile(sum_of_positives, backend=fusionscope, fullgraph=True)
+        for shift in (0, -9):
+            ours, eager = ((LINE + shift).to(device).requires_grad_() for _ in range(2))
+            compiled(ours).backward()
+            sum_of_positives(eager).backward()
+            torch.testing.assert_close(ours.grad, eager.grad)

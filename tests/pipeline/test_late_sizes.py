@@ -14,28 +14,16 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.runtime.executable import build_executable
 from compiler.schedule.group import Group
-from tests.pipeline.late_sizes import CASES, LINE, SETTINGS, positives, sum_of_positives
+from tests.pipeline.late_sizes import CASES, LINE, SETTINGS, check_gradients, check_results, positives
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_gives_what_eager_gives(name: str) -> None:
-    torch._dynamo.reset()
-    function, calls = CASES[name]
-    with torch._dynamo.config.patch(SETTINGS):
-        compiled = torch.compile(function, backend=fusionscope, fullgraph=True)
-        for call in calls:
-            torch.testing.assert_close(compiled(*call), function(*call), equal_nan=True)
+    check_results(name, "cpu")
 
 
 def test_gradients_are_eagers() -> None:
-    torch._dynamo.reset()
-    with torch._dynamo.config.patch(SETTINGS):
-        compiled = torch.compile(sum_of_positives, backend=fusionscope, fullgraph=True)
-        for shift in (0, -9):
-            ours, eager = ((LINE + shift).requires_grad_() for _ in range(2))
-            compiled(ours).backward()
-            sum_of_positives(eager).backward()
-            torch.testing.assert_close(ours.grad, eager.grad)
+    check_gradients("cpu")
 
 
 def test_an_empty_choice_fails_where_eager_fails() -> None:
