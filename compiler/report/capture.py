@@ -123,9 +123,11 @@ class GradientCheck(ReportModel):
 
 
 class Rewrite(ReportModel):
-    """Something written by hand that a fused operator of torch does better: replaced, or kept and why."""
+    """Something that a fused operator of torch does better, or does without: replaced, or kept and why."""
 
-    what: Literal["attention"] = "attention"
+    what: Literal["attention", "mask"] = Field(
+        default="attention", description="Attention written by hand, or the mask of a call of torch's own."
+    )
     verdict: Literal["replaced", "kept"]
     reason: str = Field(description="Id of the reason, as in docs/rewrites.md.")
     message: str = Field(description="The reason in a sentence.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 
@@ -86,8 +87,8 @@ def _simplify_call(node: torch.fx.Node) -> Rewrite:
     try:
         found = simplify_mask(node)
     except NotLegalError as refusal:
-        return _record("kept", refusal.reason, refusal.detail, lines)
-    record = _record("replaced", found.reason, f"{found.detail}.", lines)
+        return _record("kept", refusal.reason, refusal.detail, lines, "mask")
+    record = _record("replaced", found.reason, f"{found.detail}.", lines, "mask")
     record.nodes = [name]
     return record
 
@@ -109,10 +110,12 @@ def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
     return record
 
 
-def _record(verdict: str, reason: str, detail: str, lines: tuple[int, ...]) -> Rewrite:
+def _record(
+    verdict: str, reason: str, detail: str, lines: tuple[int, ...], what: Literal["attention", "mask"] = "attention"
+) -> Rewrite:
     known = REASONS[reason]
     return Rewrite(
-        what="attention",
+        what=what,
         verdict="replaced" if verdict == "replaced" else "kept",
         reason=reason,
         message=known.sentence,

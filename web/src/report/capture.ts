@@ -100,9 +100,10 @@ export interface Recompile {
   symbolic: string[];
 }
 
-/** Something written by hand that a fused operator of torch does better: replaced, or kept and why. */
+/** Something that a fused operator of torch does better, or does without: replaced, or kept and why. */
 export interface Rewrite {
-  what: "attention";
+  /** Attention written by hand, or the mask of a call of torch's own. */
+  what: "attention" | "mask";
   verdict: "replaced" | "kept";
   /** Id of the reason, as in docs/rewrites.md. */
   reason: string;
