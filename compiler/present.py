@@ -10,7 +10,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.levels import describe_levels
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
-from compiler.layout.describe import describe_folding, describe_layout
+from compiler.layout.describe import describe_folding, describe_layout, describe_padding
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.runtime.traffic import EagerCall, eager_traffic
@@ -87,6 +87,7 @@ def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
     report.loops = describe_loops(compilation.loops)
     report.layouts = [describe_layout(choice) for choice in compilation.layouts]
     report.foldings = [describe_folding(folding) for folding in compilation.foldings]
+    report.paddings = [describe_padding(choice) for choice in compilation.paddings]
     report.removed = [*without_effect(report), *map(_present_removed, compilation.loops.removed)]
 
 
