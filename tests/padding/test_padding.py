@@ -10,13 +10,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.devices import H200
 from compiler.ir.nodes import ExternNode
+from compiler.options import Options
 from compiler.padding import decide
-from compiler.padding.price import PIECE
+from compiler.padding.choice import PaddingChoice
+from compiler.padding.price import PIECE, WORTH
+from compiler.pipeline import explore
 
 WORDS, WIDTH, ROWS = 53, 16, 24
 aten = torch.ops.aten
@@ -96,6 +101,7 @@ def test_padded_products_of_a_training_step_give_what_eager_gives(function: Call
         assert result[1].stride() == expected[1].stride()
         torch.testing.assert_close(result[1], expected[1])
 
+
 def added(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     return F.linear(x, table, bias)
 
@@ -137,3 +143,74 @@ def test_padded_products_of_a_forward_pass_give_what_eager_gives(function: Calla
         assert (own - true).norm() <= 2 * (eager - true).norm() + 4e-3 * true.norm()
     if function is in_parts:
         assert result[0].data_ptr() <= result[1].data_ptr() < result[0].data_ptr() + 2 * result[0].numel()
+
+
+def weighed(
+    function: Callable[..., Any], sizes: tuple[int, int, int], dtype: torch.dtype = torch.bfloat16, **knobs: Any
+) -> tuple[PaddingChoice, ...]:
+    """What is decided for an H200 of the products of `function` of x, a weight and a bias of large sizes."""
+    rows, inner, columns = sizes
+    with FakeTensorMode():
+        given = [torch.empty(shape, dtype=dtype) for shape in ((rows, inner), (columns, inner), (columns,))]
+        graph = make_fx(function)(*given)
+    return decide.pad_products(graph, H200, Options(knobs=knobs))[1]
+
+
+def read_once(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
+    return F.linear(x, table).argmax(-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "reason"),
+    [
+        (added, (16384, 768, 30522), "padding.padded"),
+        (added, (16384, 768, 30528), None),
+        (added, (16, 768, 30522), None),
+        (added, (16383, 768, 30528), None),
+        (read_once, (1024, 768, 50257), "padding.padded"),
+        (added, (1 << 22, 768, 3), "padding.slower"),
+        (added, (16384, 64, 4100), "padding.slower"),
+    ],
+)
+def test_products_are_padded_where_what_is_copied_costs_less(
+    function: Callable[..., Any], sizes: tuple[int, int, int], reason: str | None
+) -> None:
+    found = weighed(function, sizes)
+    assert [choice.reason for choice in found] == ([] if reason is None else [reason])
+    assert weighed(function, sizes, torch.float32) == ()
+    for choice in found:
+        assert choice.kept_us is not None and choice.padded_us is not None and choice.saved_us is not None
+        assert choice.is_padded == (choice.saved_us > (1 - WORTH) * choice.kept_us)
+
+
+def test_a_record_says_what_is_copied_and_the_knob_turns_it_off() -> None:
+    (returned,), (read,) = weighed(added, (16384, 768, 30522)), weighed(read_once, (16384, 768, 30522))
+    assert [copy.what for copy in returned.copies] == ["right", "bias", "result"]
+    assert [copy.what for copy in read.copies] == ["right"], "argmax reads the wider result where it lies"
+    assert read.copies[0].bytes == 2 * 2 * 768 * 30522
+    (kept,) = weighed(added, (16384, 768, 30522), disable=["padding"])
+    assert (kept.reason, kept.saved_us) == ("policy.disabled", returned.saved_us)
+
+
+def test_the_report_has_the_product_with_its_lines_and_sizes() -> None:
+    source = "\n".join((
+        "import torch", "@torch.compile", "def program(x, w):", "    return torch.relu(x @ w.t())",
+        "x, w = (torch.ones(n, 2048, dtype=torch.bfloat16) for n in (1024, 2049))", "with torch.no_grad():",
+        "    program(x, w)",
+    ))  # fmt: skip
+    (graph,) = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs
+    (told,) = graph.paddings
+    assert (told.verdict, told.product, told.lines) == ("padded", "mm", [4])
+    assert (told.sizes, told.padded) == ([1024, 2048, 2049], [1024, 2048, 2056])
+    assert [(copy.node, copy.what) for copy in told.copies] == [("w", "right")]
+    assert told.product in {node.name for node in graph.aten}
+    assert all(loop.lines == [4] for loop in graph.loops), "what was added has the product's line"
+
+
+@pytest.mark.usefixtures("padded")
+def test_each_graph_of_a_training_step_has_the_records_of_its_products() -> None:
+    _, _, graphs = train(scores)
+    names = [{node.name for node in graph.loops.nodes} for graph in graphs if graph.loops is not None]
+    found = [[choice.product for choice in graph.paddings] for graph in graphs]
+    assert [len(products) for products in found] == [1, 2]
+    assert all(set(products) <= known for products, known in zip(found, names, strict=True))
