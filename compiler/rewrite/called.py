@@ -12,20 +12,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.fx import Node
 
-from compiler.rewrite.calls import argument, operation, shape_of, tensor_of
+from compiler.rewrite.calls import argument, is_same_shape, operation, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of
 from compiler.rewrite.layouts import in_layout_of
 from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_nothing_out
+from compiler.rewrite.places import Same, UpTo, rule_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
 
 _PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-_REPEATS = ("expand", "broadcast_to", "expand_as")
+
+#: What is known of a mask: it leaves nothing out, all but the past, something else, or it is not the same in each call.
+Pattern = Literal["ones", "past", "other", "varies"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,12 @@ def simplify_mask(node: Node) -> Called:
     with undone_on_error(writer):
         if found.reason == "call.mask_written_out":
             changes = {"attn_mask": _written_out(mask, node, writer)}
-        _write(node, {**settings, **changes}, writer)
+        result = _written(node, {**settings, **changes}, writer)
         if found.reason == "call.mask_written_out" and not writer.has_fused():
             raise NotLegalError("call.mask_varies", f"{mask.name}, and no fused kernel takes these arguments")
+        result = in_layout_of(node, result, writer)
+    node.replace_all_uses_with(result)
+    node.graph.erase_node(node)
     return found
 
 
@@ -66,28 +72,38 @@ def _found_in(mask: Node, node: Node) -> tuple[Called, dict[str, Any]]:
     value = tensor_of(mask)
     assert value is not None
     shape = "x".join(str(size) for size in value.shape)
-    known = _constant_behind(mask, node)
-    attended = None if known is None else attended_by(known)
-    if attended is not None and leaves_nothing_out(attended):
-        return Called("call.mask_of_ones", f"{mask.name} ({shape}) leaves no score out"), {"attn_mask": None}
     query, key = (shape_of(argument(node, place, name)) for place, name in ((0, "query"), (1, "key")))
-    if attended is not None and is_lower_triangle(attended, query[-2], key[-2]):
+    pattern = _pattern_of(mask, node, query[-2], key[-2])
+    if pattern == "ones":
+        return Called("call.mask_of_ones", f"{mask.name} ({shape}) leaves no score out"), {"attn_mask": None}
+    if pattern == "past":
         told = Called("call.mask_is_causal", f"{mask.name} ({shape}) is the lower triangle")
         return told, {"attn_mask": None, "is_causal": True}
     if value.is_cuda and value.stride(-1) != 1 and not value.requires_grad:
         return Called("call.mask_written_out", f"{mask.name} ({shape}) has the strides {value.stride()}"), {}
-    if known is None:
+    if pattern == "varies":
         raise NotLegalError("call.mask_varies", f"{mask.name} ({shape})")
     raise NotLegalError("call.mask_of_other_form", f"{mask.name} ({shape})")
 
 
-def _constant_behind(mask: Node, node: Node) -> torch.Tensor | None:
-    """The mask's value, which may lack what it is expanded over: those sizes may differ from call to call."""
+def _pattern_of(mask: Node, node: Node, queries: Any, keys: Any) -> Pattern:
     known = constant_of(mask, node)
-    while known is None and operation(mask) in _REPEATS and tensor_of(mask.args[0]) is not None:
-        mask = mask.args[0]  # type: ignore[assignment]
-        known = constant_of(mask, node)
-    return known
+    if known is None:
+        return _pattern_of_rule(mask, queries, keys)
+    attended = attended_by(known)
+    if attended is not None and leaves_nothing_out(attended):
+        return "ones"
+    return "past" if attended is not None and is_lower_triangle(attended, queries, keys) else "other"
+
+
+def _pattern_of_rule(mask: Node, queries: Any, keys: Any) -> Pattern:
+    rule, value = rule_of(mask), tensor_of(mask)
+    assert value is not None
+    if rule == (Same(True) if value.dtype == torch.bool else Same(0.0)):
+        return "ones"
+    if rule == UpTo(-1, -2) and is_same_shape(tuple(value.shape[-2:]), (queries, keys)):
+        return "past"
+    return "varies" if rule is None else "other"
 
 
 def _written_out(mask: Node, node: Node, writer: Writer) -> Node:
@@ -101,12 +117,10 @@ def _written_out(mask: Node, node: Node, writer: Writer) -> Node:
     return writer.call("contiguous", writer.call(torch.where, mask, zero, -math.inf))
 
 
-def _write(node: Node, settings: dict[str, Any], writer: Writer) -> None:
+def _written(node: Node, settings: dict[str, Any], writer: Writer) -> Node:
     tensors = [argument(node, place, name) for place, name in enumerate(_PARAMETERS[:3])]
     settings = {name: value for name, value in settings.items() if name not in _PARAMETERS[:3]}
     try:
-        result = writer.call(torch.nn.functional.scaled_dot_product_attention, *tensors, **settings)
+        return writer.call(torch.nn.functional.scaled_dot_product_attention, *tensors, **settings)
     except (RuntimeError, TypeError, ValueError) as error:
         raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error
-    node.replace_all_uses_with(in_layout_of(node, result, writer))
-    node.graph.erase_node(node)

@@ -91,7 +91,12 @@ def _all_it_depends_on(node: Node, order: dict[Node, int], end: int) -> set[Node
 
 
 def memory_behind(node: Node) -> Iterator[Node]:
-    """What a call's first argument may be a view of: a view's first argument is what it is a view of."""
+    """What a call's first argument may be a view of: a view's first argument is what it is a view of. A call with an
+    `out` writes to that."""
+    written = node.kwargs.get("out")
+    if isinstance(written, Node):
+        node = written
+        yield node
     while node.args and isinstance(node.args[0], Node):
         node = node.args[0]
         yield node

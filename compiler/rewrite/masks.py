@@ -16,9 +16,10 @@ from torch.fx import Node
 
 from compiler.capture.torch_internals import outside_fake_mode
 from compiler.rewrite.attention import Attention, BooleanMask
-from compiler.rewrite.calls import shape_of, tensor_of
+from compiler.rewrite.calls import is_same_shape, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of, keeps_lower_triangle
 from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_no_row_empty, leaves_nothing_out
+from compiler.rewrite.places import Same, UpTo, rule_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.repeated import distinct
 from compiler.rewrite.writer import Writer
@@ -100,7 +101,8 @@ def _masks_that_mask(found: Attention) -> list[BooleanMask]:
     masks = []
     for mask in found.masks:
         known = _known_attended([mask], found)
-        if known is None or not leaves_nothing_out(known):
+        is_full = rule_of(mask.node) == Same(mask.keeps) if known is None else leaves_nothing_out(known)
+        if not is_full:
             masks.append(mask)
     return masks
 
@@ -121,8 +123,11 @@ def _are_lower_triangle(masks: list[BooleanMask], found: Attention) -> bool:
     """Whether exactly the scores on and below the diagonal of the scores count, whatever the call."""
     if len(masks) == 1 and masks[0].keeps == keeps_lower_triangle(masks[0].node) is not None:
         return len(shape_of(masks[0].node)) == 2
+    sizes = (found.query.sizes()[-2], found.key.sizes()[-2])
+    if len(masks) == 1 and masks[0].keeps and rule_of(masks[0].node) == UpTo(-1, -2):
+        return is_same_shape(shape_of(masks[0].node)[-2:], sizes)
     joined = _known_attended(masks, found)
-    return joined is not None and is_lower_triangle(joined, found.query.sizes()[-2], found.key.sizes()[-2])
+    return joined is not None and is_lower_triangle(joined, *sizes)
 
 
 def _no_row_is_empty(masks: list[BooleanMask], found: Attention) -> bool:
