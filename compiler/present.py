@@ -13,6 +13,7 @@ from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.layout.describe import describe_folding, describe_layout, describe_padding
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
+from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
 from compiler.schedule.cost import group_cost, sequence_us
 from compiler.schedule.describe import describe_buffers, describe_loops
@@ -41,7 +42,7 @@ def present_captured(graph: CapturedGraph) -> rep.Graph:
         partner=graph.partner,
         saved=graph.saved,
         recomputed=graph.recomputed,
-        rewrites=graph.rewrites,
+        rewrites=[*graph.rewrites, *rewrites_of(graph.aten.graph)],
     )
 
 

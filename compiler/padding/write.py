@@ -23,6 +23,7 @@ from compiler.capture.torch_internals import fake_mode_of
 from compiler.lowering.aliases import is_view
 from compiler.padding.choice import CHOICE, Copied, Part, Sizes
 from compiler.padding.wider import SAME, VIEWS, Wider
+from compiler.rewrite.joint import REWRITTEN
 
 aten = torch.ops.aten
 
@@ -169,7 +170,7 @@ class Writer:
         captured graph they are a product's."""
         like = self.product.node if self.product is not None else stands_for
         node = self.graph.call_function(target, args, settings)
-        node.meta = {key: value for key, value in like.meta.items() if key != CHOICE}
+        node.meta = {key: value for key, value in like.meta.items() if key not in (CHOICE, REWRITTEN)}
         if self.product is not None:
             node.meta["computed_for"] = (like.name,)
         node.meta["val"] = _evaluated(node)

@@ -147,6 +147,16 @@ REASONS: dict[str, Reason] = {
             "another depth than the queries, a head that is too wide).",
             f"See which of them {_SDPA} would take.",
         ),
+        Reason(
+            "one_hot.sum",
+            "Each row of this matrix holds one number and zeros otherwise, as in the gradient of cross entropy: times "
+            "a number of the row it sums to the product of the two, so no pass over the matrix is needed for it.",
+        ),
+        Reason(
+            "pooling.bytes",
+            "The gradient of a maximum over windows needs where each one lay. Windows that do not overlap save it as a "
+            "place in the window, one byte, instead of a place in the image, eight.",
+        ),
     )
 }
 

@@ -4,11 +4,15 @@ import type { Rewrite } from "../report";
 const REPLACED: Record<Rewrite["what"], string> = {
   attention: "attention became one library call",
   mask: "the mask of attention was made simpler",
+  "one-hot sum": "a sum of rows that hold one number became that number",
+  "pooling places": "places of maxima are saved as bytes",
 };
 
 const KEPT: Record<Rewrite["what"], string> = {
   attention: "attention was kept as it is written",
   mask: "the mask of attention was kept as it is written",
+  "one-hot sum": "a sum was kept as it is written",
+  "pooling places": "places of maxima are saved as they are written",
 };
 
 /** What was replaced before the graph was compiled, or nearly was, and why not. */
