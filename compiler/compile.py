@@ -32,8 +32,6 @@ from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
-from compiler.padding.choice import PaddingChoice
-from compiler.padding.decide import pad_products
 from compiler.replay.choose import Compiled, Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp_library import compile_kernels
@@ -68,7 +66,6 @@ class GraphCompilation:
     loops: LoopGraph | None = None
     layouts: tuple[LayoutChoice, ...] = ()
     foldings: tuple[Folding, ...] = ()
-    paddings: tuple[PaddingChoice, ...] = ()
     schedule: Schedule | None = None
     memory: MemoryPlan | None = None
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
@@ -98,8 +95,7 @@ class GraphCompilation:
 
     def lower(self, graph: GraphModule) -> None:
         self.cannot_run = refusal_of_streams(graph.graph)
-        padded, self.paddings = pad_products(graph, self.decides_for, self.options)
-        self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
+        self.loops, self.layouts, self.foldings = lower_in_layout(graph, self.decides_for, self.options)
 
     def plan(self) -> None:
         assert self.loops is not None

@@ -85,11 +85,11 @@ FUSION_KINDS = (
     "recompute",
 )
 #: What else it may name: ways to run one kernel, and passes over the graph.
-PASSES = ("single_pass", "team", "layout", "folding", "padding")
+PASSES = ("single_pass", "team", "layout", "folding")
 #: All of them: the one list, which the API serves to the page.
 RULES = (*FUSION_KINDS, *PASSES)
 #: The most loop nodes in a kernel, where `largest_group` and the knob `most_nodes` ask for nothing else.
-LARGEST_GROUP = 64
+LARGEST_GROUP = 256
 
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.

@@ -25,6 +25,7 @@ import torch
 from compiler.ir.index import MOST_KEPT, Dim, Index, Indirect, Mod
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
+from compiler.ir.places import LARGEST_PLACE, formula_of_place
 from compiler.ir.size import Integer, hint
 
 
@@ -293,7 +294,8 @@ class Recorder:
         return Value(number, dtype)
 
     def _indirect(self, value: Value, size: Integer) -> Index:
-        return Index.of(Indirect(value.number, size))
+        formula = formula_of_place(value.number, size, self.instructions)
+        return Index.of(Indirect(value.number, size)) if formula is None else formula
 
 
 def trace(body: Callable[[], Any]) -> Body:
@@ -302,6 +304,14 @@ def trace(body: Callable[[], Any]) -> Body:
     with handled_by(recorder):
         body()
     return drop_dead(Body(tuple(recorder.instructions)))
+
+
+def formula_of(value: Callable[[], Value]) -> Index | None:
+    """The integer that `value` computes as a formula of loop variables, or None where it is none."""
+    recorder = Recorder()
+    with handled_by(recorder):
+        number = value().number
+    return formula_of_place(number, LARGEST_PLACE, recorder.instructions)
 
 
 def operands_of(instruction: Instruction) -> set[int]:

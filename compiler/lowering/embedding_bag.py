@@ -3,6 +3,10 @@
     bag[i] = how many offsets are at most i, less one        a binary search, for each token
     output[bag[i], f] += table[token[i], f]                  a scatter over tokens and features
 
+Where every bag is known to have as many tokens as the others (they are rows of a matrix), it is a reduction:
+
+    output[b, f] = sum of table[token[length * b + r], f] over r < length
+
 Tokens that are `padding_idx` take no part. A bag without tokens is zero.
 """
 
@@ -15,7 +19,8 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.body import formula_of
+from compiler.ir.index import Dim, Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in, wrapped_index
@@ -34,23 +39,39 @@ SUM, MEAN, MAX = 0, 1, 2
 
 @dataclass(frozen=True)
 class Bags:
-    """The tokens, the bag of each, and how many bags there are."""
+    """The tokens, the bag of each, and how many bags there are. `length` is how many tokens each has, where that is
+    known and one bag follows the other."""
 
     tokens: TensorValue
     bag_of: TensorValue
     count: Integer
     padding: int
+    length: int | None = None
 
     def place(self, token: Index) -> tuple[Index, Any]:
         """The bag of the token at a place, and whether it takes part in it."""
         bag, is_inside = place_in(self.bag_of.load((token,)), self.count)
-        if self.padding < 0:
-            return bag, is_inside
-        is_real = ops.ne(ops.to_dtype(self.tokens.load((token,)), torch.int64), ops.constant(self.padding, torch.int64))
-        return bag, ops.logical_and(is_inside, is_real)
+        return bag, is_inside if self.padding < 0 else ops.logical_and(is_inside, self.is_real(token))
+
+    def is_real(self, token: Index) -> Any:
+        """Whether the token at a place is no padding."""
+        return ops.ne(ops.to_dtype(self.tokens.load((token,)), torch.int64), ops.constant(self.padding, torch.int64))
+
+    def token(self, bag: Index, inside: Index) -> Index:
+        """The place of a token in a bag of known length."""
+        assert self.length is not None
+        return bag * self.length + inside
 
     def sizes(self, build: Builder) -> TensorValue:
         """How many tokens take part in each bag."""
+        if self.length is not None and self.padding < 0:
+            return constant(self.length, (self.count,), torch.int64)
+        if self.length is not None:
+
+            def takes_part(bag: Position, inside: Position) -> Any:
+                return ops.reduce("sum", ops.to_dtype(self.is_real(self.token(bag[0], inside[0])), torch.int64))
+
+            return build.reduction((self.count,), torch.int64, (self.length,), takes_part, label="sizes")
 
         def update(position: Position) -> Update:
             bag, takes_part = self.place(position[0])
@@ -74,7 +95,21 @@ def _bags(build: Builder, tokens: TensorValue, offsets: TensorValue, count: Inte
 
     if tokens.rank != 1:
         raise CannotLower("its tokens are not in one row")
-    return Bags(tokens, build.pointwise(tokens.shape, torch.int64, element, label="bags"), count, padding)
+    length = _even_length(tokens, offsets, count)
+    bag_of = element if length is None else (lambda position: ops.index_value(position[0] // length))
+    return Bags(tokens, build.pointwise(tokens.shape, torch.int64, bag_of, label="bags"), count, padding, length)
+
+
+def _even_length(tokens: TensorValue, offsets: TensorValue, count: Integer) -> int | None:
+    """How many tokens each bag has, if the offsets are the multiples of a number up to the last token."""
+    if offsets.buffer is not None or offsets.shape != (count,) or not isinstance(tokens.shape[0], int):
+        return None
+    bag = Dim("bag", count)
+    start = formula_of(lambda: ops.to_dtype(offsets.load((Index.of(bag),)), torch.int64))
+    length = None if start is None else start.coefficient(bag)
+    if not isinstance(length, int) or length == 0 or start != Index.of(bag) * length:
+        return None
+    return length if length * count == tokens.shape[0] else None
 
 
 @lowers(aten._embedding_bag.default, aten._embedding_bag_forward_only.default)
@@ -119,19 +154,31 @@ def _summed(
     shape, dtype = (bags.count, weight.shape[1]), weight.dtype
     held = COLLECTED_IN.get(dtype, dtype)
 
-    def update(position: Position) -> Update:
-        token, feature = position
-        bag, takes_part = bags.place(token)
+    def value_of(token: Index, feature: Index) -> Any:
         value = weight.load((wrapped_index(bags.tokens.load((token,)), weight.shape[0]), feature))
-        if factors is not None:
-            value = ops.mul(value, ops.to_dtype(factors.load((token,)), held))
-        return (bag, feature), value, takes_part
+        return value if factors is None else ops.mul(value, ops.to_dtype(factors.load((token,)), held))
+
+    def update(position: Position) -> Update:
+        bag, takes_part = bags.place(position[0])
+        return (bag, position[1]), value_of(*position), takes_part
+
+    def of_bag(position: Position, inside: Position) -> Any:
+        token = bags.token(position[0], inside[0])
+        value = ops.to_dtype(value_of(token, position[1]), held)
+        if bags.padding >= 0:
+            value = ops.where(bags.is_real(token), value, ops.constant(0, held))
+        return ops.reduce("sum", value)
 
     sources = (bags.tokens.shape[0], weight.shape[1])
     zeros = constant(0, shape, dtype)
-    if sizes is None:
+    if bags.length is not None:
+        total = build.reduction(shape, held, (bags.length,), of_bag, label="" if sizes is None else "sum")
+    elif sizes is None:
         return scatter_into(build, zeros, sources, "add", update)
-    total = scatter_into(build, zeros, sources, "add", update, dtype=held, label="sum")
+    else:
+        total = scatter_into(build, zeros, sources, "add", update, dtype=held, label="sum")
+    if sizes is None:
+        return build.pointwise(shape, dtype, total.load, label="result") if held != dtype else total
 
     def element(position: Position) -> Any:
         count = ops.maximum(sizes.load(position[:1]), ops.constant(1, torch.int64))

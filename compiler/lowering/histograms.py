@@ -87,6 +87,9 @@ def _counted(
 def histc(build: Builder, x: TensorValue, bins: int = 100, min: float = 0, max: float = 0) -> TensorValue:
     if not x.dtype.is_floating_point:
         raise CannotLower("it counts whole numbers")
+    if build.device.type == "cuda":
+        # Millions of updates of a few bins wait for each other in memory.
+        raise CannotLower("the library counts in the shared memory of each multiprocessor")
     flat, compute = flattened(x), compute_dtype(x.dtype)
     limits = _range(build, x, None if min == max and x.numel else (min, max), 1.0)
 

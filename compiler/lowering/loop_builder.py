@@ -161,12 +161,13 @@ class LoopBuilder:
 
     def scan(
         self, shape: tuple[Integer, ...], dtype: torch.dtype, at: int, element: Callable[[Position], Any], *,
-        label: str = "",
+        label: str = "", layout: Layout | None = None,
     ) -> TensorValue:  # fmt: skip
         """One node whose `element(position)` calls `ops.scan` once, along the dimension `at`. `shape` holds no zero."""
         if dtype not in SUPPORTED_DTYPES:
             raise CannotLower(f"loops do not compute {dtype}")
-        name, layout = self.fresh_name(self.origin + (f"_{label}" if label else "")), self.result_layout(shape, dtype)
+        layout = layout or self.result_layout(shape, dtype)
+        name = self.fresh_name(self.origin + (f"_{label}" if label else ""))
         dims = [Dim("r0" if place == at else f"x{place}", size) for place, size in enumerate(shape)]
         position = tuple(Index.of(dim) for dim in dims)
         try:

@@ -41,6 +41,7 @@ from compiler.lowering import (  # noqa: F401
     library,
     logic,
     masks,
+    matrix_vector,
     padding,
     pointwise,
     pooling,

@@ -5,12 +5,16 @@ cumsum = aten.cumsum(x, 1)        for x0 < 64: for r0 < 512:  v = scan sum x[512
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import log2, prod
 from typing import Any
 
 import torch
 
+from compiler.ir.index import Index
+from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
+from compiler.ir.size import Integer, known
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue
@@ -20,6 +24,15 @@ aten = torch.ops.aten
 
 #: Whole numbers narrower than this are compared in it: GPUs scan registers, which have 32 bits.
 NARROWEST = torch.int32
+
+#: Scans whose chunks are joined by an operation on their results.
+JOINED = {"sum": ops.add, "prod": ops.mul, "max": ops.maximum, "min": ops.minimum}
+
+#: So few rows do not keep a GPU busy, and one that is shorter is done before a second kernel has begun.
+MOST_ROWS, LONG_ROW = 128, 1 << 15
+
+#: Elements of a chunk, and how many chunks a large GPU wants to have.
+SHORTEST_CHUNK, LONGEST_CHUNK, ENOUGH_CHUNKS = 256, 4096, 4096
 
 
 def scan_along(
@@ -34,10 +47,64 @@ def scan_along(
         return ops.scan(kind, value, ops.index_value(position[at])) if is_position else ops.scan(kind, value)
 
     if x.rank and 0 not in x.shape:
+        chunk = chunk_for(x.shape, at) if kind in JOINED else None
+        if chunk is not None:
+            return _in_chunks(build, kind, x, at, chunk, dtype, computed)
         return build.scan(x.shape, dtype, at, element, label=label)
     return build.pointwise(
         x.shape, dtype, (lambda position: ops.constant(0, dtype)) if is_position else x.load, label=label
     )
+
+
+def chunk_for(shape: Sequence[Integer], at: int) -> int | None:
+    """How long the parts are in which rows along the dimension `at` are scanned side by side; None where each is
+    scanned from end to end: where rows alone keep a GPU busy, are short, or have no such parts of one length."""
+    length = shape[at]
+    rows = [size for place, size in enumerate(shape) if place != at]
+    if not isinstance(length, int) or not all(isinstance(size, int) for size in rows):
+        return None
+    count = prod(known(size) for size in rows)
+    if count > MOST_ROWS or length < LONG_ROW:
+        return None
+    wanted = max(SHORTEST_CHUNK, min(LONGEST_CHUNK, length * count // ENOUGH_CHUNKS))
+    fits = [size for size in range(SHORTEST_CHUNK, LONGEST_CHUNK + 1) if length % size == 0]
+    return min(fits, key=lambda size: (abs(log2(size / wanted)), -size), default=None)
+
+
+def _in_chunks(
+    build: Builder, kind: str, x: TensorValue, at: int, chunk: int, dtype: torch.dtype, computed: torch.dtype
+) -> TensorValue:
+    """Few long rows, in three steps: the total of each chunk, the running total of those, and the scan of each chunk
+    from what stands before it. Reads twice, but every multiprocessor reads.
+
+    Blelloch, "Prefix Sums and Their Applications", 1990, section 1.3."""
+    join = JOINED[kind]
+    count, layout = known(x.shape[at]) // chunk, build.result_layout(x.shape, dtype)
+    shape = (*x.shape[:at], count, *x.shape[at + 1 :])
+
+    def load(position: Position, inside: Index) -> Any:
+        return ops.to_dtype(x.load((*position[:at], position[at] * chunk + inside, *position[at + 1 :])), computed)
+
+    totals = build.reduction(
+        shape, computed, (chunk,), lambda position, inner: ops.reduce(kind, load(position, inner[0])), label="totals"
+    )
+    before = build.scan(shape, computed, at, lambda position: ops.scan(kind, totals.load(position)), label="before")
+
+    def element(position: Position) -> Any:
+        place, inside = (*position[: at + 1], *position[at + 2 :]), position[at + 1]
+        scanned = ops.scan(kind, load(place, inside))
+        previous = before.load((*place[:at], (place[at] + (count - 1)) % count, *place[at + 1 :]))
+        is_first = ops.eq(ops.index_value(place[at]), ops.constant(0, torch.int64))
+        return ops.where(is_first, scanned, join(previous, scanned))
+
+    step = layout.stride[at]
+    parts = Layout(
+        (*shape[: at + 1], chunk, *shape[at + 1 :]),
+        (*layout.stride[:at], step * chunk, step, *layout.stride[at + 1 :]),
+        dtype,
+    )
+    made = build.scan(parts.shape, dtype, at + 1, element, layout=parts)
+    return TensorValue(x.shape, dtype, made.buffer, layout.index)
 
 
 def _total(kind: str) -> Callable[..., TensorValue]:

@@ -68,6 +68,11 @@ def _bag(**keywords: Any) -> Callable[..., Any]:
     return function
 
 
+def _even(**keywords: Any) -> Callable[..., Any]:
+    """Bags that are rows of a matrix."""
+    return lambda table, tokens, _, factors: F.embedding_bag(tokens.view(4, -1), table, **keywords)
+
+
 WAYS = ("sum", "mean", "max")
 BAGS = [
     *(Operator(f"embedding_bag.{way}", _bag(mode=way), _bags, FLOATS) for way in WAYS),
@@ -76,6 +81,8 @@ BAGS = [
         Operator(f"embedding_bag.{way}.ends", _bag(mode=way, include_last_offset=True), lambda d: _bags(d)[:1], FLOATS)
         for way in WAYS
     ),
+    Operator("embedding_bag.even", _even(mode="sum"), lambda d: _bags(d)[:1], FLOATS),
+    Operator("embedding_bag.even.padding", _even(mode="mean", padding_idx=3), lambda d: _bags(d)[:2], FLOATS),
     Operator("embedding_bag.factors", _bag(mode="sum", with_factors=True), _bags, FLOATS),
     Operator("embedding_bag.factors.padding", _bag(mode="sum", with_factors=True, padding_idx=3), _bags, FLOATS),
     # PyTorch's own kernel for CPUs takes the frequencies of other tokens, so there it stays a call of that.

@@ -218,6 +218,19 @@ def _products(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     ]
 
 
+def _positive(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+    """Products whose sums cancel nothing, as no sum of ours has the order of the library's."""
+    return [(a.abs(), b.abs()) for a, b in _products(dtype)]
+
+
+VECTORS = [
+    Operator("mm.row", lambda a, b: (a[:1] @ b).relu(), _positive, FLOATS),
+    Operator("mm.column_of_a_batch", lambda a, b: a.expand(2, -1, -1) @ b[:, :1].expand(2, -1, -1), _positive, FLOATS),
+    Operator("mm.outer", lambda a, b: a[:, :1] @ b[:1] + 1, _positive, FLOATS),
+    Operator("mv", lambda a, b: a @ b[:, 0] + a[0].dot(b[:, 1]), _positive, FLOATS),
+    Operator("addmm.row", lambda a, b: torch.addmm(b[0], a[:1], b, beta=0.5, alpha=3), _positive, FLOATS),
+]
+
 LIBRARY = [
     Operator("mm", lambda a, b: (a @ b).relu(), _products, FLOATS),
     Operator("mm.view", lambda a, b: a.flip(1) @ (b + 1)[:, :2], _products, FLOATS),
@@ -235,4 +248,4 @@ LIBRARY = [
     Operator("complex", lambda x: torch.fft.fft(x).abs(), cube, (torch.float32,), falls_back=True),
 ]
 
-OPERATORS = [*VIEWS, *PARTS, *CREATION, *INDEXING, *NORMS, *LIBRARY]
+OPERATORS = [*VIEWS, *PARTS, *CREATION, *INDEXING, *NORMS, *VECTORS, *LIBRARY]

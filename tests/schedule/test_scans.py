@@ -54,8 +54,16 @@ def test_a_scan_is_carried_through_every_pass_that_needs_it(length: int) -> None
 
 
 def test_a_reduction_of_a_scan_is_not_split_among_programs() -> None:
-    compilation = check(lambda x: x.cumsum(-1).amax(-1), rnd(1, 50000), tolerance=1e-4)
+    compilation = check(lambda x: x.cumsum(-1).amax(-1), rnd(1, 50021), tolerance=1e-4)
     assert {kernel.config["plan"] for kernel in compilation.triton.values()} == {"looped"}
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_few_long_rows_are_scanned_in_chunks_side_by_side(dim: int) -> None:
+    """Kernels for the total of each chunk, for the running totals, and for the chunks."""
+    x = rnd(3, 50000)
+    compilation = check(lambda x: x.cumsum(dim) * 2, x if dim else x.t(), tolerance=1e-4)
+    assert kernel_count(compilation) == (3, 0)
 
 
 @pytest.mark.parametrize("dims", [(0, 1), (1, 0)])

@@ -100,10 +100,9 @@ export interface Recompile {
   symbolic: string[];
 }
 
-/** Something that is computed better in another way: replaced, or kept and why. */
+/** Something written by hand that a fused operator of torch does better: replaced, or kept and why. */
 export interface Rewrite {
-  /** Attention written by hand, or the mask of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
-  what: "attention" | "mask" | "one-hot sum" | "pooling places";
+  what: "attention";
   verdict: "replaced" | "kept";
   /** Id of the reason, as in docs/rewrites.md. */
   reason: string;
