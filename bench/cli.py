@@ -227,6 +227,7 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
         console.print(sentence)
     if asked.out is not None:
         asked.out.with_suffix(".md").write_text(table.markdown(document, columns))
+    if asked.out is not None and request.is_timed:
         title = f"Ours / TorchInductor (circle: its best mode), {document['environment'].get('device')}"
         asked.out.with_suffix(".svg").write_text(ratios.draw(table.losses_first(document["cases"]), title))
     return 0 if all(table.verdict(result) == "ok" for result in document["cases"].values()) else 1

@@ -44,8 +44,13 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
 
         return BoxedGraph(compile_graph(part, options, device_of(part), phase))
 
+    def change_joint(joint: torch.fx.GraphModule) -> None:
+        from compiler.padding.decide import pad_joint
+
+        pad_joint(joint, options)
+
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
-        return compile_through_aot(graph, example_inputs, compile_part)
+        return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint)
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:

@@ -32,6 +32,8 @@ from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
+from compiler.padding.choice import PaddingChoice
+from compiler.padding.decide import pad_products
 from compiler.replay.choose import Compiled, Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp_library import compile_kernels
@@ -66,6 +68,7 @@ class GraphCompilation:
     loops: LoopGraph | None = None
     layouts: tuple[LayoutChoice, ...] = ()
     foldings: tuple[Folding, ...] = ()
+    paddings: tuple[PaddingChoice, ...] = ()
     schedule: Schedule | None = None
     memory: MemoryPlan | None = None
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
@@ -95,7 +98,8 @@ class GraphCompilation:
 
     def lower(self, graph: GraphModule) -> None:
         self.cannot_run = refusal_of_streams(graph.graph)
-        self.loops, self.layouts, self.foldings = lower_in_layout(graph, self.decides_for, self.options)
+        padded, self.paddings = pad_products(graph, self.decides_for, self.options)
+        self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
 
     def plan(self) -> None:
         assert self.loops is not None

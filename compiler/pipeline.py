@@ -14,7 +14,7 @@ report keeps what the stages before it found. What the stages do to one graph is
 `torch.compile(f, backend="fusionscope")` has it. To read on, one file of each folder:
 
     capture/capture.py      the entry to capture; rewrite/rewriting.py is what is changed before gradients are derived
-    lowering/lower.py       the walk over ATen nodes, ir/ what they become; layout/, folding/ choose before it
+    lowering/lower.py       the walk over ATen nodes, ir/ what they become; layout/, folding/, padding/ choose before it
     schedule/scheduler.py   the search, schedule/rules/ what it asks, schedule/reasons.py all that it may answer
     codegen/program.py      a fused group as phases over one tile, which triton/ and cpp/ print
     runtime/executable.py   the wrapper and its kernels as a function; replay/ makes one CUDA graph of its launches

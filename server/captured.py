@@ -70,9 +70,18 @@ def rewrite_sentences(graph: Graph) -> list[str]:
     return [_rewrite_sentence(found) for found in graph.rewrites]
 
 
+#: What became of what is rewritten, after its name.
+_REPLACED = {
+    "attention": "was replaced by one library call",
+    "mask": "was made simpler",
+    "one-hot sum": "was replaced by the one number of each row",
+    "pooling places": "are saved as bytes",
+}
+
+
 def _rewrite_sentence(found: Rewrite) -> str:
     where = f" (lines {', '.join(map(str, found.lines))})" if found.lines else ""
-    fate = "was replaced by one library call" if found.verdict == "replaced" else "was kept as it is written"
+    fate = _REPLACED[found.what] if found.verdict == "replaced" else "was kept as it is written"
     detail = f" {found.detail.rstrip('.')}." if found.detail else ""
     return f"{found.what}{where} {fate}: {found.message}{detail}" + (f" {found.remedy}" if found.remedy else "")
 

@@ -27,7 +27,6 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
 )
-from compiler.layout.rows import pad_products
 from compiler.rewrite.one_hot import sum_one_hots
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Makes something that runs a graph. AOTAutograd calls it with one list if it has `_boxed_call`.
 GraphCompiler = Callable[[torch.fx.GraphModule, Phase], Implementation]
+#: Changes the joint graph of a training step in place, before it is split.
+JointPass = Callable[[torch.fx.GraphModule], None]
 
 _INTERPOLATIONS = [
     getattr(torch.ops.aten, name)
@@ -50,10 +51,12 @@ def compile_through_aot(
     example_inputs: Sequence[Any],
     compile_graph: GraphCompiler,
     on_rewriting: Callable[[Rewriting], None] = lambda _: None,
+    change_joint: JointPass = lambda _: None,
 ) -> Callable[..., Any]:
     """Rewrite, functionalise, decompose and split Dynamo's graph, and have `compile_graph` compile each part.
 
-    `graph` stays as it is; `on_rewriting` gets what is compiled in its place before any part is.
+    `graph` stays as it is; `on_rewriting` gets what is compiled in its place before any part is. `change_joint` may
+    change the graph of a training step before it is split.
 
     `compile_graph` is called once for "inference", or for "forward" and, when the first gradient is asked for, for
     "backward". Every graph that it gets has its nodes' lines in `meta["lines"]`.
@@ -82,7 +85,7 @@ def compile_through_aot(
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
         decompositions=decompositions(),
-        partition_fn=_split,
+        partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
@@ -93,9 +96,12 @@ def compile_through_aot(
     return compiled
 
 
-def _split(joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any) -> Any:
+def _split(
+    change_joint: JointPass, joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any
+) -> Any:
     save_places_as_bytes(joint)
-    joint = pad_products(sum_one_hots(joint))
+    sum_one_hots(joint)
+    change_joint(joint)
     forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
     note_passed(forward, backward, num_fwd_outputs)
     return forward, backward

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
+from compiler.capture.aot import JointPass
 from compiler.capture.captured import Capture
 from compiler.capture.device import is_gpu_wanted, makes_tensors_in_functions
 from compiler.capture.errors import hint_only_compiled, report_error
@@ -50,7 +51,7 @@ def capture(source: str, options: Options, device: torch.device) -> Capture:
 
 def _run(snippet: Snippet, options: Options, result: Capture) -> None:
     reset_dynamo()
-    recorder, output = Recorder(result), OutputRecorder()
+    recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
     _note_cuda(snippet, recorder)
     with (
@@ -80,6 +81,14 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
     result.output = output.text()
     if not result.graphs and result.error is None:
         _explain_no_graphs(recorder)
+
+
+def _joint_pass(options: Options, device: torch.device) -> JointPass:
+    """Imported here: what chooses reads captured graphs, so capture must not need it to be imported."""
+    from compiler.padding.decide import pad_joint
+
+    target = options.target if device.type == "cpu" else None
+    return lambda joint: pad_joint(joint, options, target)
 
 
 def _run_script(snippet: Snippet) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from compiler.capture.aot import compile_through_aot
+from compiler.capture.aot import JointPass, compile_through_aot
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRunner, Implementation, Phase
 from compiler.capture.errors import line_of_error, name_lines
 from compiler.capture.ledger import Ledger
@@ -45,8 +45,9 @@ class FailedCall:
 class Recorder:
     """Fills a `Capture` while the snippet runs; what torch tells of each compilation it enters in its ledger."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, change_joint: JointPass = lambda _: None) -> None:
         self.capture = capture
+        self._change_joint = change_joint
         self.ledger = Ledger()
         self.failed: FailedCall | None = None
         self.failures: list[Exception] = []
@@ -76,7 +77,7 @@ class Recorder:
                 return runner
 
             try:
-                compiled = compile_through_aot(graph, example_inputs, record, rewritings.append)
+                compiled = compile_through_aot(graph, example_inputs, record, rewritings.append, self._change_joint)
                 check = rewritings[0].check
                 return compiled if check is None else check.watching(compiled)
             except Exception as error:

@@ -23,6 +23,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from compiler.capture.torch_internals import fake_mode_of
+from compiler.rewrite.joint import note_rewrite
 
 aten = torch.ops.aten
 
@@ -38,6 +39,7 @@ def save_places_as_bytes(joint: GraphModule) -> None:
         if windows is not None:
             short = windows.shortened(_Writer(joint.graph, node), node.args[-1])
             node.args = (*node.args[:-1], short)
+            note_rewrite(node, "pooling places", "pooling.bytes")
 
 
 class _Writer:

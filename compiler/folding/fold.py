@@ -54,7 +54,7 @@ def fold(
         return graph, ()
     if not any(find_epilogue(node) for node in graph.graph.nodes if node.target is aten.relu.default):
         return graph, ()
-    copy = _copied(graph)
+    copy = copied(graph)
     records = []
     for node in list(copy.graph.nodes):
         found = find_epilogue(node) if node.target is aten.relu.default else None
@@ -66,7 +66,7 @@ def fold(
     return copy if any(record.is_folded for record in records) else graph, tuple(records)
 
 
-def _copied(graph: GraphModule) -> GraphModule:
+def copied(graph: GraphModule) -> GraphModule:
     """With nodes of its own, which have the names and the fake tensors of the others."""
     new = Graph()
     result = new.graph_copy(graph.graph, {})

@@ -1,12 +1,14 @@
-"""Decisions on convolutions, their layouts and what is folded into them, as the report shows them."""
+"""Decisions on convolutions, their layouts and what is folded into them, and on products that are padded."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from compiler import report
+from compiler.capture.describe import shown_size
 from compiler.folding.fold import Folding
 from compiler.layout.choice import LayoutChoice
+from compiler.padding.choice import PaddingChoice
 from compiler.schedule.reasons import message_of
 
 
@@ -47,4 +49,26 @@ def describe_folding(folding: Folding) -> report.FoldingDecision:
         predicted_saved_us=round(folding.saved_us, 3),
         predicted_filter_us=round(folding.filter_us, 3),
         lines=list(folding.lines),
+    )
+
+
+def describe_padding(choice: PaddingChoice) -> report.PaddingDecision:
+    sizes, padded = ([shown_size(size) for size in sizes] for sizes in (choice.sizes, choice.padded))
+    times = (choice.kept_us, choice.padded_us, choice.copies_us)
+    kept_us, padded_us, copies_us = (None if time is None else round(time, 3) for time in times)
+    told: dict[str, Any] = {"sizes": " x ".join(map(str, sizes)), "padded": " x ".join(map(str, padded))}
+    told |= {"knob": "padding", "kept_us": kept_us, "padded_us": padded_us, "copies_us": copies_us}
+    return report.PaddingDecision(
+        verdict="padded" if choice.is_padded else "kept",
+        reason=choice.reason,
+        message=message_of(choice.reason, told),
+        product=choice.product,
+        sizes=sizes,
+        padded=padded,
+        predicted_kept_us=kept_us,
+        predicted_padded_us=padded_us,
+        predicted_copies_us=copies_us,
+        predicted_saved_us=None if choice.saved_us is None else round(choice.saved_us, 3),
+        copies=[report.PaddingCopy(node=one.node, what=one.what, bytes=one.bytes) for one in choice.copies],
+        lines=list(choice.lines),
     )

@@ -123,9 +123,13 @@ class GradientCheck(ReportModel):
 
 
 class Rewrite(ReportModel):
-    """Something written by hand that a fused operator of torch does better: replaced, or kept and why."""
+    """Something that is computed better in another way: replaced, or kept and why."""
 
-    what: Literal["attention"] = "attention"
+    what: Literal["attention", "mask", "one-hot sum", "pooling places"] = Field(
+        default="attention",
+        description="Attention written by hand, or the mask of a call of torch's own; in a training step a sum of rows "
+        "that hold one number, or where maxima over windows lie.",
+    )
     verdict: Literal["replaced", "kept"]
     reason: str = Field(description="Id of the reason, as in docs/rewrites.md.")
     message: str = Field(description="The reason in a sentence.")

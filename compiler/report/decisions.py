@@ -1,4 +1,4 @@
-"""What was decided and why: fusions round by round, layouts, foldings into convolutions, and what if otherwise."""
+"""What was decided and why: fusions round by round, layouts, foldings, padding, and what if otherwise."""
 
 from __future__ import annotations
 
@@ -116,6 +116,33 @@ class FoldingDecision(ReportModel):
     nodes: list[str] = Field(default=[], description="Of `aten`: the convolution first, the ReLU last.")
     predicted_saved_us: float = Field(description="The pass over the result that is spared.")
     predicted_filter_us: float = Field(description="What it takes to compute the filter in each call.")
+    lines: list[int] = []
+
+
+class PaddingCopy(ReportModel):
+    """A matrix that has to be copied for a padded product: `left`, `right` or `bias`, to have a border of zeros, or the
+    `result`, to have eager's strides. `bytes` are read and written."""
+
+    node: str
+    what: Literal["left", "right", "bias", "result"]
+    bytes: int
+
+
+class PaddingDecision(ReportModel):
+    """Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it
+    takes, and nobody reads what comes of that."""
+
+    verdict: Literal["padded", "kept"]
+    reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
+    message: str
+    product: str = Field(description="Node of `aten`.")
+    sizes: list[SizeText] = Field(description="Rows, inner size and columns of the product as it is written.")
+    padded: list[SizeText] = Field(description="Those that it has, or would have, padded.")
+    predicted_kept_us: float | None = Field(default=None, description="The library's call at the sizes as written.")
+    predicted_padded_us: float | None = Field(default=None, description="The library's call at the padded sizes.")
+    predicted_copies_us: float | None = Field(default=None, description="All that is copied for it.")
+    predicted_saved_us: float | None = Field(default=None, description="The first less the other two.")
+    copies: list[PaddingCopy] = []
     lines: list[int] = []
 
 

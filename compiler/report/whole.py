@@ -17,7 +17,7 @@ from compiler.report.capture import (
     SavedTensor,
     Symbol,
 )
-from compiler.report.decisions import Decision, FoldingDecision, LayoutDecision, Round, WhatIf
+from compiler.report.decisions import Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf
 from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
 from compiler.report.memory import Buffer, Memory
@@ -97,6 +97,7 @@ class Graph(ReportModel):
     removed: list[Removed] = Field(default=[], description="What became no loop, since there was nothing to do.")
     layouts: list[LayoutDecision] = Field(default=[], description="What was decided of convolutions, before `loops`.")
     foldings: list[FoldingDecision] = Field(default=[], description="What convolutions took of what follows them.")
+    paddings: list[PaddingDecision] = Field(default=[], description="Products of sizes that eight does not divide.")
     loops: list[LoopNode] = []
     decisions: list[Decision] = Field(
         default=[], description="In a large graph only the weightiest: see `more_decisions`."

@@ -1,6 +1,7 @@
 """Rewrites of Dynamo's graph, before AOTAutograd derives gradients and splits it.
 
 `rewriting` holds the list of rewrites and what each left behind, `attention` finds attention written by hand, `masks`
-says which scores its mask leaves out, `replacement` writes the fused operator, `reasons` is the closed list of why a
-near miss stays as it was written, and `calls` reads the calls of an FX graph whichever way they were spelt.
+says which scores its mask leaves out, `replacement` writes the fused operator, `called` simplifies the masks of calls
+of that operator, `reasons` is the closed list of why a near miss stays as it was written, and `calls` reads the calls
+of an FX graph whichever way they were spelt. What does not depend on a call's values is computed by `constants`.
 """

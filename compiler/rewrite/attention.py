@@ -30,6 +30,7 @@ from compiler.rewrite.calls import (
     tensor_of,
 )
 from compiler.rewrite.constants import constant_of
+from compiler.rewrite.patterns import is_low_enough
 from compiler.rewrite.products import Operand, is_product, scores_operands, values_operand
 from compiler.rewrite.reasons import NotLegalError
 
@@ -315,14 +316,6 @@ _STEPS: dict[str, Callable[[_Walk, Node, float], tuple[Node, float]]] = {
     "masked_fill": _Walk.pass_masked_fill,
     "where": _Walk.pass_where,
 }
-
-
-def is_low_enough(fill: float, dtype: torch.dtype) -> bool:
-    """Whether a masked score weighs nothing beside any other: minus infinity, or a number that is so low that the
-    dtype's numbers near it are at least 1 apart, so that a row of such scores could not tell its weights anyway."""
-    if fill == -math.inf:
-        return True
-    return fill < 0 and -fill * torch.finfo(dtype).eps >= 1
 
 
 def _checked_scale(value: Any, node: Node) -> float:

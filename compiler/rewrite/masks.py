@@ -16,9 +16,12 @@ from torch.fx import Node
 
 from compiler.capture.torch_internals import outside_fake_mode
 from compiler.rewrite.attention import Attention, BooleanMask
-from compiler.rewrite.calls import shape_of, tensor_of
+from compiler.rewrite.calls import is_same_shape, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of, keeps_lower_triangle
+from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_no_row_empty, leaves_nothing_out
+from compiler.rewrite.places import Same, UpTo, rule_of
 from compiler.rewrite.reasons import NotLegalError
+from compiler.rewrite.repeated import distinct
 from compiler.rewrite.writer import Writer
 
 #: A row whose highest bias is lower than this is shifted, so that it is 0, where gradients are wanted.
@@ -49,26 +52,26 @@ class MaskPlan:
 
 def plan_masks(found: Attention) -> MaskPlan:
     """What of the masks has to be handed on. Raises NotLegalError where empty rows could not be made right."""
-    masks, biases = list(found.masks), []
+    masks, biases = _masks_that_mask(found), []
     has_unknown_bias = is_added = False
     for bias, factor in found.biases:
         _check_bias(bias, found)
         known = constant_of(bias, found.product)
-        if known is not None and not known.any():
+        if known is not None and not distinct(known).any():
             continue
-        if known is not None and factor > 0 and bool(((known == 0) | (known == -math.inf)).all()):
+        if known is not None and _is_mask(known, factor, found):
             masks.append(BooleanMask(bias, False, -math.inf))
             is_added = True
             continue
         biases.append((bias, factor))
-        has_unknown_bias |= known is None or not bool(torch.isfinite(known).all())
+        has_unknown_bias |= known is None or not bool(torch.isfinite(distinct(known)).all())
         is_added |= has_unknown_bias
     fill = next((mask.fill for mask in masks), None)
     if fill is not None and any(mask.fill != fill for mask in masks):
         raise NotLegalError("mask.mixed_fills", "one mask fills in minus infinity and another a finite number")
     if fill not in (None, -math.inf) and has_unknown_bias:
         raise NotLegalError("mask.mixed_fills", "the bias may hold minus infinity")
-    if masks and not biases and is_lower_triangle(masks, found):
+    if masks and not biases and _are_lower_triangle(masks, found):
         return MaskPlan(is_causal=True)
     is_full = not has_unknown_bias and (not masks or _no_row_is_empty(masks, found))
     if not is_full and found.dropout and fill not in (None, -math.inf):
@@ -93,37 +96,61 @@ def _check_bias(bias: Node, found: Attention) -> None:
         raise NotLegalError("mask.wider_dtype", f"{bias.name} is {value.dtype}".replace("torch.", ""))
 
 
-def is_lower_triangle(masks: list[BooleanMask], found: Attention) -> bool:
-    """Whether exactly the scores on and below the diagonal of square scores count, whatever the call."""
+def _masks_that_mask(found: Attention) -> list[BooleanMask]:
+    """The boolean masks but for those that leave nothing out, in no call."""
+    masks = []
+    for mask in found.masks:
+        known = _known_attended([mask], found)
+        is_full = rule_of(mask.node) == Same(mask.keeps) if known is None else leaves_nothing_out(known)
+        if not is_full:
+            masks.append(mask)
+    return masks
+
+
+def _is_mask(known: torch.Tensor, factor: float, found: Attention) -> bool:
+    """Whether what is added leaves scores out and does nothing else. A finite number that is added to a row of which
+    nothing else is left tells what the scores of that row were, so there must be no such row."""
+    attended = attended_by(known)
+    if attended is None or factor <= 0:
+        return False
+    if bool((distinct(known) == -math.inf).any()):
+        return True
+    is_alone = not found.masks and len(found.biases) == 1
+    return is_alone and factor >= 1 and leaves_no_row_empty(attended)
+
+
+def _are_lower_triangle(masks: list[BooleanMask], found: Attention) -> bool:
+    """Whether exactly the scores on and below the diagonal of the scores count, whatever the call."""
     if len(masks) == 1 and masks[0].keeps == keeps_lower_triangle(masks[0].node) is not None:
         return len(shape_of(masks[0].node)) == 2
-    joined = _known_attended(masks, found)
-    if joined is None or joined.dim() < 2 or joined.shape[-1] != joined.shape[-2] or joined.shape[-1] < 2:
-        return False
     sizes = (found.query.sizes()[-2], found.key.sizes()[-2])
-    is_square = all(isinstance(size, int) and size == joined.shape[-1] for size in sizes)
-    return is_square and bool((joined == torch.ones(joined.shape[-2:], dtype=torch.bool).tril()).all())
+    if len(masks) == 1 and masks[0].keeps and rule_of(masks[0].node) == UpTo(-1, -2):
+        return is_same_shape(shape_of(masks[0].node)[-2:], sizes)
+    joined = _known_attended(masks, found)
+    return joined is not None and is_lower_triangle(joined, *sizes)
 
 
 def _no_row_is_empty(masks: list[BooleanMask], found: Attention) -> bool:
     joined = _known_attended(masks, found)
-    return joined is not None and bool(joined.any(-1).all())
+    return joined is not None and leaves_no_row_empty(joined)
 
 
 def _known_attended(masks: list[BooleanMask], found: Attention) -> torch.Tensor | None:
-    """Which scores count, where every mask is the same in each call."""
-    joined = torch.ones((), dtype=torch.bool)
+    """Which scores count, where every mask is the same in each call; the size is one where that repeats."""
+    joined = torch.ones((), dtype=torch.bool, device="cpu")
     with outside_fake_mode():
         for mask in masks:
             known = constant_of(mask.node, found.product)
-            if known is None:
+            attended = None if known is None else attended_by(known)
+            if attended is None:
                 return None
-            joined = joined & (~_blocked(known) if not mask.keeps else known)
+            joined = joined & (attended if mask.keeps or _is_added(mask) else ~attended)
     return joined
 
 
-def _blocked(known: torch.Tensor) -> torch.Tensor:
-    return known if known.dtype == torch.bool else known == -math.inf
+def _is_added(mask: BooleanMask) -> bool:
+    value = tensor_of(mask.node)
+    return value is not None and value.dtype != torch.bool
 
 
 @dataclass
@@ -162,7 +189,7 @@ def _write_attended(masks: list[BooleanMask], writer: Writer) -> Node | None:
         value = tensor_of(mask.node)
         assert value is not None
         if value.dtype != torch.bool:
-            term = writer.call(torch.ne, mask.node, -math.inf)
+            term = writer.call(torch.eq, mask.node, 0)
         else:
             term = mask.node if mask.keeps else writer.call(torch.logical_not, mask.node)
         joined = term if joined is None else writer.call(torch.logical_and, joined, term)

@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.capture.torch_internals import fake_mode_of
+from compiler.rewrite.joint import note_rewrite
 
 aten = torch.ops.aten
 
@@ -95,6 +96,7 @@ def _write(total: Node, scale: Node, value: float, casts: list[torch.dtype], dro
             result = _call(total, aten._to_copy.default, result, dtype=dtype)
         if dropped is not None:
             result = _call(total, aten.squeeze.dim, result, dropped)
+    note_rewrite(result, "one-hot sum", "one_hot.sum")
     total.replace_all_uses_with(result)
     graph.erase_node(total)
 

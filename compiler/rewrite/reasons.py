@@ -28,6 +28,36 @@ REASONS: dict[str, Reason] = {
             "scores or the weights, so one library kernel computes it and neither of them reaches memory.",
         ),
         Reason(
+            "call.mask_of_ones",
+            "The mask that attention is called with is the same in every call and leaves no score out, so the call is "
+            "made without it: no mask has to be made or read, and a faster kernel may be taken.",
+        ),
+        Reason(
+            "call.mask_is_causal",
+            "The mask that attention is called with is the lower triangle in every call, so is_causal says it instead: "
+            "no mask has to be made or read, and the kernel skips what is above the diagonal.",
+        ),
+        Reason(
+            "call.mask_written_out",
+            "The last dimension of the mask is expanded or strided, which none of torch's fused kernels takes: it is "
+            "written out once, so that the scores need not be in memory.",
+        ),
+        Reason(
+            "call.mask_varies",
+            "The mask that attention is called with depends on what the call is given, so the kernel has to read it.",
+            "Pass no mask where none is needed, and is_causal=True for the lower triangle.",
+        ),
+        Reason(
+            "call.mask_of_other_form",
+            "The mask that attention is called with is the same in every call, but it is neither full nor the lower "
+            "triangle, which are all that a kernel can be told without one.",
+        ),
+        Reason(
+            "call.mask_beside_causal",
+            "The call has a mask and is_causal, which torch takes for a mistake in some kernels and not in others.",
+            "Join the lower triangle into the mask.",
+        ),
+        Reason(
             "scores.read_elsewhere",
             "The scores are read by something else than the softmax, so they have to be in memory anyway.",
             "Drop the other reader, or compute it in a pass of its own.",
@@ -116,6 +146,16 @@ REASONS: dict[str, Reason] = {
             "None of torch's fused attention kernels takes these arguments on this device (dropout on a CPU, values of "
             "another depth than the queries, a head that is too wide).",
             f"See which of them {_SDPA} would take.",
+        ),
+        Reason(
+            "one_hot.sum",
+            "Each row of this matrix holds one number and zeros otherwise, as in the gradient of cross entropy: times "
+            "a number of the row it sums to the product of the two, so no pass over the matrix is needed for it.",
+        ),
+        Reason(
+            "pooling.bytes",
+            "The gradient of a maximum over windows needs where each one lay. Windows that do not overlap save it as a "
+            "place in the window, one byte, instead of a place in the image, eight.",
         ),
     )
 }

@@ -16,7 +16,6 @@ from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
-_FUSED = "_scaled_dot_product_"
 _RANKS = (3, 4)
 
 
@@ -33,7 +32,7 @@ def replace_attention(found: Attention) -> MaskPlan:
             result = _write(found, plan, writer)
         except (RuntimeError, TypeError, ValueError) as error:
             raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error
-        if not any(name.startswith(_FUSED) for name in writer.operators):
+        if not writer.has_fused():
             raise NotLegalError("kernel.none", _arguments(found))
         _check_layout(result, found.result)
     found.result.replace_all_uses_with(result)

@@ -5,13 +5,16 @@ The graph that Dynamo made is left as it is: a rewrite works on a copy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 
 from compiler.capture.lines import lines_of_text
 from compiler.report import Rewrite
 from compiler.rewrite.attention import looks_like_attention, match_attention
+from compiler.rewrite.called import is_masked_call, simplify_mask
 from compiler.rewrite.calls import is_in_place, operation, tensor_of
 from compiler.rewrite.check import RewriteCheck
 from compiler.rewrite.reasons import REASONS, NotLegalError
@@ -31,15 +34,11 @@ class Rewriting:
 
 def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
     """Replace what a fused operator of torch does better. `captured` is not changed."""
-    candidates = [node for node in captured.graph.nodes if operation(node) == "softmax" and tensor_of(node) is not None]
-    if not any(map(looks_like_attention, candidates)):
+    if not any(_rewriter_of(node) for node in captured.graph.nodes):
         return Rewriting(captured)
     copy = copied(captured)
-    records = [
-        _rewrite_attention(node)
-        for node in list(copy.graph.nodes)
-        if operation(node) == "softmax" and tensor_of(node) is not None and looks_like_attention(node)
-    ]
+    found = [(node, _rewriter_of(node)) for node in copy.graph.nodes]
+    records = [rewriter(node) for node, rewriter in found if rewriter is not None]
     if all(record.verdict == "kept" for record in records):
         return Rewriting(captured, records)
     copy.recompile()
@@ -75,6 +74,25 @@ def read_after_changes(graph: torch.fx.Graph) -> None:
                 user.replace_input_with(changed, node)
 
 
+def _rewriter_of(node: torch.fx.Node) -> Callable[[torch.fx.Node], Rewrite] | None:
+    """What decides about a node, if it is where something may be rewritten."""
+    if operation(node) == "softmax" and tensor_of(node) is not None and looks_like_attention(node):
+        return _rewrite_attention
+    return _simplify_call if is_masked_call(node) else None
+
+
+def _simplify_call(node: torch.fx.Node) -> Rewrite:
+    lines = lines_of_text(node.meta.get("stack_trace"))
+    name = node.name
+    try:
+        found = simplify_mask(node)
+    except NotLegalError as refusal:
+        return _record("kept", refusal.reason, refusal.detail, lines, "mask")
+    record = _record("replaced", found.reason, f"{found.detail}.", lines, "mask")
+    record.nodes = [name]
+    return record
+
+
 def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
     lines = lines_of_text(softmax.meta.get("stack_trace"))
     try:
@@ -92,10 +110,12 @@ def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
     return record
 
 
-def _record(verdict: str, reason: str, detail: str, lines: tuple[int, ...]) -> Rewrite:
+def _record(
+    verdict: str, reason: str, detail: str, lines: tuple[int, ...], what: Literal["attention", "mask"] = "attention"
+) -> Rewrite:
     known = REASONS[reason]
     return Rewrite(
-        what="attention",
+        what=what,
         verdict="replaced" if verdict == "replaced" else "kept",
         reason=reason,
         message=known.sentence,

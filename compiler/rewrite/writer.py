@@ -9,8 +9,12 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from compiler.rewrite.calls import tensor_of
+
+#: What the names of torch's fused kernels of attention start with.
+FUSED = "_scaled_dot_product_"
 
 
 class Writer:
@@ -37,16 +41,21 @@ class Writer:
             self._graph.erase_node(node)
         self._written.clear()
 
+    def has_fused(self) -> bool:
+        """Whether one of the calls written comes to a fused kernel of attention."""
+        return any(name.startswith(FUSED) for name in self.operators)
+
     def _evaluate(self, target: Any, args: Any, kwargs: Any) -> Any:
         values, named = torch.fx.node.map_arg((args, kwargs), tensor_of)
-        mode = next(getattr(value, "fake_mode", None) for value in values if isinstance(value, torch.Tensor))
-        seen = _Operators(self.operators)
-        with mode or contextlib.nullcontext(), torch.enable_grad(), seen:
-            return (
-                getattr(values[0], target)(*values[1:], **named)
-                if isinstance(target, str)
-                else target(*values, **named)
-            )
+        with _Operators(self.operators):
+            return evaluate(target, values, named)
+
+
+def evaluate(target: Any, args: Any, kwargs: Any) -> Any:
+    """What a call gives on fake tensors. Raises what it raises."""
+    mode = next(getattr(value, "fake_mode", None) for value in tree_leaves(args) if isinstance(value, torch.Tensor))
+    with mode or contextlib.nullcontext(), torch.enable_grad():
+        return getattr(args[0], target)(*args[1:], **kwargs) if isinstance(target, str) else target(*args, **kwargs)
 
 
 class _Operators(TorchDispatchMode):

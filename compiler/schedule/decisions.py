@@ -92,6 +92,10 @@ class Decision:
             if isinstance(unit, Group):
                 names[f"space_{side}"] = str(unit.space)
                 names[f"iterations_{side}"] = unit.space.numel * unit.space.reduction_numel
+            elif isinstance(unit, ExternNode) and unit.write_buffers:  # a product, as a kernel of ours would make it
+                result = self.layouts[unit.write_buffers[0]]
+                names[f"space_{side}"] = " x ".join(map(str, result.shape))
+                names[f"iterations_{side}"] = result.numel
         return names | self.verdict.numbers
 
 

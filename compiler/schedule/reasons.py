@@ -1,4 +1,4 @@
-"""Why two nodes were fused or not, and what was decided of convolutions: the one closed list of reasons.
+"""Why two nodes were fused or not, and what was decided of library calls: the one closed list of reasons.
 
 `can_fuse` answers with `Fuse` or with `Refuse(reason, numbers)`; there is no bare no. `sentence` is for a learner;
 `template` makes the message of one decision out of its numbers.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy", "layout", "folding"]
+Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy", "layout", "folding", "padding"]
 
 
 @dataclass(frozen=True)
@@ -432,6 +432,29 @@ REASONS: dict[str, Reason] = _list(
         "The library's kernels that go on from a convolution with a sum and a ReLU are channels-last, and this "
         "convolution works on contiguous tensors.",
         "the convolution stays contiguous",
+    ),
+    Reason(
+        "padding.padded",
+        "padding",
+        "Tensor cores take numbers of two bytes eight at a time, and the library's fast kernels take only sizes that "
+        "eight divides: with a border of zeros the product has such sizes, and nobody reads what comes of the border.",
+        "{sizes} is computed as {padded}: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} us padded, "
+        "with {copies_us:.1f} us for what is copied",
+    ),
+    Reason(
+        "padding.slower",
+        "padding",
+        "The library would take less time for sizes that eight divides, but copying what has to be copied for that is "
+        "expected to take longer than it gains.",
+        "{sizes} is predicted to take {kept_us:.1f} us as it is written, and as {padded} {padded_us:.1f} us, with "
+        "{copies_us:.1f} us for what is copied",
+    ),
+    Reason(
+        "padding.open_sizes",
+        "padding",
+        "Sizes of the product differ from call to call, and whether a border of zeros pays depends on them, so it is "
+        "computed as it is written.",
+        "the sizes {sizes} differ from call to call",
     ),
 )
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.ir.nodes import LoopNode
+from compiler.options import Options
+from compiler.pipeline import explore
 
 INDEX = torch.tensor([[1], [0], [6], [3]])
 
@@ -73,3 +75,28 @@ def test_the_sum_of_one_number_is_that_number(function: object, is_replaced: boo
     assert loops is not None
     sums = [node for node in loops.nodes if isinstance(node, LoopNode) and node.r_dims]
     assert (not sums) == is_replaced
+
+
+TRAINING = """
+import torch
+import torch.nn.functional as F
+
+@torch.compile
+def loss(x, table):
+    pooled = F.max_pool2d(x, 2).flatten(1)
+    return F.cross_entropy(pooled @ table, torch.arange(4))
+
+x, table = torch.randn(4, 2, 8, 8, requires_grad=True), torch.randn(32, 7, requires_grad=True)
+loss(x, table).backward()
+"""
+
+
+def test_what_is_replaced_in_a_training_step_has_a_record_with_its_line() -> None:
+    report = explore(TRAINING, Options(device="cpu", produce=("capture",)))
+    (backward,) = (graph for graph in report.graphs if graph.phase == "backward")
+    assert sorted((one.what, one.reason, one.lines) for one in backward.rewrites) == [
+        ("one-hot sum", "one_hot.sum", [8]),
+        ("pooling places", "pooling.bytes", [7]),
+    ]
+    names = {node.name for node in backward.aten}
+    assert all(one.detail.removesuffix(" came of it") in names for one in backward.rewrites)

@@ -16,7 +16,7 @@ from compiler.options import Options
 from compiler.schedule.group import Group
 from compiler.schedule.product_tiles import TILES, library_us, tile_of
 from compiler.schedule.products import Product
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.reasons import Refuse, message_of
 from compiler.schedule.rules import Fuse
 
 Tensor = torch.Tensor
@@ -209,3 +209,10 @@ def test_products_without_loops_of_their_own_stay_with_the_library(
     function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]
 ) -> None:
     assert not products(scheduled(function, *shapes))
+
+
+def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> None:
+    compilation = scheduled(lambda x, w: torch.relu((x @ w)[:, :5]), (16, 8), (8, 16))
+    assert compilation.schedule is not None
+    (decision,) = [d for d in compilation.schedule.decisions if (d.a, d.b) == ("mm", "relu")]
+    assert message_of(decision.reason, decision.names) == "mm runs 256 iterations, relu runs 80"

@@ -61,7 +61,8 @@ def test_the_example_of_a_page_leaves_its_reason(reason: str) -> None:
         stages = ("capture", "lower", "schedule")
         report = explore(code, Options(device="cpu", target="sm_90", produce=stages, **options))
     assert report.error is None, report.error
-    found = {d.reason for graph in report.graphs for d in (*graph.decisions, *graph.layouts, *graph.foldings)}
+    of_calls = [d for graph in report.graphs for d in (*graph.layouts, *graph.foldings, *graph.paddings)]
+    found = {d.reason for graph in report.graphs for d in graph.decisions} | {d.reason for d in of_calls}
     if asked:
         found |= {answer.reason for answer in why(report, asked.group(1), asked.group(2))}
     assert reason in found

@@ -9,6 +9,7 @@ import { shortList } from "./CodeView";
 import { DecisionNumbers } from "./DecisionNumbers";
 import { KernelTag } from "./KernelTag";
 import { Layouts } from "./Layouts";
+import { Paddings } from "./Paddings";
 import { Removed } from "./Removed";
 import { Rounds } from "./Rounds";
 import { Empty, Scroller } from "./Scroller";
@@ -131,6 +132,7 @@ export function Decisions({ graph }: { graph: Graph }) {
     return (
       <div class="decisions">
         <Layouts graph={graph} />
+        <Paddings graph={graph} />
         <Empty>The scheduler had no pair of nodes to look at.</Empty>
       </div>
     );
@@ -171,6 +173,7 @@ export function Decisions({ graph }: { graph: Graph }) {
       <AskWhy graph={graph} />
       <Scroller label="Fusion decisions">
         <Layouts graph={graph} />
+        <Paddings graph={graph} />
         <Removed graph={graph} />
         {graph.more_decisions.length > 0 && <p class="quiet">{`${graph.more_decisions.length} more pairs are not told at length; ask why about any of them.`}</p>}
         <table>

@@ -1,6 +1,20 @@
 import { refOfLine } from "../links";
 import type { Rewrite } from "../report";
 
+const REPLACED: Record<Rewrite["what"], string> = {
+  attention: "attention became one library call",
+  mask: "the mask of attention was made simpler",
+  "one-hot sum": "a sum of rows that hold one number became that number",
+  "pooling places": "places of maxima are saved as bytes",
+};
+
+const KEPT: Record<Rewrite["what"], string> = {
+  attention: "attention was kept as it is written",
+  mask: "the mask of attention was kept as it is written",
+  "one-hot sum": "a sum was kept as it is written",
+  "pooling places": "places of maxima are saved as they are written",
+};
+
 /** What was replaced before the graph was compiled, or nearly was, and why not. */
 export function Rewrites({ rewrites }: { rewrites: Rewrite[] }) {
   return (
@@ -8,7 +22,7 @@ export function Rewrites({ rewrites }: { rewrites: Rewrite[] }) {
       {rewrites.map((found, index) => (
         <div class="finding" key={index} data-ref={refOfLine(found.lines[found.lines.length - 1] ?? null)} tabIndex={0}>
           <p>
-            <strong>{`${found.what} ${found.verdict === "replaced" ? "became one library call" : "was kept as it is written"}`}</strong>
+            <strong>{(found.verdict === "replaced" ? REPLACED : KEPT)[found.what]}</strong>
             {found.lines.length > 0 && <span class="chip">{`lines ${found.lines.join(", ")}`}</span>}
           </p>
           <p>{found.message}</p>

@@ -100,9 +100,10 @@ export interface Recompile {
   symbolic: string[];
 }
 
-/** Something written by hand that a fused operator of torch does better: replaced, or kept and why. */
+/** Something that is computed better in another way: replaced, or kept and why. */
 export interface Rewrite {
-  what: "attention";
+  /** Attention written by hand, or the mask of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
+  what: "attention" | "mask" | "one-hot sum" | "pooling places";
   verdict: "replaced" | "kept";
   /** Id of the reason, as in docs/rewrites.md. */
   reason: string;

@@ -77,6 +77,37 @@ export interface LayoutDecision {
   lines: number[];
 }
 
+/** A matrix that has to be copied for a padded product: `left`, `right` or `bias`, to have a border of zeros, or the `result`, to have eager's strides. `bytes` are read and written. */
+export interface PaddingCopy {
+  node: string;
+  what: "left" | "right" | "bias" | "result";
+  bytes: number;
+}
+
+/** Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it takes, and nobody reads what comes of that. */
+export interface PaddingDecision {
+  verdict: "padded" | "kept";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  /** Node of `aten`. */
+  product: string;
+  /** Rows, inner size and columns of the product as it is written. */
+  sizes: (number | string)[];
+  /** Those that it has, or would have, padded. */
+  padded: (number | string)[];
+  /** The library's call at the sizes as written. */
+  predicted_kept_us: number | null;
+  /** The library's call at the padded sizes. */
+  predicted_padded_us: number | null;
+  /** All that is copied for it. */
+  predicted_copies_us: number | null;
+  /** The first less the other two. */
+  predicted_saved_us: number | null;
+  copies: PaddingCopy[];
+  lines: number[];
+}
+
 /** One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of small kernels that share launches. */
 export interface Round {
   number: number;

@@ -1,7 +1,7 @@
 // Written by scripts/report_types.py from compiler/report/whole.py: change it there, and run the script again.
 
 import type { Compilation, FxNode, GradientCheck, GraphBreak, Guard, Recompile, Rewrite, SavedTensor, Symbol } from "./capture";
-import type { Decision, FoldingDecision, LayoutDecision, Round, WhatIf } from "./decisions";
+import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf } from "./decisions";
 import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
 import type { Buffer, Memory } from "./memory";
@@ -66,6 +66,8 @@ export interface Graph {
   layouts: LayoutDecision[];
   /** What convolutions took of what follows them. */
   foldings: FoldingDecision[];
+  /** Products of sizes that eight does not divide. */
+  paddings: PaddingDecision[];
   loops: LoopNode[];
   /** In a large graph only the weightiest: see `more_decisions`. */
   decisions: Decision[];

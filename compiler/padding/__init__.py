@@ -1,0 +1,10 @@
+"""Matrix products whose sizes tensor cores cannot take eight at a time, made a little larger.
+
+    logits = addmm(b, x, w)            bf16[16384, 768] x bf16[768, 30522]
+    ->
+    padded = addmm(pad(b), x, pad(w))  bf16[16384, 768] x bf16[768, 30528], pad(w) has six columns of zeros more
+    logits = padded[:, :30522]         a view
+
+`decide` weighs each product and leaves a record of it, with the prices of `price`; `write` changes the graph, and
+`wider` finds what can be computed at the greater width instead of being copied there.
+"""

@@ -1,0 +1,54 @@
+"""What was decided of a matrix product that tensor cores cannot take eight elements at a time, as a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+#: The reason of a product that is padded.
+PADDED = "padding.padded"
+#: Where the node of a product keeps its record until its graph is compiled.
+CHOICE = "padding"
+
+Sizes = tuple[int, int, int]
+#: What may have to be copied: an operand, what is added to the product, or the product itself.
+Part = Literal["left", "right", "bias", "result"]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A matrix that padding copies, with the bytes read and written. Its node is known when the graph is compiled."""
+
+    what: Part
+    bytes: int
+    node: str = ""
+
+
+@dataclass(frozen=True)
+class PaddingChoice:
+    """One product of rows x inner by inner x columns, and why it is computed at the sizes that it is.
+
+    The times are predictions in microseconds: of the call as it is, of the padded one, and of all that is copied for
+    it. They are None where nothing was weighed, as sizes are open."""
+
+    reason: str
+    sizes: tuple[Any, ...]
+    padded: tuple[Any, ...]
+    kept_us: float | None = None
+    padded_us: float | None = None
+    copies: tuple[Copied, ...] = ()
+    copies_us: float | None = None
+    #: Name of the ATen node and the user's lines, known when the graph is compiled.
+    product: str = ""
+    lines: tuple[int, ...] = ()
+
+    @property
+    def saved_us(self) -> float | None:
+        """What padding saves, or would, less what it copies."""
+        if self.kept_us is None or self.padded_us is None or self.copies_us is None:
+            return None
+        return self.kept_us - self.padded_us - self.copies_us
+
+    @property
+    def is_padded(self) -> bool:
+        return self.reason == PADDED

@@ -1,0 +1,40 @@
+"""The records of what was replaced in the joint graph of a training step, before it was split.
+
+A record is made at the node that came of it, which AOTAutograd puts into the forward graph, the backward graph or both:
+each graph's report has those of its own nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from torch.fx import Graph, Node
+
+from compiler.report import Rewrite
+from compiler.rewrite.reasons import REASONS
+
+#: Where a node keeps what it came of.
+REWRITTEN = "rewritten"
+
+What = Literal["one-hot sum", "pooling places"]
+
+
+def note_rewrite(node: Node, what: What, reason: str) -> None:
+    """Remember at `node`, which came of it, what was replaced."""
+    node.meta[REWRITTEN] = (what, REASONS[reason])
+
+
+def rewrites_of(graph: Graph) -> Iterable[Rewrite]:
+    """Those that a graph split from a joint graph has the results of."""
+    for node in graph.nodes:
+        if node.op == "call_function" and REWRITTEN in node.meta:
+            what, reason = node.meta[REWRITTEN]
+            yield Rewrite(
+                what=what,
+                verdict="replaced",
+                reason=reason.id,
+                message=reason.sentence,
+                detail=f"{node.name} came of it",
+                lines=list(node.meta.get("lines", ())),
+            )

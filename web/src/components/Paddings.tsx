@@ -1,0 +1,30 @@
+import type { Graph, PaddingDecision } from "../report";
+
+function copies({ copies }: PaddingDecision): string {
+  return copies.length === 0 ? "" : ` Copied: ${copies.map(({ node, what }) => `${node} (${what})`).join(", ")}.`;
+}
+
+function saved({ verdict, predicted_saved_us }: PaddingDecision): string {
+  if (predicted_saved_us === null) return "";
+  return ` Predicted to ${verdict === "padded" ? "save" : "have saved"} ${predicted_saved_us.toFixed(1)} us.`;
+}
+
+/** Products whose sizes eight does not divide: which got a border of zeros, and why, each with its lines. */
+export function Paddings({ graph }: { graph: Graph }) {
+  const { paddings } = graph;
+  if (paddings.length === 0) return null;
+  const padded = paddings.filter(({ verdict }) => verdict === "padded").length;
+  return (
+    <details class="removed">
+      <summary>{`${padded} of ${paddings.length} ${paddings.length === 1 ? "product" : "products"} of odd sizes padded`}</summary>
+      <ul>
+        {paddings.map((one, place) => (
+          <li key={place}>
+            <code>{one.product}</code>
+            {` ${one.verdict === "padded" ? "is padded" : "is computed as written"} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${saved(one)}${copies(one)}`}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
