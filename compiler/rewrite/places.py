@@ -156,15 +156,13 @@ class _Rules:
         source, index = node.args
         index = index if isinstance(index, tuple) else (index,)
         rule = self.of(source)
-        if rule is None or not isinstance(source, Node):
-            return None
+        if rule is None or isinstance(rule, Same) or not isinstance(source, Node):
+            return rule
         if all(isinstance(item, Node) for item in index):
             return self._picked(rule, index, len(shape_of(source)))
         return _sliced(rule, index, len(shape_of(source)), len(shape_of(node)))
 
-    def _picked(self, rule: Rule, index: tuple[Any, ...], rank: int) -> Rule | None:
-        if isinstance(rule, Same):
-            return rule
+    def _picked(self, rule: Place | UpTo, index: tuple[Any, ...], rank: int) -> Rule | None:
         if not isinstance(rule, Place) or len(index) != rank:
             return None
         found = self.of(index[rule.dim])
@@ -183,6 +181,15 @@ class _Rules:
         first = tensor_of(node.kwargs["prepend"])
         return Same(1) if first is not None and _is_one(first.shape[dim]) else None
 
+    def interpolate(self, node: Node) -> Rule | None:
+        return self.of_same(node) if argument(node, 3, "mode", "nearest") == "nearest" else None
+
+    def of_same(self, node: Node) -> Rule | None:
+        """What is the same everywhere is so in any shape. A view in another dtype is another number."""
+        rule, before, after = self.of(node.args[0]), tensor_of(node.args[0]), tensor_of(node)
+        is_kept = before is not None and after is not None and before.dtype == after.dtype
+        return rule if is_kept and isinstance(rule, Same) else None
+
     def cumsum(self, node: Node) -> Rule | None:
         rule = self.of(node.args[0])
         return Same(0) if isinstance(rule, Same) and rule.number == 0 else None
@@ -192,10 +199,12 @@ _FINDERS: dict[str, Callable[[_Rules, Node], Rule | None]] = {
     "arange": _Rules.arange, "ones": _Rules.ones, "new_ones": _Rules.ones, "ones_like": _Rules.ones,
     "zeros": _Rules.zeros, "new_zeros": _Rules.zeros, "zeros_like": _Rules.zeros,
     "full": _Rules.full, "full_like": _Rules.full, "new_full": _Rules.full,
-    "to": _Rules.cast, "bool": _Rules.cast, "add": _Rules.shift, "sub": _Rules.shift,
+    **dict.fromkeys(("to", "bool", "float", "long", "int", "contiguous", "clone"), _Rules.cast),
+    "add": _Rules.shift, "sub": _Rules.shift,
     "and": _Rules.both, "logical_and": _Rules.both, "bitwise_and": _Rules.both,
     "logical_not": _Rules.negate,
     "expand": _Rules.expand, "repeat": _Rules.repeat, "unsqueeze": _Rules.unsqueeze, "getitem": _Rules.getitem,
+    "view": _Rules.of_same, "reshape": _Rules.of_same, "flatten": _Rules.of_same, "interpolate": _Rules.interpolate,
     "diff": _Rules.diff, "cumsum": _Rules.cumsum, **dict.fromkeys(_COMPARISONS, _Rules.compare),
 }  # fmt: skip
 
@@ -246,15 +255,15 @@ def _moved(rule: Rule | None, kept: list[int], rank: int) -> Rule | None:
     return rule
 
 
-def _sliced(rule: Rule, index: tuple[Any, ...], rank: int, result_rank: int) -> Rule | None:
+def _sliced(rule: Place | UpTo, index: tuple[Any, ...], rank: int, result_rank: int) -> Rule | None:
     """The rule after dimensions are added, and the first of a place is taken."""
     if any(item is not None and not isinstance(item, slice) for item in index):
         return None
     index += (slice(None),) * (rank - sum(item is not None for item in index))
     kept = [place for place, item in enumerate(index) if item is not None]
     taken = [item for item in index if item is not None]
-    if len(index) != result_rank or isinstance(rule, Same):
-        return rule if isinstance(rule, Same) else None
+    if len(index) != result_rank:
+        return None
     dims = (rule.dim,) if isinstance(rule, Place) else (rule.left, rule.right)
     if all(taken[dim] == slice(None) for dim in dims):
         return _moved(rule, kept, result_rank)

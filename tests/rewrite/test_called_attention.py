@@ -166,9 +166,13 @@ def repeated(q, k):
 
 
 FORMS: dict[str, tuple[Mask, int, str]] = {
-    **{name: MASKS[name] for name in ("rows of ones", "zeros", "past", "packed", "past, fewer keys", "values")},
+    **{name: MASKS[name] for name in ("rows of ones", "pixels", "zeros", "past", "packed", "past, fewer keys")},
+    "values": MASKS["values"],
     "written in place": (written_in_place, QUERIES, "call.mask_varies"),
     "repeated": (repeated, QUERIES, "call.mask_is_causal"),
+    "bits of ones": (
+        lambda q, k: torch.ones(q.shape[2], k.shape[2], dtype=torch.int32).view(torch.float32), 5, "call.mask_varies"
+    ),
     "the strict past": (lambda q, k: positions(q, k)[1] < positions(q, k)[0], QUERIES, "call.mask_of_other_form"),
     "the past, one later": (
         lambda q, k: positions(q, k)[1] <= positions(q, k)[0] + 1, QUERIES, "call.mask_of_other_form"
