@@ -174,10 +174,11 @@ class GraphCompilation:
 
     def _launchers_of_cpu(self) -> dict[str, Callable[..., None]]:
         assert self.schedule is not None
-        kernels = [step for kernel in self.primary.values() for step in kernel.steps or (kernel,)]
+        products = [group for group in self.groups if isinstance(group, Product)]
+        names = {self.primary[group.name].name for group in products}
+        kernels = [step for k in self.primary.values() for step in (k.steps if k.name in names else (k,))]
         compiled = compile_kernels(kernels) if kernels else {}
         layouts = self.schedule.graph.buffers
-        products = [group for group in self.groups if isinstance(group, Product)]
         together = {
             self.primary[g.name].name: product_launcher(g, self.primary[g.name], compiled, layouts) for g in products
         }

@@ -81,6 +81,7 @@ FUSION_KINDS = (
     "epilogue",
     "library_epilogue",
     "prologue",
+    "shared_operand",
     "batch",
     "recompute",
 )

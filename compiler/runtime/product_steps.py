@@ -1,4 +1,4 @@
-"""A matrix product with what is fused into it, on a CPU: the kernels before the library's call, the call, those after.
+"""A matrix product with what is fused into it, on a CPU: the kernels before the library's calls, the calls, those after.
 
 It is launched like the one kernel that it is on a GPU: outputs are filled in place.
 """
@@ -24,7 +24,6 @@ def product_launcher(
 ) -> Launcher:
     """A function of the tensors of `kernel.parameters`; `functions` are its steps by name, `layouts` those of every
     buffer."""
-    call = product.call
 
     def run(values: dict[str, torch.Tensor], step: RenderedKernel) -> None:
         functions[step.name](*(values[name] for name in step.parameters))
@@ -42,12 +41,13 @@ def product_launcher(
             for name in group.stored:
                 values[name] = _empty(layouts[name])
             run(values, step)
-        arguments = [argument(value, values) for value in call.arguments]
-        layout = layouts[call.name]
-        result = as_planned(call.target(*arguments, **call.keywords), layout.shape, layout.stride)  # type: ignore[arg-type]
-        if call.name in product.stored:
-            values[call.name].copy_(result)
-        values[call.name] = result
+        for call in product.calls:
+            arguments = [argument(value, values) for value in call.arguments]
+            layout = layouts[call.name]
+            result = as_planned(call.target(*arguments, **call.keywords), layout.shape, layout.stride)  # type: ignore[arg-type]
+            if call.name in product.stored:
+                values[call.name].copy_(result)
+            values[call.name] = result
         for step in kernel.steps[len(before) :]:
             run(values, step)
 

@@ -174,8 +174,9 @@ def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) 
     loaded = m * k * -(-n // tile.n)
     is_short = stores_half_types(product, layouts)
     total = 0
+    calls = {call.name for call in product.calls}
     for member in product.members:
-        is_sum = member.name == product.call.name
+        is_sum = member.name in calls
         for _, is_after, count in unit_slots(member.body, is_short):
             # Of the sum itself the multiplication is no work besides.
             points = m * n if is_after or not is_sum else loaded

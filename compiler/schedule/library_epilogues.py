@@ -49,7 +49,7 @@ ADDMM_GELU = AddmmGelu()
 def library_epilogue(product: Product) -> ExternNode | None:
     """The one call that computes all of `product`, or None where there is none."""
     call, after = product.call, product.after
-    if call.target is not aten.addmm.default or call.keywords or product.before or after is None:
+    if call.target is not aten.addmm.default or call.keywords or product.before or product.beside or after is None:
         return None
     if len(call.arguments[0].layout.shape) != 1 or len(product.stored) != 1:
         return None

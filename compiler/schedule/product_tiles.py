@@ -53,8 +53,9 @@ class Tile:
     def sums_of_a_thread(self) -> int:
         return self.m * self.n // (32 * self.warps)
 
-    def shared_bytes(self, itemsize: int) -> int:
-        return self.stages * self.k * (self.m + self.n) * itemsize
+    def shared_bytes(self, itemsize: int, count: int = 1) -> int:
+        """What the tiles of the left operand and of so many right ones take."""
+        return self.stages * self.k * (self.m + count * self.n) * itemsize
 
 
 _HALF = (
@@ -121,7 +122,7 @@ def _tile_of(matrices: Matrices, values: float, device: Device) -> Tile:
     fitting = [
         tile
         for tile in TILES[matrices.precision]
-        if tile.shared_bytes(matrices.dtype.itemsize) <= device.shared_per_block
+        if tile.shared_bytes(matrices.dtype.itemsize, matrices.count) <= device.shared_per_block
         and tile.sums_of_a_thread * values + _REGISTERS_FOR_ADDRESSES <= device.registers_per_thread
     ]
     smallest = TILES[matrices.precision][-1:]
@@ -129,14 +130,14 @@ def _tile_of(matrices: Matrices, values: float, device: Device) -> Tile:
 
 
 def _values_of_a_sum(product: Product) -> float:
-    """How many registers a thread holds for each of its sums: the sum, what is loaded beside it for each point, and the
-    intermediate values of a function."""
+    """How many registers a thread holds for each of its points: the sums, what is loaded beside them for each point,
+    and the intermediate values of a function."""
     dims = {product.matrices.rows, product.matrices.columns}
     accesses = {access for member in product.members for access in member.body.reads}
     beside = [a for a in accesses if a.buffer not in product.produced and dims <= a.index.dims]
     ops = {i.op for member in product.members for i in member.body.instructions}
     has_function = any((POINTWISE.get(op) or NAMED.get(op) or POINTWISE["add"]).cost > 1 for op in ops)
-    return 1 + len(beside) * product.matrices.dtype.itemsize / 4 + has_function
+    return product.matrices.count + len(beside) * product.matrices.dtype.itemsize / 4 + has_function
 
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
@@ -181,8 +182,8 @@ def _busy_us(matrices: Matrices, tile: Tile, share: float, splits: int, device: 
     k = -(-matrices.sizes[3] // tile.k) * tile.k / splits
     waves = -(-programs_of(matrices, tile) * splits // device.multiprocessors)
     rate = _peak(matrices.precision, device) * share / device.multiprocessors
-    products = 2e6 * tile.m * tile.n * k / rate
-    loads = 1e6 * (tile.m + tile.n) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
+    products = 2e6 * tile.m * tile.n * matrices.count * k / rate
+    loads = 1e6 * (tile.m + tile.n * matrices.count) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
     steps = k / tile.k * device.step_us / (tile.stages - 1)
     joining = device.split_us if splits > 1 else 0.0
     return waves * _norm(products, loads, steps) + joining

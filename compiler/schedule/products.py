@@ -6,21 +6,23 @@
 
 A `Product` is such a loop nest as a group: one kernel of our own in place of the call, so that pointwise nodes may
 join it. What follows at the same m and n is computed on the sums before they are stored; a pointwise producer of an
-operand is computed as the operand's tiles are loaded.
+operand is computed as the operand's tiles are loaded. Products of one left operand may be one kernel too, which walks
+along k once and has a sum for each of them (`with_another`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 
-from compiler.ir.body import operands_of, trace
+from compiler.ir.body import Body, operands_of, trace
 from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopNode, TensorArgument
 from compiler.ir.ops import ops
 from compiler.schedule.group import Group, Member, Space
+from compiler.schedule.names import fused_name
 
 aten = torch.ops.aten
 
@@ -40,7 +42,8 @@ Precision = Literal["half", "tf32", "ieee"]
 @dataclass(frozen=True)
 class Matrices:
     """The loops of a product and the dtype of its operands: left[b, m, k] times right[b, k, n]. `precision` says what
-    multiplies: tensor cores on half types or on rounded float32, or float32 arithmetic."""
+    multiplies: tensor cores on half types or on rounded float32, or float32 arithmetic. `count` is how many right
+    operands there are, each with a sum of its own."""
 
     rows: Dim
     columns: Dim
@@ -48,6 +51,7 @@ class Matrices:
     batch: Dim | None
     dtype: torch.dtype
     precision: Precision
+    count: int = 1
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -59,11 +63,13 @@ class Matrices:
 @dataclass(frozen=True)
 class Product(Group):
     """A matrix product with what is fused into it. The member whose body has the sum is the product itself; `call` is
-    the library call that it stands for, `before` the groups that its operands came from. `library` is the one call that
-    computes all of it, where the library can and that is what will run."""
+    the library call that it stands for, and `beside` are the others that it stands for, where it is several products of
+    one left operand; `before` are the groups that its operands came from. `library` is the one call that computes all
+    of it, where the library can and that is what will run."""
 
     call: ExternNode
     matrices: Matrices
+    beside: tuple[ExternNode, ...] = ()
     before: tuple[Group, ...] = ()
     library: ExternNode | None = None
 
@@ -71,21 +77,30 @@ class Product(Group):
         return hash((self.name, self.stored, self.library))
 
     @property
-    def product(self) -> Member:
-        return next(member for member in self.members if member.name == self.call.name)
+    def calls(self) -> tuple[ExternNode, ...]:
+        """The library calls that it stands for."""
+        return (self.call, *self.beside)
+
+    @property
+    def products(self) -> tuple[Member, ...]:
+        """The members that have the sums, in the order of `calls`."""
+        by_name = {member.name: member for member in self.members}
+        return tuple(by_name[call.name] for call in self.calls)
 
     @property
     def follows(self) -> frozenset[str]:
-        return self.call.follows.union(*(member.node.follows for member in self.members))
+        followed = (*(call.follows for call in self.calls), *(member.node.follows for member in self.members))
+        return frozenset().union(*followed)
 
     @property
     def after(self) -> Group | None:
         """What is computed with the product's result, as a group of its own that reads it."""
         made_before = {name for group in self.before for name in group.produced}
-        members = tuple(m for m in self.members if m.name != self.call.name and m.name not in made_before)
+        made_before.update(call.name for call in self.calls)
+        members = tuple(m for m in self.members if m.name not in made_before)
         if not members:
             return None
-        stored = self.stored - {self.call.name} - made_before
+        stored = self.stored - made_before
         return Group(self.name, Space(self.space.x), members, stored)
 
 
@@ -115,7 +130,10 @@ def as_product(call: ExternNode) -> Product | None:
 
 def operands_overlap(product: Product) -> bool:
     """Whether one operand, as it is computed, is needed to compute the other: their tiles lie along different axes."""
-    body = product.product.body
+    return any(_operands_overlap(member.body) for member in product.products)
+
+
+def _operands_overlap(body: Body) -> bool:
     needed: list[set[int]] = []
     for number, instruction in enumerate(body.instructions):
         needed.append({number}.union(*(needed[operand] for operand in operands_of(instruction))))
@@ -123,6 +141,38 @@ def operands_overlap(product: Product) -> bool:
             left, right = body.instructions[instruction.operands[0]].operands
             return left in needed[right] or right in needed[left]
     return False
+
+
+def left_operand(call: ExternNode) -> TensorArgument | None:
+    """What a library call multiplies from the left; None where it is no product."""
+    added = _ADDED.get(call.target)
+    left = None if added is None or len(call.arguments) <= added else call.arguments[added]
+    return left if isinstance(left, TensorArgument) else None
+
+
+def with_another(product: Product, other: Product) -> Product | None:
+    """Both as one: the tiles of the left operand are loaded once for the sums of all. None where that operand or the
+    sizes are not the same, or where something was fused into one of the two already.
+
+        mm1    for m: for n: for k: sum1 += x[m, k] * w1[k, n]
+        mm2    ...                  sum2 += x[m, k] * w2[k, n]      ->    for m: for n: for k: both
+    """
+    count = product.matrices.count + other.matrices.count
+    matrices = replace(product.matrices, count=count)
+    if matrices != replace(other.matrices, count=count) or left_operand(product.call) != left_operand(other.call):
+        return None
+    members = (*product.members, *other.members)
+    if len(members) != count or product.before or other.before:
+        return None
+    return replace(
+        product,
+        name=fused_name(members),
+        members=members,
+        stored=product.stored | other.stored,
+        matrices=matrices,
+        beside=(*product.beside, *other.calls),
+        library=None,
+    )
 
 
 def _loops_of(call: ExternNode, tensors: list[TensorArgument], result: Layout, alpha: float, beta: float) -> Product:

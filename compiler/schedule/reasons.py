@@ -101,6 +101,14 @@ REASONS: dict[str, Reason] = _list(
         "of {unfused_us:.1f} us",
     ),
     Reason(
+        "fused.shared_operand",
+        "fused",
+        "Matrix products of one left operand, of equal sizes: a kernel of our own walks along k once, loads each tile of "
+        "that operand once, and has a sum for each product.",
+        "{call} are {products} products of {shared} in one kernel of our own: predicted {fused_us:.1f} us instead of "
+        "{unfused_us:.1f} us",
+    ),
+    Reason(
         "fused.batch",
         "fused",
         "Neither node needs the other, and each takes little longer than its launch: they run side by side in one "

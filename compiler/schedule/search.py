@@ -28,7 +28,8 @@ from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.products import is_call
-from compiler.schedule.units import Unit, UnitGraph, produced_by
+from compiler.schedule.rules.shared_operand import may_share
+from compiler.schedule.units import Unit, produced_by
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Search:
 
     def ask(self, units: Iterable[int]) -> None:
         """Score the pairs of these units and their neighbours: each is queued, or refused."""
-        for a, b in _pairs(self.graph, units, self._about_calls):
+        for a, b in _pairs(self.context, units, self._about_calls):
             verdict = can_fuse(a, b, self.context)
             if isinstance(verdict, Fuse):
                 # Of equal scores, that of the pair that was asked about first.
@@ -158,9 +159,10 @@ class Search:
         return sorted(changed)
 
 
-def _pairs(graph: UnitGraph, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:
+def _pairs(context: Context, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:
     """Distinct pairs of a unit and a neighbour, the one that must run first in front: pairs of loops, or pairs of a
-    library call and loops. Two library calls are none."""
+    library call and loops. Two library calls are none, unless they are products of one operand."""
+    graph = context.graph
     found: set[tuple[int, int]] = set()
     for number, other in graph.neighbours(units):
         pair = (number, other) if number < other else (other, number)
@@ -169,5 +171,6 @@ def _pairs(graph: UnitGraph, units: Iterable[int], about_calls: bool) -> Iterato
         found.add(pair)
         one, two = graph.units[number], graph.units[other]
         is_about_calls = is_call(one) or is_call(two)
-        if is_about_calls == about_calls and not (isinstance(one, ExternNode) and isinstance(two, ExternNode)):
+        are_calls = isinstance(one, ExternNode) and isinstance(two, ExternNode)
+        if is_about_calls == about_calls and (not are_calls or may_share(one, two, context)):
             yield pair if not graph.must_precede(pair[1], pair[0]) else (pair[1], pair[0])

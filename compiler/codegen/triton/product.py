@@ -6,9 +6,10 @@
         weight = tl.load(weight_ptr + (3072 * k[:, None] + n))
         product = tl.dot(x, weight, product)
 
-Three printers of statements share one program: of the left operand over tiles (m, k), of the right one over (k, n), and
-of what is computed with the sums over (m, n). A pointwise producer of an operand stands in the loop, between the load
-and the product. Half types go to the tensor cores as they are stored, and sums are float32.
+Products of one left operand have a sum each, and load that operand's tile once. Three printers of statements share one
+program: of the left operand over tiles (m, k), of the right ones over (k, n), and of what is computed with the sums
+over (m, n). A pointwise producer of an operand stands in the loop, between the load and the product. Half types go to
+the tensor cores as they are stored, and sums are float32.
 """
 
 from __future__ import annotations
@@ -76,8 +77,7 @@ class _ProductPrinter:
         self.product, self.program, self.tile = product, program, tile
         self.matrices: Matrices = product.matrices
         self.by_number = {s.number: s for s in program.statements}
-        self.sum = next(s for s in program.statements if s.op == "reduce")
-        self.factors = self._factors()
+        self.sums = [s for s in program.statements if s.op == "reduce"]
         rows = Axis("m", (self.matrices.rows,), tile.m)
         columns = Axis("n", (self.matrices.columns,), tile.n)
         inner = Axis("k", (self.matrices.inner,), tile.k)
@@ -92,8 +92,8 @@ class _ProductPrinter:
         batch = () if self.matrices.batch is None else (Axis("b", (self.matrices.batch,), 1, is_scalar=True),)
         return Plan("product", self.program, (*batch, *axes), self.tile.warps)
 
-    def _factors(self) -> tuple[Statement, Statement]:
-        multiplied = self.by_number[self.sum.operands[0]]
+    def _factors(self, total: Statement) -> tuple[Statement, Statement]:
+        multiplied = self.by_number[total.operands[0]]
         assert multiplied.op == "mul"
         left, right = (self.by_number[number] for number in multiplied.operands)
         return left, right
@@ -181,18 +181,23 @@ class _ProductPrinter:
     # The sums ------------------------------------------------------------------------------------------------
 
     def _products(self) -> None:
-        line, total = self.writer.line, self.sum.target
+        line = self.writer.line
         self.writer.blank()
-        line(f"{total} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", self.sum.nodes)
+        for total in self.sums:
+            line(f"{total.target} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", total.nodes)
         line(f"for k_start in range(0, {self.inner.numel}, KBLOCK):")
         with self.writer.indented():
             line("k = k_start + tl.arange(0, KBLOCK)")
             if not self.inner.is_exact:
                 line(f"k_mask = k < {self.inner.numel}")
-            printers = (self.left, self.right)
-            operands = [self._operand(p, factor) for p, factor in zip(printers, self.factors, strict=True)]
             how = f', input_precision="{self.matrices.precision}"' if self.matrices.dtype == torch.float32 else ""
-            line(f"{total} = tl.dot({', '.join(operands)}, {total}{how})", self.sum.nodes)
+            lefts: dict[int, str] = {}
+            for total in self.sums:
+                left, right = self._factors(total)
+                if left.number not in lefts:
+                    lefts[left.number] = self._operand(self.left, left)
+                operands = f"{lefts[left.number]}, {self._operand(self.right, right)}"
+                line(f"{total.target} = tl.dot({operands}, {total.target}{how})", total.nodes)
         self.writer.blank()
 
     def _operand(self, printer: _OperandPrinter, factor: Statement) -> str:
@@ -216,22 +221,24 @@ class _ProductPrinter:
         return text if wanted == torch.float32 else f"({text}).to({DTYPES[wanted]})"
 
     def _closure(self, *roots: Statement) -> list[Statement]:
-        """The roots and all that they need, in order; but nothing of what the sum needs."""
+        """The roots and all that they need, in order; but nothing of what the sums need."""
         needed, open_ = set[int](), [root.number for root in roots]
+        sums = {total.number for total in self.sums}
         while open_:
             number = open_.pop()
             if number not in needed:
                 needed.add(number)
-                open_ += self.by_number[number].needs if number != self.sum.number else ()
+                open_ += self.by_number[number].needs if number not in sums else ()
         return [s for s in self.program.statements if s.number in needed]
 
     # What follows --------------------------------------------------------------------------------------------
 
     def _results(self) -> None:
         """What is stored, from the sums on; what an operand needs too is loaded again."""
-        self.after.axes_of[self.sum.number] = self.after.all_axes
+        for total in self.sums:
+            self.after.axes_of[total.number] = self.after.all_axes
         for statement in self._closure(*(s for s in self.program.statements if s.op == "store")):
-            if statement.number == self.sum.number:
+            if statement in self.sums:
                 continue
             self.after.note_axes(statement)
             line = self.after.line(statement, 0)

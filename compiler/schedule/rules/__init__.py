@@ -17,6 +17,7 @@ from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer
 from compiler.schedule.rules.products import fuse_with_call, is_call
+from compiler.schedule.rules.shared_operand import may_share, share_operand
 from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score, third_between, unless_forbidden
 from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
 
@@ -45,6 +46,8 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     elsewhere = streams_differ(one, two)
     if elsewhere is not None:
         return elsewhere
+    if may_share(one, two, context):
+        return share_operand(a, b, context)
     if is_call(one) or is_call(two):
         return fuse_with_call(a, b, context)
     assert isinstance(one, Group) and isinstance(two, Group)

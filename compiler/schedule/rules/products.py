@@ -49,14 +49,14 @@ def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
     one, two = context.graph.units[a], context.graph.units[b]
     made = [name for name in sorted(produced_by(one)) if name in read_by(two)]
     if made and not is_call(two):
-        product, rule = _as_ours(one, context), "epilogue"
+        product, rule = as_ours(one, context), "epilogue"
     elif made and not is_call(one):
-        product, rule = _as_ours(two, context), "prologue"
+        product, rule = as_ours(two, context), "prologue"
     else:
         product, rule = None, ""
     if product is None:
         call = next((unit for unit in (one, two) if isinstance(unit, ExternNode)), one if is_call(one) else two)
-        return Refuse("kind.extern", {"extern": _name_of(call)})
+        return Refuse("kind.extern", {"extern": name_of(call)})
     intermediate = third_between(a, b, context.graph)
     if intermediate is not None:
         return intermediate
@@ -65,7 +65,7 @@ def fuse_with_call(a: int, b: int, context: Context) -> Fuse | Refuse:
         return Refuse("policy.group_size", {"nodes": nodes, "limit": context.limits.most_nodes})
     if rule == "epilogue":
         assert isinstance(two, Group)
-        group = _with_epilogue(product, two, made)
+        group = with_epilogue(product, two, made)
     else:
         assert isinstance(one, Group)
         group = _with_prologue(one, product, made, {a, b}, context)
@@ -90,11 +90,12 @@ def _by_library(product: Product, rule: str, context: Context) -> Product | None
     return None if is_ours_faster and rule not in context.disabled else theirs
 
 
-def _name_of(unit: Unit) -> str:
+def name_of(unit: Unit) -> str:
+    """The library call that a unit is, or took the place of."""
     return unit.call.name if isinstance(unit, Product) else unit.name
 
 
-def _as_ours(unit: Unit, context: Context) -> Product | None:
+def as_ours(unit: Unit, context: Context) -> Product | None:
     """The unit as a kernel of our own, where it is a product and the device can run such a kernel."""
     if isinstance(unit, ExternNode):
         if unit.name not in context.products:
@@ -105,7 +106,8 @@ def _as_ours(unit: Unit, context: Context) -> Product | None:
     return found if found is not None and may_be_ours(found.matrices, context.device) else None
 
 
-def _with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
+def with_epilogue(product: Product, guest: Group, made: list[str]) -> Product | Refuse:
+    """The product with loops that read `made` of it; what it stores is not looked at."""
     is_in_place = bool(guest.updated) or any(member.body.is_scatter for member in guest.members)
     if guest.space.r or is_in_place or guest.has_check:
         return Refuse("kind.not_pointwise", {"call": product.call.name})
@@ -154,7 +156,7 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     buffers = len(group.read_buffers) + len(group.stored)
     if not is_forced and buffers > context.limits.most_buffers:
         return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
-    apart = [_cost_of(unit, context) for unit in (one, two)]
+    apart = [cost_of(unit, context) for unit in (one, two)]
     fused = context.cost(group)
     unfused_us = sequence_us(apart, context.device)
     saved = sum(cost.bytes for cost in apart) - fused.bytes
@@ -172,14 +174,17 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     }
     if library is not None:
         numbers["library_us"] = library.microseconds
-    # The library's own epilogue takes nothing that the product alone would not take.
-    wanted = unfused_us * (1 - least_gain(context)) if group.library is None else unfused_us
+    # The library's own epilogue takes nothing that the product alone would not take; and where a kernel of ours took the
+    # place of several calls, it was weighed with what follows.
+    is_ours_at_stake = group.library is None and not group.beside
+    wanted = unfused_us * (1 - least_gain(context)) if is_ours_at_stake else unfused_us
     if not is_forced and fused.microseconds > wanted:
         return Refuse("profit.library", numbers)
     return Fuse(reason, group, score, numbers)
 
 
-def _cost_of(unit: Unit, context: Context) -> Cost:
+def cost_of(unit: Unit, context: Context) -> Cost:
+    """The cost of loops, or of a call for which `as_ours` found a product."""
     if isinstance(unit, Group):
         return context.cost(unit)
     product = context.products[unit.name]

@@ -52,6 +52,20 @@ def in_parts(x: Tensor, w: Tensor, b: Tensor, r: Tensor) -> Tensor:
     return F.silu(F.linear(x, w, b)) * r
 
 
+def gelu_gate(x: Tensor, w: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    """Two products of one operand, and what needs both."""
+    return F.gelu(F.linear(x, w, b)) * F.linear(x, v)
+
+
+def gate_inputs(dtype: torch.dtype) -> tuple[Tensor, ...]:
+    w, b, v = (rnd(*shape, dtype=dtype) for shape in ((51, 45), (51,), (51, 45)))
+    return rnd(30, 45, dtype=dtype), w, b, v
+
+
+def projections(x: Tensor, q: Tensor, b: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+    return F.linear(x, q, b), F.linear(x, k, b), F.linear(x, v, b)
+
+
 def cases() -> list[Case]:
     torch.manual_seed(0)
     halves = [
@@ -76,6 +90,8 @@ def cases() -> list[Case]:
         Case("cast of an operand", cast_and_product, (rnd(30, 45), rnd(45, 51, dtype=bf16))),
         Case("picked rows", lambda x, i, w: x[i] @ w, (rnd(9, 45), torch.tensor([3, 0, 8, 3]), rnd(45, 20))),
         Case("one scale everywhere", scaled_everywhere, (rnd(30, 45), rnd(1), rnd(45, 20))),
+        Case("gate and up", gelu_gate, gate_inputs(torch.bfloat16)),
+        Case("three of one", projections, (rnd(2, 9, 45), rnd(51, 45), rnd(51), rnd(51, 45), rnd(51, 45))),
         Case("producers of both", lambda x, s, w: (x * s) @ torch.tanh(w), (rnd(30, 45), rnd(45), rnd(45, 20))),
     ]  # fmt: skip
 

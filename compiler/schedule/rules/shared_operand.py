@@ -1,0 +1,132 @@
+"""Matrix products of one left operand, in one kernel that walks along k once.
+
+    gate = x @ w1;  up = x @ w2;  y = silu(gate) * up     ->    each tile of x: two sums;  y, and neither gate nor up
+    q = x @ wq;  k = x @ wk;  v = x @ wv                  ->    each tile of x: three sums, stored
+
+A kernel of our own takes the place of as many library calls. Where loops need all of the results at one point, they can
+follow on the sums, so they are reckoned with when it is decided: what the library's calls and those loops take is held
+against one kernel of everything. They join it next, as its epilogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from compiler.ir.nodes import ExternNode, TensorArgument
+from compiler.schedule.cost import sequence_us
+from compiler.schedule.group import Group
+from compiler.schedule.products import Product, left_operand, with_another
+from compiler.schedule.reasons import Refuse
+from compiler.schedule.rules.batch import MOST_EARLY
+from compiler.schedule.rules.products import as_ours, cost_of, is_call, least_gain, name_of, with_epilogue
+from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
+from compiler.schedule.units import Unit
+
+KIND = "shared_operand"
+#: Products of one kernel. Each has a sum for every point of a tile, and tiles get smaller as sums get more.
+MOST_PRODUCTS = 4
+#: Products that stand further apart, counted in nodes, are one kernel only where their results are small.
+NEAREST = 16
+
+
+def may_share(one: Unit, two: Unit, context: Context) -> bool:
+    """Whether two units are products of one left operand, so that it is worth asking about them."""
+    if not is_call(one) or not is_call(two) or context.device.kind != "cuda":
+        return False
+    left = _left_of(one)
+    return left is not None and left == _left_of(two)
+
+
+def _left_of(unit: Unit) -> TensorArgument | None:
+    call = unit.call if isinstance(unit, Product) else unit
+    return left_operand(call) if isinstance(call, ExternNode) else None
+
+
+def share_operand(a: int, b: int, context: Context) -> Fuse | Refuse:
+    """The verdict on two units that `may_share` names."""
+    graph = context.graph
+    a, b = sorted((a, b), key=graph.first_position)
+    one, two = graph.units[a], graph.units[b]
+    products = as_ours(one, context), as_ours(two, context)
+    intermediate = third_between(a, b, graph)
+    if intermediate is not None:
+        return intermediate
+    joined = None if products[0] is None or products[1] is None else with_another(*products)
+    # The one may also be the other's right operand.
+    if joined is None or graph.must_precede(a, b) or graph.must_precede(b, a):
+        return Refuse("kind.extern", {"extern": name_of(two)})
+    if KIND in context.disabled:
+        return Refuse("policy.disabled", {"knob": KIND})
+    most = min(MOST_PRODUCTS, context.limits.most_nodes)
+    if joined.matrices.count > most:
+        return Refuse("policy.group_size", {"nodes": joined.matrices.count, "limit": most})
+    return _made_early(b, joined, context) or _weigh(a, b, joined, context)
+
+
+def _made_early(later: int, joined: Product, context: Context) -> Refuse | None:
+    """Whether a large result would be made long before the place where it stands, and be kept until then: the keys of
+    every layer of a decoder, say, which all come from one tensor."""
+    graph = context.graph
+    apart = graph.first_position(later) - graph.first_position(graph.producer[joined.call.name])
+    size = sum(call.outputs[0][1].bytes for call in joined.beside if call.outputs[0] is not None)
+    if apart <= NEAREST or size <= MOST_EARLY:
+        return None
+    return Refuse("profit.kept_longer", {"early": name_of(graph.units[later]), "bytes": size, "limit": MOST_EARLY})
+
+
+def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
+    graph = context.graph
+    one, two = graph.units[a], graph.units[b]
+    apart, whole = [cost_of(one, context), cost_of(two, context)], joined
+    for reader, with_reader in _with_what_needs_all(joined, {a, b}, context):
+        apart.append(context.cost(reader))
+        whole = with_reader
+    together = context.cost(whole)
+    unfused_us = sequence_us(apart, context.device)
+    saved = sum(cost.bytes for cost in apart) - together.bytes
+    distance = abs(graph.first_position(a) - graph.first_position(b))
+    is_forced = context.wishes.forces(one, two)
+    score = Score(KIND, saved, distance, together.microseconds, unfused_us, is_forced=is_forced)
+    numbers = {
+        "call": " and ".join(call.name for call in joined.calls),
+        "shared": _buffer_shared(joined),
+        "products": joined.matrices.count,
+        "bytes_apart": sum(cost.bytes for cost in apart),
+        "bytes_fused": together.bytes,
+        "fused_us": together.microseconds,
+        "unfused_us": unfused_us,
+        "library_us": sequence_us(apart[:2], context.device),
+        "least_gain": least_gain(context),
+        "space": str(joined.space),
+    }
+    if not is_forced and together.microseconds > unfused_us * (1 - least_gain(context)):
+        return Refuse("profit.library", numbers)
+    return Fuse(f"fused.{KIND}", joined, score, numbers)
+
+
+def _buffer_shared(product: Product) -> str:
+    """The buffer that holds the left operand."""
+    left = left_operand(product.call)
+    assert left is not None
+    return left.buffer
+
+
+def _with_what_needs_all(joined: Product, inside: set[int], context: Context) -> Iterator[tuple[Group, Product]]:
+    """The loops that need every one of the products, and the kernel with them; nothing where there are none, or where
+    they cannot follow on the sums."""
+    graph = context.graph
+    made = [call.name for call in joined.calls]
+    readers = set.intersection(*(graph.readers[name] for name in made)) - inside
+    for number in sorted(readers)[:1]:
+        reader = graph.units[number]
+        if is_call(reader) or not isinstance(reader, Group) or not _runs_next(number, inside, context):
+            continue
+        found = with_epilogue(joined, reader, made)
+        if isinstance(found, Product):
+            yield reader, replace(found, stored=graph.escaping(found.produced, {*inside, number}))
+
+
+def _runs_next(number: int, inside: set[int], context: Context) -> bool:
+    """Whether nothing must run between the products and this unit."""
+    return all(third_between(product, number, context.graph) is None for product in inside)
