@@ -1,4 +1,4 @@
-"""A matrix product with what is fused into it, on a CPU: the kernels before the library's calls, the calls, those after.
+"""A matrix product with what is fused into it, on a CPU: kernels before the library's calls, the calls, those after.
 
 It is launched like the one kernel that it is on a GPU: outputs are filled in place.
 """

@@ -152,7 +152,7 @@ def left_operand(call: ExternNode) -> TensorArgument | None:
 
 def with_another(product: Product, other: Product) -> Product | None:
     """Both as one: the tiles of the left operand are loaded once for the sums of all. None where that operand or the
-    sizes are not the same, or where something was fused into one of the two already.
+    sizes are not the same, or where a producer was fused into one of the two.
 
         mm1    for m: for n: for k: sum1 += x[m, k] * w1[k, n]
         mm2    ...                  sum2 += x[m, k] * w2[k, n]      ->    for m: for n: for k: both
@@ -161,9 +161,9 @@ def with_another(product: Product, other: Product) -> Product | None:
     matrices = replace(product.matrices, count=count)
     if matrices != replace(other.matrices, count=count) or left_operand(product.call) != left_operand(other.call):
         return None
-    members = (*product.members, *other.members)
-    if len(members) != count or product.before or other.before:
+    if product.before or other.before:
         return None
+    members = (*product.members, *other.members)
     return replace(
         product,
         name=fused_name(members),

@@ -103,8 +103,8 @@ REASONS: dict[str, Reason] = _list(
     Reason(
         "fused.shared_operand",
         "fused",
-        "Matrix products of one left operand, of equal sizes: a kernel of our own walks along k once, loads each tile of "
-        "that operand once, and has a sum for each product.",
+        "Matrix products of one left operand, of equal sizes: a kernel of our own walks along k once, loads each tile "
+        "of that operand once, and has a sum for each product.",
         "{call} are {products} products of {shared} in one kernel of our own: predicted {fused_us:.1f} us instead of "
         "{unfused_us:.1f} us",
     ),

@@ -174,8 +174,8 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     }
     if library is not None:
         numbers["library_us"] = library.microseconds
-    # The library's own epilogue takes nothing that the product alone would not take; and where a kernel of ours took the
-    # place of several calls, it was weighed with what follows.
+    # The library's own epilogue takes nothing that the product alone would not take; and where a kernel of ours took
+    # the place of several calls, it was weighed with what follows.
     is_ours_at_stake = group.library is None and not group.beside
     wanted = unfused_us * (1 - least_gain(context)) if is_ours_at_stake else unfused_us
     if not is_forced and fused.microseconds > wanted:

@@ -48,19 +48,19 @@ def share_operand(a: int, b: int, context: Context) -> Fuse | Refuse:
     graph = context.graph
     a, b = sorted((a, b), key=graph.first_position)
     one, two = graph.units[a], graph.units[b]
-    products = as_ours(one, context), as_ours(two, context)
+    first, second = as_ours(one, context), as_ours(two, context)
     intermediate = third_between(a, b, graph)
     if intermediate is not None:
         return intermediate
-    joined = None if products[0] is None or products[1] is None else with_another(*products)
+    joined = with_another(first, second) if first is not None and second is not None else None
     # The one may also be the other's right operand.
     if joined is None or graph.must_precede(a, b) or graph.must_precede(b, a):
         return Refuse("kind.extern", {"extern": name_of(two)})
     if KIND in context.disabled:
         return Refuse("policy.disabled", {"knob": KIND})
-    most = min(MOST_PRODUCTS, context.limits.most_nodes)
-    if joined.matrices.count > most:
-        return Refuse("policy.group_size", {"nodes": joined.matrices.count, "limit": most})
+    for nodes, limit in ((len(joined.members), context.limits.most_nodes), (joined.matrices.count, MOST_PRODUCTS)):
+        if nodes > limit:
+            return Refuse("policy.group_size", {"nodes": nodes, "limit": limit})
     return _made_early(b, joined, context) or _weigh(a, b, joined, context)
 
 
