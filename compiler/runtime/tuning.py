@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,7 @@ class Tuning:
     model: Device
     buffers: Buffers
     clock: Callable[[list[Call]], list[float | None]] | None = None
-    _tensors: dict[Layout, torch.Tensor] = field(default_factory=dict)
+    _tensors: dict[tuple[Layout, int], torch.Tensor] = field(default_factory=dict)
 
     def microseconds(self, unit: Product | ExternNode) -> float | None:
         """What the unit takes in its fastest way, None where it does not run or nothing could be measured."""
@@ -105,26 +106,32 @@ class Tuning:
 
     def _launch(self, kernel: RenderedKernel) -> Call:
         launcher = load_triton(kernel)
-        tensors = [self._tensor(self.buffers[name]) for name in kernel.parameters]
+        taken = Counter[Layout]()
+        tensors = [self._tensor(self.buffers[name], taken) for name in kernel.parameters]
         return _Prepared(launcher, tensors)
 
     def _call(self, call: ExternNode) -> Call:
+        taken = Counter[Layout]()
+
         def given(value: Any) -> Any:
             if isinstance(value, TensorArgument):
-                return self._tensor(value.layout)
+                return self._tensor(value.layout, taken)
             return type(value)(map(given, value)) if isinstance(value, list | tuple) else value
 
         arguments = [given(value) for value in call.arguments]
         keywords = {name: given(value) for name, value in call.keywords.items()}
         return lambda: call.target(*arguments, **keywords)
 
-    def _tensor(self, layout: Layout) -> torch.Tensor:
-        """Random values that lie so; tensors that lie alike share them, since only times are asked for."""
-        known = self._tensors.get(layout)
+    def _tensor(self, layout: Layout, taken: Counter[Layout]) -> torch.Tensor:
+        """Random values that lie so. Kernels share them, since only times are asked for; the tensors of one kernel that
+        lie alike do not, or the cache would give what memory must: `taken` counts those that it has."""
+        place = layout, taken[layout]
+        taken[layout] += 1
+        known = self._tensors.get(place)
         if known is None:
             flat = torch.empty(int(layout.storage_numel), dtype=layout.dtype, device=self.device)  # type: ignore[arg-type]
             _ = flat.normal_() if layout.dtype.is_floating_point else flat.zero_()
-            known = self._tensors[layout] = flat.as_strided(layout.shape, layout.stride)  # type: ignore[arg-type]
+            known = self._tensors[place] = flat.as_strided(layout.shape, layout.stride)  # type: ignore[arg-type]
         return known
 
 
