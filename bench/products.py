@@ -1,4 +1,5 @@
-"""`fusionscope bench --suite products`: matrix products with what follows them, by the library and by our kernel.
+"""`fusionscope bench --suite products`: matrix products with what follows them, by the library and by our kernel; and
+products of one operand, which may be one kernel.
 
 For each case the same function: by PyTorch's eager mode; by us with the library's product and a kernel for the rest
 ("library"), in one kernel ("fused"), and as the device model chooses ("ours"); and by TorchInductor. Then our kernel
@@ -42,7 +43,7 @@ METHOD = (
 )
 #: Of errors against float64: a product of half types is rounded once, or twice where the library rounds it first.
 MOST_ERROR = {torch.bfloat16: 2e-2, torch.float16: 3e-3, torch.float32: 1e-5}
-CALLS_OFF = {"rules_off": ["epilogue", "library_epilogue", "prologue"]}
+CALLS_OFF = {"rules_off": ["epilogue", "library_epilogue", "prologue", "shared_operand"]}
 
 
 def relu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -66,14 +67,31 @@ def scaled(x: Tensor, w: Tensor, s: Tensor) -> Tensor:
     return F.linear(x * s, w)
 
 
-FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+def gated(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+    """Two products of one operand, and what needs both: SwiGLU."""
+    return F.silu(F.linear(x, w)) * F.linear(x, v)
+
+
+def projections(x: Tensor, q: Tensor, qb: Tensor, k: Tensor, kb: Tensor, v: Tensor, vb: Tensor) -> list[Tensor]:
+    """Three of one operand: queries, keys and values."""
+    return [F.linear(x, q, qb), F.linear(x, k, kb), F.linear(x, v, vb)]
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "relu": relu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "residual": residual,
     "scaled": scaled,
+    "gated": gated,
+    "projections": projections,
 }
+#: Those that are measured with every shape and dtype.
+OF_ONE_PRODUCT = tuple(name for name in FUNCTIONS if name not in ("gated", "projections"))
 SHAPES = ((8192, 3072, 768), (512, 512, 512), (64, 4096, 4096), (8192, 1024, 1024))
+#: Of the layers of language models, and of attention with 768 or 1,024 channels.
+GATED_SHAPES = tuple((rows, 11008, 4096) for rows in (1, 32, 128, 512, 2048))
+PROJECTED_SHAPES = tuple((rows, n, n) for n in (768, 1024) for rows in (197, 512, 1024, 6304))
 MORE_SHAPES = ((2048, 2048, 2048), (1, 4096, 4096), (128, 768, 768))
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
@@ -90,24 +108,31 @@ class Case:
 
     def inputs(self, device: torch.device) -> list[Tensor]:
         m, n, k = self.shape
-        sizes: dict[str, list[tuple[int, ...]]] = {"residual": [(n,), (m, n)], "scaled": [(k,)]}
-        shapes = [(m, k), (n, k), *sizes.get(self.function, [(n,)])]
-        scale = 1 / math.sqrt(k)
+        sizes: dict[str, list[tuple[int, ...]]] = {
+            "residual": [(n,), (m, n)],
+            "scaled": [(k,)],
+            "gated": [(n, k)],
+            "projections": [(n,), (n, k), (n,), (n, k), (n,)],
+        }
+        shapes = [(n, k), *sizes.get(self.function, [(n,)])]
         made = [torch.randn(shape, device=device, dtype=DTYPES[self.dtype]) for shape in shapes]
-        return [made[0], made[1] * scale, *made[2:]]
+        scaled = [tensor / math.sqrt(k) if tensor.shape == (n, k) else tensor for tensor in made]
+        return [torch.randn((m, k), device=device, dtype=DTYPES[self.dtype]), *scaled]
 
 
 def _cases() -> dict[str, Case]:
     """Every function in bfloat16, and one in float32; of more shapes that one alone."""
-    cases = [Case(name, shape, "bf16") for shape in SHAPES for name in FUNCTIONS]
+    cases = [Case(name, shape, "bf16") for shape in SHAPES for name in OF_ONE_PRODUCT]
     cases += [Case("relu", shape, "fp32") for shape in SHAPES]
     cases += [Case("relu", shape, dtype) for shape in MORE_SHAPES for dtype in DTYPES]
+    cases += [Case("gated", shape, "bf16") for shape in GATED_SHAPES]
+    cases += [Case("projections", shape, "bf16") for shape in PROJECTED_SHAPES]
     return {case.name: case for case in cases}
 
 
 CASES = _cases()
-#: Every tile is timed with this function alone: with another one it would rank alike.
-OF_TILES = "relu"
+#: Every tile is timed with these functions alone: with another one it would rank alike.
+OF_TILES = ("relu", "gated", "projections")
 #: A tile that is expected to take so much longer than the best is left out.
 MOST_SLOWER = 2.5
 
@@ -137,12 +162,12 @@ def run(asked: argparse.Namespace, chosen: Sequence[str], device_name: str, cons
 
 def _measure(case: Case, device: torch.device, timing: Timing, result: dict[str, Any]) -> None:
     function, inputs = FUNCTIONS[case.function], case.inputs(device)
-    reference = function(*(tensor.double() for tensor in inputs))
+    reference = _flat(function(*(tensor.double() for tensor in inputs)))
     calls: dict[str, Call] = {}
 
-    def add(name: str, compiled: Callable[..., Tensor]) -> None:
+    def add(name: str, compiled: Callable[..., Any]) -> None:
         try:
-            error = float((compiled(*inputs).double() - reference).norm() / reference.norm())
+            error = float((_flat(compiled(*inputs)).double() - reference).norm() / reference.norm())
         except Exception as problem:  # the others may do
             result["errors"][name] = sentence_of(problem)
             return
@@ -164,13 +189,13 @@ def _measure(case: Case, device: torch.device, timing: Timing, result: dict[str,
     result["us"] = {name: 1e3 * taken.median_ms for name, taken in samples.items()}
     result["way"] = _way_of(ours[1])
     _predict(fused[1], device, result)
-    if case.function == OF_TILES:
+    if case.function in OF_TILES:
         _measure_tiles(fused[1], device, timing, result)
 
 
 def _compiled(
-    function: Callable[..., Tensor], inputs: Sequence[Tensor], options: dict[str, Any]
-) -> tuple[Callable[..., Tensor], GraphCompilation]:
+    function: Callable[..., Any], inputs: Sequence[Tensor], options: dict[str, Any]
+) -> tuple[Callable[..., Any], GraphCompilation]:
     """The function compiled by us, and what was made of its one graph."""
     torch._dynamo.reset()
     made: list[GraphCompilation] = []
@@ -184,14 +209,15 @@ def _compiled(
     values = [given[name or ""] for name in compilation.schedule.graph.inputs]
     call = compilation.executable.call
     # Without Dynamo's guards: what is compared is the device's time.
-    return (lambda *_: call(list(values))[0]), compilation
+    return (lambda *_: call(list(values))), compilation
 
 
 def _pairs(compilation: GraphCompilation) -> list[list[str]]:
-    """The product and each node of loops beside it."""
+    """The first product and each other one, and each node of loops beside it."""
     assert compilation.schedule is not None
-    call = next(unit.name for unit in compilation.schedule.units if not isinstance(unit, Group))
-    return [[call, member.name] for group in compilation.groups for member in group.members]
+    calls = sorted(unit.name for unit in compilation.schedule.units if not isinstance(unit, Group))
+    others = [*calls[1:], *(member.name for group in compilation.groups for member in group.members)]
+    return [[calls[0], other] for other in others]
 
 
 def _way_of(compilation: GraphCompilation) -> str:
@@ -228,7 +254,10 @@ def _measure_tiles(compilation: GraphCompilation, device: torch.device, timing: 
     calls: dict[str, Call] = {}
     for tile in tiles_within(product, MOST_SLOWER, model):
         kernel = render_tiles(product, storage, tile)
-        tensors = [torch.randn(_flat(layouts[name]), device=device, dtype=storage[name]) for name in kernel.parameters]
+        tensors = [
+            torch.randn(int(layouts[name].storage_numel), device=device, dtype=storage[name])
+            for name in kernel.parameters
+        ]
         try:
             launch = load_triton(kernel)
             launch(*tensors)
@@ -246,8 +275,9 @@ def _launching(launch: Callable[..., None], tensors: Sequence[Tensor]) -> Call:
     return lambda: launch(*tensors)
 
 
-def _flat(layout: Any) -> int:
-    return int(layout.storage_numel)
+def _flat(results: Any) -> Tensor:
+    """One tensor, or several one after another."""
+    return torch.cat([tensor.flatten() for tensor in results]) if isinstance(results, list) else results.flatten()
 
 
 def _text(tile: Tile) -> str:
