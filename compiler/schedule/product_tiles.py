@@ -36,6 +36,9 @@ LIBRARY_SHARE: Mapping[Precision, float] = {"half": 0.75, "tf32": 0.65, "ieee": 
 TEMPLATE_SHARE: Mapping[Precision, float] = {"half": 0.60, "tf32": 0.50, "ieee": 0.19}
 #: Shares of k among which the library is expected to choose.
 _SPLITS = (1, 2, 4, 8, 16)
+#: Tiles whose rows are shorter than a line of the cache load that much slower: gates of 1 and 32 rows (4096 x 11008)
+#: take 58 and 61 us with 64 columns, 65 and 72 with 32.
+LINE_BYTES, NARROW = 128, 1.25
 
 
 @dataclass(frozen=True)
@@ -180,13 +183,29 @@ def _busy_of_ours(matrices: Matrices, tile: Tile, device: Device) -> float:
 def _busy_us(matrices: Matrices, tile: Tile, share: float, splits: int, device: Device) -> float:
     """What the multiprocessors take, one wave of tiles after another."""
     k = -(-matrices.sizes[3] // tile.k) * tile.k / splits
-    waves = -(-programs_of(matrices, tile) * splits // device.multiprocessors)
+    programs = programs_of(matrices, tile) * splits
+    resident = _resident(matrices, tile, programs, device) if matrices.count > 1 else 1
+    waves = -(-programs // (device.multiprocessors * resident))
     rate = _peak(matrices.precision, device) * share / device.multiprocessors
     products = 2e6 * tile.m * tile.n * matrices.count * k / rate
     loads = 1e6 * (tile.m + tile.n * matrices.count) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
+    if matrices.count > 1 and tile.n * matrices.dtype.itemsize < LINE_BYTES:
+        loads *= NARROW
     steps = k / tile.k * device.step_us / (tile.stages - 1)
     joining = device.split_us if splits > 1 else 0.0
-    return waves * _norm(products, loads, steps) + joining
+    return waves * _norm(resident * products, resident * loads, steps) + joining
+
+
+def _resident(matrices: Matrices, tile: Tile, programs: int, device: Device) -> int:
+    """How many programs a multiprocessor has at one time. Of single products that is not asked: the shares of the peak
+    rate are fitted to those without it, and where sums are several the tiles in shared memory decide."""
+    registers = (matrices.count * tile.sums_of_a_thread + _REGISTERS_FOR_ADDRESSES) * 32 * tile.warps
+    held = min(
+        device.shared_per_multiprocessor // (tile.shared_bytes(matrices.dtype.itemsize, matrices.count) + 1024),
+        device.registers_per_multiprocessor // registers,
+        -(-programs // device.multiprocessors),
+    )
+    return max(held, 1)
 
 
 def _peak(precision: Precision, device: Device) -> float:
