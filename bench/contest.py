@@ -32,6 +32,7 @@ MODES = {
 VARIANTS: dict[str, dict[str, Any]] = {
     "ours_in_eager_layout": {"knobs": {"disable": ["layout", "folding"]}},
     "ours_without_folding": {"knobs": {"disable": ["folding"]}},
+    "ours_without_padding": {"knobs": {"disable": ["padding"]}},
     "ours_replayed": {"cuda_graphs": "on"},
     "ours_launched_one_by_one": {"cuda_graphs": "off"},
     "ours_max_autotune": {"mode": "max-autotune"},

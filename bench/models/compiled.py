@@ -25,6 +25,8 @@ class Compiled:
     breaks: dict[str, int] = field(default_factory=dict)
     #: Convolutions by what was decided of their layout.
     layouts: Counter[str] = field(default_factory=Counter)
+    #: Large products of odd sizes by whether they are padded.
+    paddings: Counter[str] = field(default_factory=Counter)
 
     def add(self, compilation: GraphCompilation) -> None:
         """Count one graph that was compiled."""
@@ -35,6 +37,7 @@ class Compiled:
         self.seconds.update(compilation.seconds)
         for choice in compilation.layouts:
             self.layouts[choice.reason] += len(choice.convolutions)
+        self.paddings.update(choice.reason for choice in compilation.paddings)
         for unit in compilation.schedule.units:
             if isinstance(unit, ExternNode) and unit.is_fallback:
                 name = operator_name(unit.target)
@@ -58,6 +61,7 @@ class Compiled:
             "library_calls": sum(self.library_calls.values()),
             "library_calls_by_name": dict(self.library_calls.most_common()),
             "convolutions_by_layout": dict(self.layouts),
+            "products_by_padding": dict(self.paddings),
             "fallbacks": sum(self.fallbacks.values()),
             "fallbacks_by_name": dict(self.fallbacks.most_common()),
             "fallback_reasons": self.reasons,

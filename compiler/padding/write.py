@@ -122,7 +122,6 @@ class Writer:
             if more_columns and product.is_returned:
                 settings = {"memory_format": torch.contiguous_format}
                 returned = self._call(node, aten.clone.default, result, **settings)
-        self.made[node, (), (0, 0)] = whole
         for user in list(node.users):
             user.replace_input_with(node, returned if _leads_out(user) else result)
         self.graph.erase_node(node)

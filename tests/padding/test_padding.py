@@ -37,7 +37,7 @@ def shown(x: Tensor, table: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def with_bias(x: Tensor, table: Tensor, targets: Tensor) -> Tensor:
-    return F.cross_entropy(F.linear(x, table) + table[:, 0], targets)
+    return F.cross_entropy(F.linear(x, table, table[:, 0]), targets)
 
 
 def squared(x: Tensor, table: Tensor, targets: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ def added(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
 
 
 def in_parts(x: Tensor, table: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    logits = F.linear(x.view(2, -1, WIDTH), table, bias)
+    logits = F.linear(x.view(2, -1, x.shape[-1]), table, bias)
     return logits, logits[:, -1]
 
 
