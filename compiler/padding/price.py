@@ -3,7 +3,9 @@
     microseconds = start + max(operations / (share * peak), bytes / bandwidth)
 
 The library's fast kernels load and store eight elements of two bytes at a time. A size counts where a matrix is
-contiguous along it: of rows that are no multiple of eight elements the next one starts elsewhere in its piece.
+contiguous along it: of rows that are no multiple of eight elements the next one starts elsewhere in its piece. Where
+none is, as along the rows of a product of layers, an odd size costs nothing. Rows that only lie further apart do not
+help: a product into 30,522 columns of rows of 30,528 takes as long as into rows of 30,522.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from compiler.padding.choice import Sizes
 
 #: Elements of two bytes that tensor cores' fast kernels load at a time.
 PIECE = 8
-#: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing.
-SHARE: Mapping[int, float] = {8: 0.72, 4: 0.40, 2: 0.24, 1: 0.095}
+#: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing. Fitted to 44 products of
+#: bfloat16 of at least 2^32 multiplications on one H200 (torch 2.11): 0.65 to 0.82; 0.24 to 0.28, whether 4 or only 2
+#: divides; and 0.095 where the columns alone are odd, 0.13 to 0.15 where the inner size or the rows are. Assumed of others.
+SHARE: Mapping[int, float] = {8: 0.74, 4: 0.25, 2: 0.25, 1: 0.11}
 #: Padding is taken where it is expected to take less than this share of the time without.
 WORTH = 0.9
 
