@@ -5,6 +5,7 @@ from __future__ import annotations
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
+from compiler.capture.repeats import removed_repeats
 from compiler.capture.without_effect import without_effect
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.levels import describe_levels
@@ -42,6 +43,7 @@ def present_captured(graph: CapturedGraph) -> rep.Graph:
         partner=graph.partner,
         saved=graph.saved,
         recomputed=graph.recomputed,
+        removed=list(removed_repeats(graph.aten)),
         rewrites=[*graph.rewrites, *rewrites_of(graph.aten.graph)],
     )
 
@@ -89,7 +91,7 @@ def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
     report.layouts = [describe_layout(choice) for choice in compilation.layouts]
     report.foldings = [describe_folding(folding) for folding in compilation.foldings]
     report.paddings = [describe_padding(choice) for choice in compilation.paddings]
-    report.removed = [*without_effect(report), *map(_present_removed, compilation.loops.removed)]
+    report.removed = [*without_effect(report), *report.removed, *map(_present_removed, compilation.loops.removed)]
 
 
 def _present_removed(removed: Removed) -> rep.Removed:

@@ -16,6 +16,7 @@ from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.passed import note_passed
 from compiler.capture.regions import write_out_regions
+from compiler.capture.repeats import note_repeats, repeats_in
 from compiler.capture.saved_places import save_places_as_bytes
 from compiler.capture.torch_internals import (
     differentiated_whole,
@@ -102,8 +103,10 @@ def _split(
     save_places_as_bytes(joint)
     sum_one_hots(joint)
     change_joint(joint)
+    repeats = repeats_in(joint)
     forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
     note_passed(forward, backward, num_fwd_outputs)
+    note_repeats(repeats, forward, backward)
     return forward, backward
 
 

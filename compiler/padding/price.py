@@ -19,9 +19,9 @@ from compiler.padding.choice import Sizes
 
 #: Elements of two bytes that tensor cores' fast kernels load at a time.
 PIECE = 8
-#: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing. Fitted to 44 products of
-#: bfloat16 of at least 2^32 multiplications on one H200 (torch 2.11): 0.65 to 0.82; 0.24 to 0.28, whether 4 or only 2
-#: divides; and 0.095 where the columns alone are odd, 0.13 to 0.15 where the inner size or the rows are. Assumed of others.
+#: The share of the peak that cuBLAS reaches where sizes are multiples of 8, 4, 2 or of nothing. By 46 large products
+#: on one H200 (torch 2.11), 1024 rows or more: 0.58 to 0.82; 0.24 to 0.28, whether 4 or only 2 divides; and 0.095 where
+#: the columns alone are odd, 0.13 to 0.15 where the inner size or the rows are. Assumed of other devices.
 SHARE: Mapping[int, float] = {8: 0.74, 4: 0.25, 2: 0.25, 1: 0.11}
 #: Padding is taken where it is expected to take less than this share of the time without.
 WORTH = 0.9

@@ -36,7 +36,8 @@ class LoopNode(ReportModel):
 
 
 class Removed(ReportModel):
-    """A node that nothing had to be done for. It is one of `fx` where it is "dead", of `aten` otherwise."""
+    """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a
+    training step also one that repeated another before forward and backward were split."""
 
     kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]
     node: str

@@ -26,7 +26,7 @@ export interface LoopNode {
   fallback: boolean;
 }
 
-/** A node that nothing had to be done for. It is one of `fx` where it is "dead", of `aten` otherwise. */
+/** A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step also one that repeated another before forward and backward were split. */
 export interface Removed {
   kind: "dead" | "common_subexpression" | "constant" | "view" | "cast" | "copy";
   node: string;
