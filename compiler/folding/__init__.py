@@ -6,4 +6,7 @@
 Only with constant statistics is a batch norm a product and a sum for each channel. `chains` finds them, `call` is what
 runs, `fold` weighs and rewrites. The filter is computed in each call, for parameters may change between calls; what is
 saved is a pass over the result.
+
+Two more rewrites of calls of convolutions: `patches` makes products of those whose windows do not overlap, and `bias`
+adds the biases of the others in loops.
 """

@@ -17,7 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from compiler.devices import Device
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.folding.chains import Chain, Epilogue, find_epilogue
-from compiler.lowering.eager import EagerTensor
+from compiler.folding.writing import call_like, copied
 from compiler.options import Options
 from compiler.schedule.rules.batch import MOST_EARLY
 
@@ -66,15 +66,6 @@ def fold(
     return copy if any(record.is_folded for record in records) else graph, tuple(records)
 
 
-def copied(graph: GraphModule) -> GraphModule:
-    """With nodes of its own, which have the names and the fake tensors of the others."""
-    new = Graph()
-    result = new.graph_copy(graph.graph, {})
-    new.output(result)
-    new.output_node().meta = dict(graph.graph.output_node().meta)
-    return GraphModule(graph, new)
-
-
 def _weigh(found: Epilogue, device: Device, is_contiguous: bool) -> Folding:
     chains = [found.chain, *([found.added] if isinstance(found.added, Chain) else [])]
     start = device.launch_us + device.latency_us
@@ -105,7 +96,6 @@ class _Writer:
 
     def __init__(self, graph: Graph, found: Epilogue) -> None:
         self.graph, self.found = graph, found
-        self.lines = found.relu.meta.get("lines", ())
 
     def write(self) -> None:
         relu, chain, added = self.found.relu, self.found.chain, self.found.added
@@ -182,19 +172,7 @@ class _Writer:
         return self._call(aten._to_copy.default, node, dtype=dtype)
 
     def _call(self, target: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
-        node = self.graph.call_function(target, args, kwargs)
-        given, named = torch.fx.node.map_arg((args, kwargs), lambda argument: _without_data(argument.meta["val"]))
-        result = target(*given, **{**named, "device": "meta"} if "device" in named else named)
-        device = self.found.relu.meta["val"].device
-        node.meta["val"] = EagerTensor(tuple(result.shape), result.stride(), 0, result.dtype, device)
-        node.meta["lines"] = self.lines
-        node.meta["computed_for"] = (self.found.relu.name,)
-        return node
-
-
-def _without_data(value: Any) -> torch.Tensor:
-    """A tensor like a fake one on the device `meta`, where ATen tells shapes in a fraction of the time."""
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        return call_like(self.found.relu, self.graph, target, *args, **kwargs)
 
 
 def _names(nodes: Iterable[Node]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from compiler.lowering.channels_last import Conversion
 
 #: The reason of a region that is channels-last.
 LAID_OUT = "layout.channels_last"
+#: ... of a convolution that is a product of patches.
+PRODUCT = "layout.patches"
 
 
 @dataclass(frozen=True)

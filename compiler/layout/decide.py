@@ -5,7 +5,8 @@
     3. weighing     per region: what the library gains, against the conversions of what enters and leaves it
     4. again        without the regions that lose, until all that are left pay
 
-Every convolution is in one record, whatever was decided.
+Before it, convolutions become products where that is faster, and biases are taken out of the calls of the others. Every
+convolution of images is in one record, whatever was decided.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from torch.fx import GraphModule, Node
 from compiler.capture.passed import BACKWARD, FORWARD, Passed
 from compiler.capture.torch_internals import strides_of_result
 from compiler.devices import Device
+from compiler.folding.bias import with_bias_apart
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.folding.fold import CALLS, Folding, fold
+from compiler.folding.patches import KNOB as PATCHES
+from compiler.folding.patches import with_products
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
-from compiler.layout.price import Convolution, Price, price_of, price_of_gradients, rounds_alike
+from compiler.layout.price import Convolution, Price, price_of, price_of_gradients, rounds_alike, takes_windows
 from compiler.layout.training import (
     convolution_of,
     kept_by_forward,
@@ -37,6 +41,7 @@ from compiler.layout.training import (
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
 from compiler.lowering.lower import lower
 from compiler.lowering.one_pixel import is_pixel_product
+from compiler.lowering.window_product import is_window_product
 from compiler.options import Options
 from compiler.schedule.cost import group_cost
 from compiler.schedule.rules.batch import MOST_EARLY
@@ -62,6 +67,10 @@ def lower_in_layout(
     contiguous: frozenset[str] = frozenset()
     while True:
         folded, foldings = fold(graph, device, options, contiguous)
+        products: tuple[LayoutChoice, ...] = ()
+        if passed is None:
+            folded, products = with_products(folded, device, options)
+        folded = with_bias_apart(folded, device, options)
         found_loops, choices = _laid_out(folded, foldings, device, options, passed)
         last = {
             name for choice in choices if choice.reason in (LAID_OUT, "layout.eager") for name in choice.convolutions
@@ -71,7 +80,7 @@ def lower_in_layout(
             loops = found_loops or lower(folded)
             if passed is not None:
                 passed.choices, passed.strides = choices, strides_of_saved(graph, loops, passed.own_outputs)
-            return loops, choices, foldings
+            return loops, (*choices, *products), foldings
         contiguous |= found
 
 
@@ -83,7 +92,8 @@ def _laid_out(
     batches = "batch" not in options.disabled_rules
     folded = {folding.nodes[0]: folding for folding in foldings if folding.is_folded}
     while prices:
-        layouts = ChannelsLast(prices, own_outputs=None if passed is None else passed.own_outputs)
+        windows = [node for node in prices if PATCHES not in options.disabled_rules and _takes_windows(node, device)]
+        layouts = ChannelsLast(prices, None, None if passed is None else passed.own_outputs, windows)
         loops = lower(graph, layouts)
         weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
         losing = [choice for choice in weighed if not choice.is_moved]
@@ -169,6 +179,17 @@ def _spared(node: Node, device: Device) -> float:
     if len(node.users) != 1 or any(user.op == "output" or user.target in CALLS for user in node.users):
         return 0.0
     return device.launch_us + device.latency_us + 1e6 * 2 * result.numel() * result.dtype.itemsize / device.bandwidth
+
+
+def _takes_windows(node: Node, device: Device) -> bool:
+    """Whether a convolution that moves becomes a product over the windows of the image."""
+    if node.target is not aten.convolution.default:
+        return False
+    image, weight, _, _, _, dilation, is_transposed, _, groups = _values(node)
+    if not is_window_product(weight.shape, image.dtype, dilation, is_transposed, groups):
+        return False
+    image_size, filter_size, size = (tuple(value.shape) for value in (image, weight, node.meta["val"]))
+    return takes_windows(Convolution(image_size, filter_size, size, groups, image.dtype), device)
 
 
 def _stays_channels_last(node: Node, wanted: Sequence[Integer]) -> bool:

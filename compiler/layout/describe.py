@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from compiler import report
 from compiler.capture.describe import shown_size
 from compiler.folding.fold import Folding
-from compiler.layout.choice import LayoutChoice
+from compiler.layout.choice import LAID_OUT, PRODUCT, LayoutChoice
 from compiler.padding.choice import PaddingChoice
 from compiler.schedule.reasons import message_of
+
+VERDICTS: dict[str, Literal["channels_last", "product"]] = {LAID_OUT: "channels_last", PRODUCT: "product"}
 
 
 def describe_layout(choice: LayoutChoice) -> report.LayoutDecision:
@@ -17,7 +19,7 @@ def describe_layout(choice: LayoutChoice) -> report.LayoutDecision:
         name: round(value, 3) if isinstance(value, float) else value for name, value in choice.numbers.items()
     }
     return report.LayoutDecision(
-        verdict="channels_last" if choice.is_moved else "kept",
+        verdict=VERDICTS.get(choice.reason, "kept"),
         reason=choice.reason,
         message=message_of(choice.reason, choice.numbers),
         convolutions=list(choice.convolutions),

@@ -17,7 +17,7 @@ import torch
 from compiler.devices import Device
 
 Precision = Literal["half", "tf32", "float32", "float64"]
-Kind = Literal["dense", "one pixel", "grouped", "depthwise"]
+Kind = Literal["dense", "few channels", "one pixel", "grouped", "depthwise"]
 
 #: Peak of the matrix units as a multiple of `Device.flops`, from the capability named on: half types that sum in
 #: float32, and TF32. Data sheets, without sparsity: T4, A100, RTX 4090, H100, B200.
@@ -63,10 +63,18 @@ REACHED: dict[tuple[Precision, Kind], Layouts] = {
 #: 4 and of 32. The host's time is in those of bfloat16 and of batch 4, so times are too long, alike in both layouts.
 GRADIENTS: dict[tuple[Precision, Kind], Layouts] = {
     ("half", "dense"): Layouts(Reached(27.5, 0.29), Reached(40.0, 0.14)),
+    ("half", "few channels"): Layouts(Reached(27.5, 0.29), Reached(40.0, 0.14)),
     ("half", "one pixel"): Layouts(Reached(18.5, 0.2), Reached(21.0, 0.1)),
     ("half", "grouped"): Layouts(Reached(10.0, 0.004), Reached(18.5, 0.0079)),
     ("half", "depthwise"): Layouts(Reached(25.5, 0.005), Reached(15.5, 0.001)),
 }
+#: The library's half-precision kernels take channels by as many, and fill up fewer in a pass of its own, at this share
+#: of the bandwidth; and they take filters by at least as many. Fitted to 6 calls (torch 2.11), within 20 %.
+FEW_CHANNELS, FILLING_SHARE, LEAST_FILTERS = 8, 0.4, 64
+FILLED = Reached(11.5, 0.09)
+#: Elements of windows that a product over them reads in a microsecond, for each operation a second of the device; what
+#: it takes at least. Fitted to 4 products on the same H200, within 20 %.
+WINDOWS, WINDOWS_US = 0.5e6 / 67e12, 9.0
 #: Where the library takes TF32 in either layout: so many channels or more, and filters so large or smaller.
 CHANNELS_OF_TF32, SIDE_OF_TF32 = 64, 3
 
@@ -86,7 +94,10 @@ class Convolution:
     def kind(self) -> Kind:
         if self.groups > 1:
             return "depthwise" if self.groups == self.image[1] else "grouped"
-        return "one pixel" if all(size == 1 for size in self.filter[2:]) else "dense"
+        if all(size == 1 for size in self.filter[2:]):
+            return "one pixel"
+        is_half = self.dtype in (torch.float16, torch.bfloat16)
+        return "few channels" if is_half and self.image[1] < FEW_CHANNELS else "dense"
 
     @property
     def operations(self) -> int:
@@ -119,7 +130,31 @@ class Price:
 
 def price_of(convolution: Convolution, device: Device) -> Price | None:
     """What the call takes on `device`; None where nothing is known that would tell the layouts apart."""
+    if convolution.kind == "few channels" and precision_of(convolution, device) == "half":
+        library = _filled_up_us(convolution, device) if _matrix_units(device) else None
+        return None if library is None else Price(library, min(library, windows_us(convolution, device)))
     return _price(REACHED, convolution, device, least_times(convolution, device))
+
+
+def takes_windows(convolution: Convolution, device: Device) -> bool:
+    """Whether a convolution of few channels is expected to be faster as a product over windows."""
+    return windows_us(convolution, device) < _filled_up_us(convolution, device)
+
+
+def windows_us(convolution: Convolution, device: Device) -> float:
+    """Microseconds of a convolution as a product over the windows of the image."""
+    batch, filters, *pixels = convolution.result
+    elements = batch * _product(tuple(pixels)) * _product(convolution.filter[1:]) * -(-filters // LEAST_FILTERS)
+    return WINDOWS_US + elements / (WINDOWS * device.flops)
+
+
+def _filled_up_us(convolution: Convolution, device: Device) -> float:
+    """Microseconds of the library's call, in either layout: what it rearranges is not in it."""
+    filters, channels = convolution.filter[:2]
+    filled = FEW_CHANNELS / channels * -(-filters // LEAST_FILTERS) * LEAST_FILTERS / filters
+    work, memory = least_times(convolution, device)
+    image = 1e6 * convolution.sizes[0] * (1 + FEW_CHANNELS / channels) / (FILLING_SHARE * device.bandwidth)
+    return FILLED.least_us + image + max(filled * work / FILLED.share, memory)
 
 
 def price_of_gradients(convolution: Convolution, device: Device, writes_image: bool) -> Price | None:

@@ -86,17 +86,20 @@ class ChannelsLast:
     `moved` holds each buffer that does not lie as eager's would, with the convolution that stands for its region:
     convolutions belong to one region where a loop reads tensors of both. `inputs` are strides of those inputs that do
     not lie as eager's, by name; each is a region of its own to begin with. What the graph returns has eager's strides
-    up to the output `own_outputs` (None: to the last); those after it are returned as they lie."""
+    up to the output `own_outputs` (None: to the last); those after it are returned as they lie. Those of the
+    convolutions that are in `windows` become products over the windows of the image."""
 
     def __init__(
         self,
         convolutions: Iterable[torch.fx.Node],
         inputs: Mapping[str, tuple[int, ...]] | None = None,
         own_outputs: int | None = None,
+        windows: Iterable[torch.fx.Node] = (),
     ) -> None:
         self.convolutions = frozenset(convolutions)
         self.inputs = dict(inputs or {})
         self.own_outputs = own_outputs
+        self.windows = frozenset(windows)
         self.moved: dict[str, str] = {name: name for name in self.inputs}
         self.conversions: list[Conversion] = []
         self._joined: dict[str, str] = {}
@@ -131,6 +134,12 @@ class ChannelsLast:
             if _is_images(made):
                 self.moved[made.buffer] = region
         return value
+
+    def joined(self, build: Builder, value: TensorValue, image: TensorValue) -> None:
+        """Remember that `value`, made of `image` by loops and a product, is channels-last in place of a convolution."""
+        assert value.buffer is not None
+        sources = [self.moved[image.buffer]] if image.buffer in self.moved else []
+        self.moved[value.buffer] = self._join([build.origin, *sources])
 
     def _call(self, build: Builder, target: Any, arguments: Sequence[Any], reason: str) -> Any:
         result = build.eager

@@ -9,7 +9,9 @@ from torch._ops import OpOverload
 
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
+from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.registry import LOWERINGS, overloads
+from compiler.lowering.window_product import window_product
 
 aten = torch.ops.aten
 
@@ -75,10 +77,19 @@ def _register() -> None:
 def _call(target: Any, reason: str) -> Any:
     def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
         if build.channels_last is not None and build.node in build.channels_last.convolutions:
-            return build.channels_last.convolution(build, target, args, reason)
+            return _channels_last(build, build.channels_last, target, args, reason)
         return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
 
     return library_call
+
+
+def _channels_last(build: Builder, layouts: ChannelsLast, target: Any, args: tuple[Any, ...], reason: str) -> Any:
+    if build.node not in layouts.windows:
+        return layouts.convolution(build, target, args, reason)
+    image, weight, bias, stride, padding, *_ = args
+    value = window_product(build, image, weight, bias, stride, padding)
+    layouts.joined(build, value, image)
+    return value
 
 
 def fused_convolution(build: Builder, *args: Any) -> Any:

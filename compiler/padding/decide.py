@@ -17,7 +17,7 @@ from compiler.backend import device_of
 from compiler.capture.describe import hint_of
 from compiler.capture.passed import BACKWARD, FORWARD
 from compiler.devices import Device, device_for
-from compiler.folding.fold import copied
+from compiler.folding.writing import copied
 from compiler.options import Options
 from compiler.padding.choice import CHOICE, PADDED, PaddingChoice
 from compiler.padding.price import WORTH, alignment, copy_us, counting, padded, product_us

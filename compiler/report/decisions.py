@@ -89,9 +89,10 @@ class LayoutConversion(ReportModel):
 
 
 class LayoutDecision(ReportModel):
-    """How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why."""
+    """How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that
+    is a product of patches."""
 
-    verdict: Literal["channels_last", "kept"]
+    verdict: Literal["channels_last", "kept", "product"]
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str
     convolutions: list[str] = Field(default=[], description="Nodes of `aten`.")
@@ -100,7 +101,8 @@ class LayoutDecision(ReportModel):
         default=None, description="Tensors as in eager: the library's calls, and the passes that folding would spare."
     )
     predicted_moved_us: float | None = Field(
-        default=None, description="Channels-last: the library's calls, conversions, and filters that are folded."
+        default=None,
+        description="Channels-last: the library's calls, conversions, and filters that are folded; or the product.",
     )
     buffers: list[str] = Field(default=[], description="Those that are channels-last, or would be if it paid.")
     conversions: list[LayoutConversion] = []

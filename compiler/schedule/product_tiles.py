@@ -40,6 +40,9 @@ _SPLITS = (1, 2, 4, 8, 16)
 #: take 58 and 61 us with 64 columns, 65 and 72 with 32.
 LINE_BYTES, NARROW = 128, 1.25
 
+#: How many tensors each operand is computed from, left and right: tiles of each are loaded, and held.
+Tensors = tuple[int, int]
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -56,9 +59,12 @@ class Tile:
     def sums_of_a_thread(self) -> int:
         return self.m * self.n // (32 * self.warps)
 
-    def shared_bytes(self, itemsize: int, count: int = 1) -> int:
-        """What the tiles of the left operand and of so many right ones take."""
-        return self.stages * self.k * (self.m + count * self.n) * itemsize
+    def loaded(self, tensors: Tensors) -> int:
+        """Elements for each step along k that one program loads."""
+        return tensors[0] * self.m + tensors[1] * self.n
+
+    def shared_bytes(self, itemsize: int, tensors: Tensors = (1, 1)) -> int:
+        return self.stages * self.k * self.loaded(tensors) * itemsize
 
 
 _HALF = (
@@ -111,25 +117,39 @@ def may_be_ours(matrices: Matrices, device: Device) -> bool:
 
 def tile_of(product: Product, device: Device) -> Tile:
     """The tile with which our kernel is expected to take least time, of those that registers and shared memory hold."""
-    return _tile_of(product.matrices, _values_of_a_sum(product), device)
+    return _tile_of(product.matrices, _values_of_a_sum(product), tensors_of(product), device)
 
 
 def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
     """The tiles that are expected to take at most so many times what the best one takes."""
-    times = {tile: _busy_of_ours(product.matrices, tile, device) for tile in TILES[product.matrices.precision]}
+    matrices, tensors = product.matrices, tensors_of(product)
+    fitting = [tile for tile in TILES[matrices.precision] if _is_held(tile, matrices, tensors, device)]
+    times = {tile: _busy_of_ours(matrices, tile, tensors, device) for tile in fitting or TILES[matrices.precision][-1:]}
     return [tile for tile, time in times.items() if time <= factor * min(times.values())]
 
 
+def tensors_of(product: Product) -> Tensors:
+    """How many tensors the operands are computed from, a point each for every row or column and step along k."""
+    matrices = product.matrices
+    reads = {one for member in product.members for one in member.body.reads if matrices.inner in one.index.dims}
+    left, right = ([one for one in reads if dim in one.index.dims] for dim in (matrices.rows, matrices.columns))
+    return max(1, len(left)), max(matrices.count, len(right))
+
+
+def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -> bool:
+    return tile.shared_bytes(matrices.dtype.itemsize, tensors) <= device.shared_per_block
+
+
 @lru_cache(maxsize=4096)
-def _tile_of(matrices: Matrices, values: float, device: Device) -> Tile:
+def _tile_of(matrices: Matrices, values: float, tensors: Tensors, device: Device) -> Tile:
     fitting = [
         tile
         for tile in TILES[matrices.precision]
-        if tile.shared_bytes(matrices.dtype.itemsize, matrices.count) <= device.shared_per_block
+        if _is_held(tile, matrices, tensors, device)
         and tile.sums_of_a_thread * values + _REGISTERS_FOR_ADDRESSES <= device.registers_per_thread
     ]
     smallest = TILES[matrices.precision][-1:]
-    return min(fitting or smallest, key=lambda tile: _busy_of_ours(matrices, tile, device))
+    return min(fitting or smallest, key=lambda tile: _busy_of_ours(matrices, tile, tensors, device))
 
 
 def _values_of_a_sum(product: Product) -> float:
@@ -145,7 +165,7 @@ def _values_of_a_sum(product: Product) -> float:
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
     """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
-    busy = _busy_of_ours(product.matrices, tile_of(product, device), device)
+    busy = _busy_of_ours(product.matrices, tile_of(product, device), tensors_of(product), device)
     rest = 2e6 * slots / device.flops
     return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
 
@@ -176,19 +196,22 @@ def _norm(*terms: float) -> float:
     return sum(term**_POWER for term in terms) ** (1 / _POWER)
 
 
-def _busy_of_ours(matrices: Matrices, tile: Tile, device: Device) -> float:
-    return _busy_us(matrices, tile, TEMPLATE_SHARE[matrices.precision], 1, device)
+def _busy_of_ours(matrices: Matrices, tile: Tile, tensors: Tensors, device: Device) -> float:
+    return _busy_us(matrices, tile, TEMPLATE_SHARE[matrices.precision], 1, device, tensors)
 
 
-def _busy_us(matrices: Matrices, tile: Tile, share: float, splits: int, device: Device) -> float:
+def _busy_us(
+    matrices: Matrices, tile: Tile, share: float, splits: int, device: Device, tensors: Tensors | None = None
+) -> float:
     """What the multiprocessors take, one wave of tiles after another."""
+    tensors = tensors or (1, matrices.count)
     k = -(-matrices.sizes[3] // tile.k) * tile.k / splits
     programs = programs_of(matrices, tile) * splits
-    resident = _resident(matrices, tile, programs, device) if matrices.count > 1 else 1
+    resident = _resident(matrices, tile, tensors, programs, device) if matrices.count > 1 else 1
     waves = -(-programs // (device.multiprocessors * resident))
     rate = _peak(matrices.precision, device) * share / device.multiprocessors
     products = 2e6 * tile.m * tile.n * matrices.count * k / rate
-    loads = 1e6 * (tile.m + tile.n * matrices.count) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
+    loads = 1e6 * tile.loaded(tensors) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
     if matrices.count > 1 and tile.n * matrices.dtype.itemsize < LINE_BYTES:
         loads *= NARROW
     steps = k / tile.k * device.step_us / (tile.stages - 1)
@@ -196,12 +219,12 @@ def _busy_us(matrices: Matrices, tile: Tile, share: float, splits: int, device: 
     return waves * _norm(resident * products, resident * loads, steps) + joining
 
 
-def _resident(matrices: Matrices, tile: Tile, programs: int, device: Device) -> int:
+def _resident(matrices: Matrices, tile: Tile, tensors: Tensors, programs: int, device: Device) -> int:
     """How many programs a multiprocessor has at one time. Of single products that is not asked: the shares of the peak
     rate are fitted to those without it, and where sums are several the tiles in shared memory decide."""
     registers = (matrices.count * tile.sums_of_a_thread + _REGISTERS_FOR_ADDRESSES) * 32 * tile.warps
     held = min(
-        device.shared_per_multiprocessor // (tile.shared_bytes(matrices.dtype.itemsize, matrices.count) + 1024),
+        device.shared_per_multiprocessor // (tile.shared_bytes(matrices.dtype.itemsize, tensors) + 1024),
         device.registers_per_multiprocessor // registers,
         -(-programs // device.multiprocessors),
     )

@@ -413,6 +413,14 @@ REASONS: dict[str, Reason] = _list(
         "eager has them channels-last already",
     ),
     Reason(
+        "layout.patches",
+        "layout",
+        "The windows of the convolution do not overlap, so it is a matrix product over patches of the image, which the "
+        "device model expects to be faster, or a window is one pixel of an image that is channels-last.",
+        "predicted {product_us:.1f} us as a product, {copy_us:.1f} us of it for patches; {kept_us:.1f} us as a "
+        "convolution",
+    ),
+    Reason(
         "layout.open_sizes",
         "layout",
         "Sizes differ from call to call, and which layout is faster depends on them, so tensors lie as eager lays them "

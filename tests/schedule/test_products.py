@@ -14,7 +14,7 @@ from compiler.compile import GraphCompilation
 from compiler.devices import H200, Device, cpu_device
 from compiler.options import Options
 from compiler.schedule.group import Group
-from compiler.schedule.product_tiles import TILES, library_us, tile_of
+from compiler.schedule.product_tiles import TILES, library_us, tensors_of, tile_of
 from compiler.schedule.products import Product
 from compiler.schedule.reasons import Refuse, message_of
 from compiler.schedule.rules import Fuse
@@ -121,6 +121,17 @@ def test_chains_find_together_before_a_product_takes_one_in() -> None:
     compilation = scheduled(layers, (128, 64), (64, 64), (64, 64))
     assert compilation.schedule is not None
     assert [isinstance(unit, Group) for unit in compilation.schedule.units] == [True, False]
+
+
+def test_shared_memory_holds_a_tile_of_each_tensor_that_an_operand_is_computed_from() -> None:
+    def joined(a: Tensor, b: Tensor, c: Tensor, d: Tensor, w: Tensor) -> Tensor:
+        return torch.cat([a, b, c, d], 1) @ w
+
+    parts = [(4096, 256)] * 4
+    (product,) = products(scheduled(joined, *parts, (1024, 256), dtype=torch.bfloat16, force=[["cat", "mm"]]))
+    assert tensors_of(product) == (4, 1)
+    tile = tile_of(product, H200)
+    assert tile.shared_bytes(2, (4, 1)) == tile.stages * tile.k * (4 * tile.m + tile.n) * 2 <= H200.shared_per_block
 
 
 def test_tiles_fit_the_device_and_spare_registers_for_what_follows() -> None:

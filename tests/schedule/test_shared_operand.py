@@ -53,7 +53,7 @@ def test_three_products_are_one_kernel_with_their_biases() -> None:
     (product,) = products(compilation)
     assert product.stored == {"addmm", "addmm_1", "addmm_2"} and product.matrices.count == 3
     tile = tile_of(product, H200)
-    assert tile.shared_bytes(2, count=3) <= H200.shared_per_block
+    assert tile.shared_bytes(2, (1, 3)) <= H200.shared_per_block
     assert 3 * tile.sums_of_a_thread < H200.registers_per_thread
 
 
@@ -134,4 +134,4 @@ def test_every_tile_fits_some_number_of_sums() -> None:
     """The smallest tiles are what remains for many sums, so they must fit for as many as there may be."""
     for tiles in TILES.values():
         itemsize = 2 if tiles is TILES["half"] else 4
-        assert tiles[-1].shared_bytes(itemsize, count=4) <= H200.shared_per_block
+        assert tiles[-1].shared_bytes(itemsize, (1, 4)) <= H200.shared_per_block

@@ -1,8 +1,10 @@
 import * as format from "../format";
 import type { Graph, LayoutDecision } from "../report";
 
-function figures({ predicted_kept_us, predicted_moved_us, conversions }: LayoutDecision): string {
-  if (predicted_kept_us === null || predicted_moved_us === null) return "";
+const laidOut = { kept: "as in eager", channels_last: "channels-last", product: "as a product" };
+
+function figures({ verdict, predicted_kept_us, predicted_moved_us, conversions }: LayoutDecision): string {
+  if (predicted_kept_us === null || predicted_moved_us === null || verdict === "product") return "";
   const bytes = conversions.reduce((sum, conversion) => sum + conversion.bytes, 0);
   return ` ${conversions.length} conversions of ${format.bytes(bytes)} in all.`;
 }
@@ -18,7 +20,7 @@ export function Layouts({ graph }: { graph: Graph }) {
         {layouts.map((one, place) => (
           <li key={place}>
             <code>{one.convolutions.join(", ")}</code>
-            {` ${one.verdict === "kept" ? "as in eager" : "channels-last"} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${figures(one)}`}
+            {` ${laidOut[one.verdict]} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${figures(one)}`}
           </li>
         ))}
         {foldings.map((one, place) => (

@@ -58,9 +58,9 @@ export interface LayoutConversion {
   bytes: number;
 }
 
-/** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. */
+/** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that is a product of patches. */
 export interface LayoutDecision {
-  verdict: "channels_last" | "kept";
+  verdict: "channels_last" | "kept" | "product";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
   message: string;
@@ -69,7 +69,7 @@ export interface LayoutDecision {
   numbers: Record<string, unknown>;
   /** Tensors as in eager: the library's calls, and the passes that folding would spare. */
   predicted_kept_us: number | null;
-  /** Channels-last: the library's calls, conversions, and filters that are folded. */
+  /** Channels-last: the library's calls, conversions, and filters that are folded; or the product. */
   predicted_moved_us: number | null;
   /** Those that are channels-last, or would be if it paid. */
   buffers: string[];

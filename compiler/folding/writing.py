@@ -1,0 +1,50 @@
+"""How calls are written into a copy of a graph, in the place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from compiler.lowering.eager import EagerTensor
+
+
+def copied(graph: GraphModule) -> GraphModule:
+    """With nodes of its own, which have the names and the fake tensors of the others."""
+    new = Graph()
+    result = new.graph_copy(graph.graph, {})
+    new.output(result)
+    new.output_node().meta = dict(graph.graph.output_node().meta)
+    copy = GraphModule(graph, new)
+    copy.meta.update(graph.meta)
+    return copy
+
+
+def call_like(
+    other: Node, graph: Graph, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any
+) -> Node:
+    """A call that is made for the node `other`, on its device and its lines, of known sizes; see `call_of`."""
+    given, named = torch.fx.node.map_arg((args, kwargs), lambda argument: _without_data(argument.meta["val"]))
+    result = target(*given, **{**named, "device": "meta"} if "device" in named else named)
+    device = other.meta["val"].device
+    value = EagerTensor(tuple(result.shape), result.stride(), 0, result.dtype, device)
+    return call_of(other, graph, value, target, *args, label=label, **kwargs)
+
+
+def call_of(
+    other: Node, graph: Graph, value: Any, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any
+) -> Node:
+    """A call that is made for the node `other`, whose result looks like `value`; named after that node and `label`, if
+    there is one."""
+    node = graph.create_node("call_function", target, args, kwargs, name=f"{other.name}_{label}" if label else None)
+    node.meta["val"] = value
+    node.meta["lines"] = other.meta.get("lines", ())
+    node.meta["computed_for"] = other.meta.get("computed_for") or (other.name, *other.meta.get("stands_for", ()))
+    return node
+
+
+def _without_data(value: Any) -> torch.Tensor:
+    """A tensor like a fake one on the device `meta`, where ATen tells shapes in a fraction of the time."""
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
