@@ -201,6 +201,10 @@ def _of_rule(rule: str, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
     message = f"The rule {rule} is not used"
     if refused:
         message += f"; it might have fused {refused} pair{'s' if refused > 1 else ''} of those looked at"
+    saved = [d.predicted_saved_us or 0.0 for g in graphs for d in g.paddings if rule == "padding"]
+    if saved:
+        products = f"{len(saved)} product{'s are' if len(saved) > 1 else ' is'} computed as written"
+        message += f"; {products}, where padding was predicted to save {sum(max(us, 0.0) for us in saved):.1f} us"
     return rep.WhatIf(option="rules_off", asked=[rule], outcome="done", reason="policy.disabled", message=message)
 
 

@@ -198,13 +198,18 @@ def test_the_report_has_the_product_with_its_lines_and_sizes() -> None:
         "x, w = (torch.ones(n, 2048, dtype=torch.bfloat16) for n in (1024, 2049))", "with torch.no_grad():",
         "    program(x, w)",
     ))  # fmt: skip
-    (graph,) = explore(source, Options(device="cpu", produce=("capture", "lower", "schedule"))).graphs
+    options = Options(device="cpu", produce=("capture", "lower", "schedule"))
+    (graph,) = explore(source, options).graphs
     (told,) = graph.paddings
     assert (told.verdict, told.product, told.lines) == ("padded", "mm", [4])
     assert (told.sizes, told.padded) == ([1024, 2048, 2049], [1024, 2048, 2056])
     assert [(copy.node, copy.what) for copy in told.copies] == [("w", "right")]
     assert told.product in {node.name for node in graph.aten}
     assert all(loop.lines == [4] for loop in graph.loops), "what was added has the product's line"
+    without = explore(source, options.model_copy(update={"rules_off": ("padding",)}))
+    assert [(one.verdict, one.reason) for one in without.graphs[0].paddings] == [("kept", "policy.disabled")]
+    message = f"1 product is computed as written, where padding was predicted to save {told.predicted_saved_us:.1f} us"
+    assert [one.message.split("; ")[1] for one in without.what_if] == [message]
 
 
 @pytest.mark.usefixtures("padded")
