@@ -17,6 +17,7 @@ import torch
 from torch.fx import GraphModule
 
 from compiler.capture.captured import Implementation, Phase
+from compiler.capture.passed import saved_outputs
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
@@ -66,6 +67,8 @@ class GraphCompilation:
     #: Why the graph is planned and no more.
     cannot_run: UnsupportedGraph | None = None
     loops: LoopGraph | None = None
+    #: Of a forward graph: places of the outputs that are saved for its backward graph.
+    saved: frozenset[int] = frozenset()
     layouts: tuple[LayoutChoice, ...] = ()
     foldings: tuple[Folding, ...] = ()
     paddings: tuple[PaddingChoice, ...] = ()
@@ -98,6 +101,7 @@ class GraphCompilation:
 
     def lower(self, graph: GraphModule) -> None:
         self.cannot_run = refusal_of_streams(graph.graph)
+        self.saved = saved_outputs(graph)
         padded, self.paddings = pad_products(graph, self.decides_for, self.options)
         self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
 
@@ -135,7 +139,8 @@ class GraphCompilation:
         launchers = self._launchers()
         made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
         if self.runs_on.type == "cuda":
-            graph = Compiled(self.schedule, self.memory, launchers, self.runs_on, self.model)
+            parts = self.schedule, self.memory, launchers, self.runs_on, self.model
+            graph = Compiled(*parts, rendered=self.primary, saved=self.saved)
             self.replayed = replayed_or_not(made.call, graph, self.options.replays, phase)
         return made
 

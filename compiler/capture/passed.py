@@ -73,6 +73,14 @@ def note_passed(forward: GraphModule, backward: GraphModule, own_outputs: int) -
     forward.meta[FORWARD] = backward.meta[BACKWARD] = passed
 
 
+def saved_outputs(graph: GraphModule) -> frozenset[int]:
+    """Places of the outputs of a forward graph that only its backward graph gets; none of any other graph."""
+    passed: Passed | None = graph.meta.get(FORWARD)
+    if passed is None:
+        return frozenset()
+    return frozenset(range(passed.own_outputs, len(graph.graph.output_node().args[0])))  # type: ignore[arg-type]
+
+
 def _by_number(graph: GraphModule, target: Any) -> dict[int, Node]:
     nodes = graph.graph.find_nodes(op="call_function", target=target)
     return {node.meta["seq_nr"]: node for node in nodes if node.meta.get("seq_nr", -1) >= 0}

@@ -7,7 +7,7 @@ buffer freed storage for elements of another dtype. For the same dtype a view of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -19,8 +19,10 @@ from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, Tensor
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
+from compiler.schedule.lifetimes import stored_by
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
+from compiler.schedule.units import read_by
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
@@ -47,26 +49,54 @@ def variable(buffer: str) -> str:
     return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_")) else name
 
 
-def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: dict[str, RenderedKernel]) -> str:
+def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel]) -> str:
     """The text of `call(inputs)`, which takes and gives flat lists."""
     writer = _Writer(schedule.graph, plan)
-    writer.inputs()
-    writer.sizes(kernels.values())
-    for position, unit in enumerate(schedule.units):
-        if isinstance(unit, ExternNode):
-            writer.library_call(unit)
-        else:
-            writer.launch(unit, kernels[unit.name])
-        writer.free(plan.freed_after.get(position, ()))
+    writer.begin(kernels.values())
+    for position in range(len(schedule.units)):
+        writer.step(schedule, position, kernels)
     writer.outputs()
-    return "\n".join(writer.lines) + "\n"
+    return _text("call(inputs)", writer.lines)
+
+
+def render_parts(schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel], start: int) -> str:
+    """The same in two functions: `head(inputs)` launches what stands before unit `start` and gives the tensors that the
+    others need; `tail(inputs, kept)` launches those and gives the outputs. No size may be told by a library call."""
+    writer = _Writer(schedule.graph, plan)
+    writer.begin(kernels.values())
+    begun = len(writer.lines)
+    for position in range(start):
+        writer.step(schedule, position, kernels)
+    reached = len(writer.lines)
+    for position in range(start, len(schedule.units)):
+        writer.step(schedule, position, kernels)
+    writer.outputs()
+    kept = [variable(name) for name in _needed_from(schedule, plan, start)]
+    head = [*writer.lines[:reached], f"    return [{', '.join(kept)}]"]
+    taken = [f"    [{', '.join(kept)}] = kept"]
+    tail = [*writer.lines[:begun], *taken, *writer.lines[reached:]]
+    return _text("head(inputs)", head) + _text("tail(inputs, kept)", tail)
+
+
+def _text(signature: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"def {signature}:", *lines]) + "\n"
+
+
+def _needed_from(schedule: Schedule, plan: MemoryPlan, start: int) -> list[str]:
+    """The buffers made before unit `start` which that or a later one reads, or takes the memory of, or which are given
+    to the caller."""
+    later = schedule.units[start:]
+    needed = set(schedule.graph.output_buffers).union(*(read_by(unit) | stored_by(unit) for unit in later))
+    needed |= {taken for name in needed if (taken := plan.buffers[name].takes_over) is not None}
+    made = {name for unit in schedule.units[:start] for name in stored_by(unit)}
+    return sorted(needed & made)
 
 
 class _Writer:
     def __init__(self, graph: LoopGraph, plan: MemoryPlan) -> None:
         self.graph = graph
         self.plan = plan
-        self.lines = ["def call(inputs):"]
+        self.lines: list[str] = []
         #: Formulas of sizes that are not computed yet: some wait for a size that a library call tells.
         self.waiting: list[Atom] = []
         self.known = {symbol.name for symbol in graph.symbols}
@@ -76,6 +106,18 @@ class _Writer:
 
     def line(self, text: str) -> None:
         self.lines.append(f"    {text}")
+
+    def begin(self, kernels: Iterable[RenderedKernel]) -> None:
+        self.inputs()
+        self.sizes(kernels)
+
+    def step(self, schedule: Schedule, position: int, kernels: Mapping[str, RenderedKernel]) -> None:
+        unit = schedule.units[position]
+        if isinstance(unit, ExternNode):
+            self.library_call(unit)
+        else:
+            self.launch(unit, kernels[unit.name])
+        self.free(self.plan.freed_after.get(position, ()))
 
     def inputs(self) -> None:
         names = [variable(name) if name is not None else "_" for name in self.graph.inputs]

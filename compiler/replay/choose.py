@@ -9,11 +9,17 @@ from dataclasses import dataclass
 import torch
 
 from compiler.capture.captured import Phase
+from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.wrapper import render_parts
 from compiler.devices import Device
 from compiler.replay.by_sizes import CallBySizes, places_of_sizes
 from compiler.replay.decision import ReplayDecision
+from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
+from compiler.replay.outputs import LaunchTail
 from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
+from compiler.replay.tail import tails_of
+from compiler.runtime.executable import build_parts
 from compiler.schedule.memory import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
@@ -32,13 +38,16 @@ class Compiled:
     kernels: Mapping[str, Callable[..., None]]
     device: torch.device
     model: Device
+    rendered: Mapping[str, RenderedKernel]
+    #: Of a forward graph: places of the outputs that are saved for the backward graph, and nobody else's.
+    saved: frozenset[int] = frozenset()
 
 
 def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -> Replayed | ReplayDecision:
     """What to call instead of `call`, the graph's wrapper; or why there is nothing."""
     if choice == "off":
         return ReplayDecision("replay.off")
-    if phase != "inference" and choice != "on":
+    if phase != "inference" and choice != "on" and users_of_memory is None:
         return ReplayDecision("replay.training")
     why = obstacle(graph.schedule)
     if why is not None:
@@ -50,7 +59,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
     number = torch.cuda.current_device() if graph.device.index is None else graph.device.index
     launchers = [kernel for kernel in graph.kernels.values() if isinstance(kernel, TritonLauncher)]
-    facts = Facts(len(graph.schedule.units), graph.model.bandwidth, written_inputs(graph.schedule.graph))
+    facts = facts_of(graph)
     recorder = CudaRecorder(number, launchers)
 
     def make() -> ReplayedCall:
@@ -58,3 +67,19 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
     places = places_of_sizes(graph.schedule.graph)
     return CallBySizes(call, places, make) if places else make()
+
+
+def facts_of(graph: Compiled) -> Facts:
+    def split(start: int) -> tuple[Call, LaunchTail]:
+        text = render_parts(graph.schedule, graph.memory, graph.rendered, start)
+        return build_parts(graph.schedule, text, graph.kernels, graph.device)
+
+    held = graph.saved if users_of_memory is not None else frozenset[int]()
+    return Facts(
+        len(graph.schedule.units),
+        graph.model.bandwidth,
+        written_inputs(graph.schedule.graph),
+        held,
+        tails_of(graph.schedule, graph.memory, held),
+        split,
+    )

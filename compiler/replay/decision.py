@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 #: Each outcome with the sentence that a learner reads, filled in from the numbers of the record.
 SENTENCES: dict[str, str] = {
     "replay.replayed": (
-        "replayed as one CUDA graph: its {launches} launches take the host about {replay_us:.0f} us in place of the "
-        "{host_us:.0f} us measured one by one; {copied_bytes} bytes are copied in each call"
+        "replayed as one CUDA graph: {recorded} of its {launches} launches are recorded; a call takes the host about "
+        "{replay_us:.0f} us in place of the {host_us:.0f} us measured one by one; {copied_bytes} bytes are copied in it"
     ),
     "replay.gaps": (
         "replayed as one CUDA graph: {launches} launches keep the device busy for {elapsed_us:.0f} us, of which about "
@@ -26,7 +26,10 @@ SENTENCES: dict[str, str] = {
     "replay.other_device": "launched one by one: a CUDA graph holds work of one GPU, and {what} needs another device",
     "replay.unknown_call": "launched one by one: it is not known whether {what} may be recorded in a CUDA graph",
     "replay.random_call": "launched one by one: {what} draws random numbers by its own way",
-    "replay.training": "launched one by one: what a forward graph saves for its backward graph would be copied",
+    "replay.training": (
+        "launched one by one: what a forward graph saves for its backward graph would be copied, as this torch does "
+        "not tell who still has it"
+    ),
     "replay.memory": "launched one by one: a recording would hold {peak_bytes} bytes of the device's memory for good",
     "replay.device_bound": (
         "launched one by one: the device takes {elapsed_us:.0f} us and the host only {host_us:.0f} us to launch, so "
@@ -36,6 +39,9 @@ SENTENCES: dict[str, str] = {
     "replay.slower": (
         "launched one by one: the host needs {host_us:.0f} us to launch, and a replay would take it about "
         "{replay_us:.0f} us, and the device {copied_us:.0f} us for copies"
+    ),
+    "replay.no_faster": (
+        "launched one by one: a call took {replayed_us:.0f} us replayed and {pace_us:.0f} us one by one, both measured"
     ),
     "replay.inputs_move": (
         "launched one by one: inputs came at other addresses after each of {recordings} recordings, lastly {what}"

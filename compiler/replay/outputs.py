@@ -1,77 +1,183 @@
 """What a replay gives its caller: copies, since the next replay writes where this one did.
 
 Views of one piece of memory stay views of one piece, and an output that lies in an input's memory is a view of the
-input that the caller gave.
+input that the caller gave. Two kinds of outputs are not copied: those that the launches after the replay make (see
+`tail.py`), and those that are held until nobody has them (see `held.py`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import torch
 
-from compiler.replay.price import Copies
-from compiler.runtime.quick_torch import alias
+from compiler.replay.held import Held
+from compiler.replay.price import FEWEST_TOGETHER, Copies
+from compiler.runtime.quick_torch import alias, allocator
 
-Give = Callable[[Sequence[Any]], list[Any]]
+LaunchTail = Callable[[list[Any], list[Any]], list[Any]]
 
 
-def copies_of(inputs: Sequence[Any], outputs: Sequence[Any]) -> Copies:
-    """What a replay would have to copy of these outputs of a call."""
+@dataclass(frozen=True)
+class Made:
+    """One piece of memory that a call made, with the places of the outputs that lie in it."""
+
+    places: frozenset[int]
+    bytes: int
+
+
+def made_by(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Made, ...]:
+    """The memory of the outputs of a call that is not that of its inputs."""
     given = {_storage(value) for value in inputs if isinstance(value, torch.Tensor)}
-    made = {_storage(value): value for value in outputs if isinstance(value, torch.Tensor)}
-    fresh = [value for storage, value in made.items() if storage not in given]
-    return Copies(len(fresh), sum(value.untyped_storage().nbytes() for value in fresh))
+    places: dict[int, set[int]] = defaultdict(set)
+    for n, value in enumerate(outputs):
+        if isinstance(value, torch.Tensor) and _storage(value) not in given:
+            places[_storage(value)].add(n)
+    found = (frozenset(group) for group in places.values())
+    return tuple(Made(group, outputs[min(group)].untyped_storage().nbytes()) for group in found)
 
 
-def giver(inputs: Sequence[Any], recorded: Sequence[Any]) -> Give:
-    """A function of a call's inputs that gives the outputs of the replay just launched; `recorded` are those that the
-    recording writes to, made from the inputs `inputs`."""
-    places = {_storage(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
-    shared: dict[int, list[int]] = defaultdict(list)
-    makers: list[Callable[[Sequence[Any]], Any]] = [_constant(value) for value in recorded]
-    for n, value in enumerate(recorded):
-        if not isinstance(value, torch.Tensor):
+def copies_of(made: Sequence[Made], held: Collection[int] = (), fresh: Collection[int] = ()) -> Copies:
+    """What a replay copies of that, where the outputs at the places `held` are held, and those at `fresh` are made by
+    launches after it."""
+    held, fresh = frozenset(held), frozenset(fresh)
+    kept = [piece for piece in made if piece.places <= held]
+    copied = [piece for piece in made if not piece.places <= held and not piece.places & fresh]
+    return Copies(len(copied), sum(piece.bytes for piece in copied), held=sum(len(piece.places) for piece in kept))
+
+
+class PoolOutputs:
+    """The outputs at `ours`, which lie in the memory of a recording: copied, or held at the places `held`."""
+
+    def __init__(
+        self,
+        outputs: Sequence[Any],
+        ours: Sequence[int],
+        held: Collection[int],
+        keepers: Sequence[torch.Tensor] | None = None,
+    ) -> None:
+        shared: dict[int, list[int]] = defaultdict(list)
+        for n in ours:
+            shared[_storage(outputs[n])].append(n)
+        kept = {n: outputs[n] for group in shared.values() if set(group) <= set(held) for n in group}
+        self.held = Held(kept, list(kept.values()) if keepers is None else keepers)
+        groups = [group for group in shared.values() if group[0] not in kept]
+        alone = [group[0] for group in groups if len(group) == 1 and _is_dense(outputs[group[0]])]
+        self._together = [[(n, outputs[n]) for n in group] for group in groups if group[0] not in alone]
+        by_kind: dict[tuple[torch.dtype, torch.device], list[int]] = defaultdict(list)
+        for n in alone:
+            by_kind[outputs[n].dtype, outputs[n].device].append(n)
+        self._many = [_Many(group, outputs) for group in by_kind.values() if len(group) >= FEWEST_TOGETHER]
+        few = [n for group in by_kind.values() if len(group) < FEWEST_TOGETHER for n in group]
+        self._few = [(n, outputs[n]) for n in few]
+
+    def put(self, outputs: list[Any]) -> None:
+        """Put what the replay just launched gives to its places in `outputs`."""
+        for n, value in self._few:
+            outputs[n] = value.clone()
+        for many in self._many:
+            many.put(outputs)
+        for members in self._together:
+            _put_together(members, outputs)
+        self.held.put(outputs)
+
+
+class _Many:
+    """Tensors of one dtype that are copied by one call."""
+
+    def __init__(self, places: Sequence[int], outputs: Sequence[Any]) -> None:
+        self._places = tuple(places)
+        self._sources = [outputs[n] for n in places]
+        self._layouts = [(tuple(value.shape), value.stride(), value.dtype) for value in self._sources]
+        self._empty = allocator(self._sources[0].device)
+
+    def put(self, outputs: list[Any]) -> None:
+        copies = [self._empty(*layout) for layout in self._layouts]
+        torch._foreach_copy_(copies, self._sources)
+        for n, copy in zip(self._places, copies, strict=True):
+            outputs[n] = copy
+
+
+def _put_together(members: Sequence[tuple[int, torch.Tensor]], outputs: list[Any]) -> None:
+    """One copy of the memory of all. Autograd must count a change of one as a change of all, as it does of views: one
+    may be the caller's, another one saved for the backward graph."""
+    storage = members[0][1].untyped_storage().clone()
+    firsts: dict[torch.dtype, torch.Tensor] = {}
+    for n, value in members:
+        first = firsts.get(value.dtype)
+        if first is not None:
+            outputs[n] = first.as_strided(value.shape, value.stride(), value.storage_offset())
             continue
-        if _storage(value) in places and value is inputs[places[_storage(value)]]:
-            makers[n] = itemgetter(places[_storage(value)])
-        elif _storage(value) in places:
-            makers[n] = _view_of_input(places[_storage(value)], inputs, value)
-        else:
-            shared[_storage(value)].append(n)
-    alone = [numbers[0] for numbers in shared.values() if len(numbers) == 1 and _is_dense(recorded[numbers[0]])]
-    for n in alone:
-        makers[n] = _clone(recorded[n])
-    together = [[(n, recorded[n]) for n in numbers] for numbers in shared.values() if numbers[0] not in alone]
-    if not together and len(alone) == len(recorded):
-        return _clones([recorded[n] for n in alone])
+        whole = torch.empty(0, dtype=value.dtype, device=value.device)
+        outputs[n] = firsts[value.dtype] = whole.set_(storage, value.storage_offset(), value.shape, value.stride())
 
-    def give(called_with: Sequence[Any]) -> list[Any]:
-        outputs = [make(called_with) for make in makers]
-        for members in together:
-            storage = members[0][1].untyped_storage().clone()
-            for n, value in members:
-                outputs[n] = torch.empty(0, dtype=value.dtype, device=value.device).set_(
-                    storage, value.storage_offset(), value.shape, value.stride()
-                )
+
+class Giver:
+    """Called with the inputs of a call whose replay was just launched; gives the outputs."""
+
+    held: Held | None = None
+
+    def are_free(self) -> bool:
+        """Whether the next replay may write to what this has given."""
+        return self.held is None or self.held.are_free()
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        raise NotImplementedError
+
+
+class WholeGiver(Giver):
+    """Of a recording of all launches: `recorded` are the outputs that it writes to, made from the inputs `inputs`."""
+
+    def __init__(self, inputs: Sequence[Any], recorded: Sequence[Any], held: Collection[int]) -> None:
+        places = {_storage(value): n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
+        makers: list[Callable[[Sequence[Any]], Any]] = [_constant(value) for value in recorded]
+        ours: list[int] = []
+        for n, value in enumerate(recorded):
+            if not isinstance(value, torch.Tensor):
+                continue
+            if _storage(value) not in places:
+                ours.append(n)
+                makers[n] = _constant(None)
+            elif value is inputs[places[_storage(value)]]:
+                makers[n] = itemgetter(places[_storage(value)])
+            else:
+                makers[n] = _view_of_input(places[_storage(value)], inputs, value)
+        self._pool = PoolOutputs(recorded, ours, held)
+        self._makers = makers if len(ours) < len(recorded) else ()
+        self._empty: list[Any] = [None] * len(recorded)
+        self.held = self._pool.held if held else None
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        outputs = [make(inputs) for make in self._makers] if self._makers else self._empty.copy()
+        self._pool.put(outputs)
         return outputs
 
-    return give
 
+class GiverAfterTail(Giver):
+    """Of a recording of the first launches: `tail` launches the others, from `kept`, the recording's own tensors. What
+    it gives in their memory is known once it was called."""
 
-def _clones(recorded: Sequence[torch.Tensor]) -> Give:
-    return lambda _: [value.clone() for value in recorded]
+    def __init__(self, tail: LaunchTail, kept: list[Any], held: Collection[int]) -> None:
+        self._tail, self._kept, self._places = tail, kept, held
+        self._pool: PoolOutputs | None = None
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        outputs = self._tail(inputs, self._kept)
+        if self._pool is None:
+            own = {_storage(value) for value in self._kept}
+            ours = [n for n, value in enumerate(outputs) if isinstance(value, torch.Tensor) and _storage(value) in own]
+            self._pool = PoolOutputs(outputs, ours, self._places, self._kept)
+            self.held = self._pool.held if self._places else None
+        self._pool.put(outputs)
+        return outputs
 
 
 def _constant(value: Any) -> Callable[[Sequence[Any]], Any]:
     return lambda _: value
-
-
-def _clone(value: torch.Tensor) -> Callable[[Sequence[Any]], Any]:
-    return lambda _: value.clone()
 
 
 def _view_of_input(place: int, inputs: Sequence[Any], value: torch.Tensor) -> Callable[[Sequence[Any]], Any]:

@@ -15,10 +15,16 @@ from compiler.replay.decision import Number, ReplayDecision
 #: up to the 36.8 us that 85 launches and one copy were measured to take beside an H200.
 REPLAY_US, REPLAYED_LAUNCH_US = 8.0, 0.3
 COPY_US = 5.0
+#: The same of each further tensor that is copied along with others, and of one that is held.
+COPY_TOGETHER_US, HELD_US = 2.0, 1.0
+#: Host time of a launch where none was measured.
+LAUNCH_US = 10.0
 #: What the device saves from one launch to the next, and what a copy takes it besides its bytes: measured on an H200
 #: (24 launches: 59.9 us one by one and 44.0 us replayed; 45.5 us with one more input to copy).
 GAP_US = 0.5
 COPY_DEVICE_US = 1.5
+#: Tensors from which on they are copied by few launches.
+FEWEST_TOGETHER = 4
 #: A device that is busy for more than this share of the host's time would not be any faster with a faster host.
 BUSY_SHARE = 1.25
 #: What a replay may take of the host's time to be worth a recording.
@@ -30,28 +36,56 @@ MOST_ADDED, LEAST_SAVED = 0.05, 0.01
 
 @dataclass(frozen=True)
 class Copies:
-    """Tensors that each replay copies, and their bytes (each is read and written)."""
+    """Tensors that each replay copies, and their bytes (each is read and written); `held` are given as they are."""
 
     tensors: int
     bytes: int
+    held: int = 0
+
+    @property
+    def host_us(self) -> float:
+        alone = min(self.tensors, FEWEST_TOGETHER)
+        return COPY_US * alone + COPY_TOGETHER_US * (self.tensors - alone) + HELD_US * self.held
+
+    def device_us(self, bandwidth: float) -> float:
+        alone = min(self.tensors, FEWEST_TOGETHER)
+        return 2e6 * self.bytes / bandwidth + COPY_DEVICE_US * alone
+
+    def __add__(self, other: Copies) -> Copies:
+        return Copies(self.tensors + other.tensors, self.bytes + other.bytes, self.held + other.held)
 
 
 @dataclass(frozen=True)
 class Times:
-    """Of one call whose launches go out one by one, in microseconds: until the host has returned, and between the
-    events before its first launch and after its last."""
+    """Of one call, in microseconds: until the host has returned, and between the events before its first launch and
+    after its last."""
 
     host_us: float
     elapsed_us: float
 
+    @property
+    def pace_us(self) -> float:
+        """What a call takes among many: the longer of the two."""
+        return max(self.host_us, self.elapsed_us)
 
-def weigh(times: Times, launches: int, copies: Copies, bandwidth: float) -> ReplayDecision:
-    """The decision; `bandwidth` is the device's, bytes read plus bytes written per second."""
-    copied_us = 2e6 * copies.bytes / bandwidth + COPY_DEVICE_US * copies.tensors
-    replay_us = REPLAY_US + REPLAYED_LAUNCH_US * launches + COPY_US * copies.tensors
-    added_us = copied_us - GAP_US * launches
+
+def gain_of_tail(copied: Copies, left: Copies, launches: int, launch_us: float, bandwidth: float) -> float:
+    """Microseconds that the device is spared, less what the host spends more, if `launches` are left out of a recording
+    so that of the outputs `copied` only those in `left` are copied. Each launch takes the host `launch_us`."""
+    spared = copied.device_us(bandwidth) - left.device_us(bandwidth) - GAP_US * launches
+    return spared - max(0.0, launch_us * launches - (copied.host_us - left.host_us))
+
+
+def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, tail: int = 0) -> ReplayDecision:
+    """The decision; `bandwidth` is the device's, bytes read plus bytes written per second. Of the `launches` the last
+    `tail` are not recorded."""
+    recorded = launches - tail
+    copied_us = copies.device_us(bandwidth)
+    replay_us = REPLAY_US + REPLAYED_LAUNCH_US * recorded + copies.host_us + tail * times.host_us / launches
+    added_us = copied_us - GAP_US * recorded
     numbers: dict[str, Number] = {
         "launches": launches,
+        "recorded": recorded,
         "host_us": round(times.host_us, 1),
         "elapsed_us": round(times.elapsed_us, 1),
         "replay_us": round(replay_us, 1),

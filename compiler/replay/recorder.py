@@ -1,9 +1,9 @@
 """Recording and replaying with CUDA, through torch's own graphs.
 
 Launches are recorded on a stream beside the one that is to replay them, with memory from a pool that all recordings for
-that stream share: what they give is copied out before the next replay, so that nothing in the pool is anybody's between
-two replays. Whatever is made once for each stream (the workspaces of our split sums and of cuBLAS) is made before, in
-ordinary memory.
+that stream share: what they give is copied out before the next replay, or is kept apart in the pool for as long as the
+recording lives (`held.py`), so that nothing else in the pool is anybody's between two replays. Whatever is made once
+for each stream (the workspaces of our split sums and of cuBLAS) is made before, in ordinary memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from compiler.garbage import garbage_kept
+from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.replayed import Call, CannotRecord
@@ -39,6 +40,7 @@ _pools: dict[tuple[int, int], Pool] = {}
 _locks: dict[int, threading.RLock] = {}
 #: Devices on which CUDA has failed to end a recording: torch's allocator and generator may still be in its state.
 _broken: set[int] = set()
+_held: dict[int, HeldAddresses] = {}
 
 
 class CudaRecording:
@@ -55,6 +57,7 @@ class CudaRecorder:
     def __init__(self, device: int, launchers: Iterable[TritonLauncher]) -> None:
         self.device = device
         self.lock: AbstractContextManager[Any] = _locks.setdefault(device, threading.RLock())
+        self.held = _held.setdefault(device, HeldAddresses())
         self.is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
         self._launchers = tuple(launchers)
         self._is_alone = torch.cuda.device_count() == 1

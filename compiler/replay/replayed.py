@@ -2,7 +2,8 @@
 
 The first calls go out launch by launch and are watched: where their inputs lie, how long the host takes, how long the
 device. Then it is decided, once, and the decision is a record (`decision`). Nothing is executed while launches are
-recorded, so the call during which that happens is itself the first replay, and no input is written to twice.
+recorded, so the call during which that happens is itself the first replay, and no input is written to twice. The first
+replays are timed too: where they are no faster than the calls that were watched, the recording is let go.
 
 A replay belongs to the stream that was current when it was recorded. In another one (which includes a stream on which
 the caller records a CUDA graph) launches go out one by one, since replays that share memory must not overlap.
@@ -19,14 +20,19 @@ from typing import Any, Literal, Protocol
 import torch
 
 from compiler.replay.decision import Number, ReplayDecision
+from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import Places, addresses_of, has_place, place_for
-from compiler.replay.outputs import Give, copies_of, giver
-from compiler.replay.price import Copies, Times, weigh
+from compiler.replay.outputs import Giver, GiverAfterTail, LaunchTail, Made, WholeGiver, copies_of, made_by
+from compiler.replay.price import LAUNCH_US, Copies, Times, gain_of_tail, weigh
+from compiler.replay.tail import Tail
 
 #: Calls that are watched before it is decided.
 WATCHED_CALLS = 3
 #: Calls after which the times must be known: a device that is behind the host in all of them keeps it waiting.
 MOST_WATCHED_CALLS = 32
+#: Replays that are timed, and how much longer than the watched calls they may take: less is noise.
+TIMED_REPLAYS = 3
+MOST_SLOWER = 1.05
 #: Recordings of one graph, after which its inputs are taken to move for good.
 MOST_RECORDINGS = 5
 #: Recordings after which an input is copied as soon as it has moved.
@@ -53,6 +59,8 @@ class Recorder(Protocol):
 
     #: Held while the memory that replays share is in use.
     lock: AbstractContextManager[Any]
+    #: Where recordings of the device give their memory as it is.
+    held: HeldAddresses
 
     def stream(self) -> int:
         """The current stream; less than 0 where another device than the recorder's is the current one."""
@@ -77,11 +85,23 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True)
 class Facts:
-    """What of a graph is known before its first call."""
+    """What of a graph is known before its first call: places of the inputs that it writes to and of the outputs that
+    may be held, which tails may be left out of a recording, and the functions of both sides of such a cut."""
 
     launches: int
     bandwidth: float
     written: frozenset[int] = frozenset()
+    held: frozenset[int] = frozenset()
+    tails: tuple[Tail, ...] = ()
+    split: Callable[[int], tuple[Call, LaunchTail]] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a graph is to be called: the decision, and of a recording which tail is left out of it."""
+
+    decision: ReplayDecision
+    tail: Tail | None = None
 
 
 class ReplayedCall:
@@ -90,12 +110,20 @@ class ReplayedCall:
     def __init__(self, call: Call, facts: Facts, recorder: Recorder, choice: Choice) -> None:
         self.decision = ReplayDecision("replay.watching")
         self.recordings = 0
+        #: Calls since the first recording: as replays, and launch by launch.
+        self.replays = self.launched = 0
+        #: Places of the inputs that are copied in each call, of those that another graph's recording holds.
+        self.copied: tuple[int, ...] = ()
+        self.held_inputs: tuple[int, ...] = ()
+        self.tail: Tail | None = None
+        self.given: Giver | None = None
         self._call, self._facts, self._recorder, self._choice = call, facts, recorder, choice
         self._step: Call = self._watch
         self._watched = 0
         self._places = Places(facts.written)
         self._times: list[Callable[[], Times | None]] = []
-        self._outputs = Copies(0, 0)
+        self._replay_times: list[Callable[[], Times | None]] = []
+        self._made: tuple[Made, ...] = ()
         self._deciding = threading.Lock()
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
@@ -105,11 +133,21 @@ class ReplayedCall:
         """Launch one by one from now on."""
         self.decision = decision
         self._step = self._call
-        self._times.clear()
+        self.given = None
 
     def _call_settled(self, inputs: list[Any], decision: ReplayDecision) -> list[Any]:
         self.settle(decision)
         return self._call(inputs)
+
+    @property
+    def launched_times(self) -> Times | None:
+        """The least that the watched calls took; None where that is not known."""
+        return _least(self._times)
+
+    @property
+    def replayed_times(self) -> Times | None:
+        """The same of the first replays of the last recording."""
+        return _least(self._replay_times)
 
     # --- watching
 
@@ -125,106 +163,191 @@ class ReplayedCall:
 
     def _watch_alone(self, inputs: list[Any]) -> list[Any]:
         self._places.note(addresses_of(inputs))
-        if self._watched >= WATCHED_CALLS and (decision := self._decided(inputs)) is not None:
-            if decision.is_replayed:
-                return self._record(inputs, decision)
-            return self._call_settled(inputs, decision)
+        if self._watched >= WATCHED_CALLS and (plan := self._decided(inputs)) is not None:
+            if plan.decision.is_replayed:
+                return self._record(inputs, plan)
+            return self._call_settled(inputs, plan.decision)
         if self._watched == 0 or self._watched >= WATCHED_CALLS:
             outputs = self._call(inputs)  # the first call may still compile, or load, what it launches
         else:
             outputs, times = self._recorder.timed(self._call, inputs)
             self._times.append(times)
-            self._outputs = copies_of(inputs, outputs)
+            self._made = made_by(inputs, outputs)
         self._watched += 1
         return outputs
 
-    def _decided(self, inputs: list[Any]) -> ReplayDecision | None:
+    def _decided(self, inputs: list[Any]) -> Plan | None:
         """None as long as the times are not known."""
-        copies = self._copies(inputs)
-        numbers: dict[str, Number] = {"launches": self._facts.launches, "copied_bytes": copies.bytes}
-        if self._choice == "on":
-            return ReplayDecision("replay.asked_for", numbers)
-        known = [found for times in self._times if (found := times()) is not None]
-        if len(known) < len(self._times):
+        times = self.launched_times
+        if times is None and self._choice != "on":
             if self._watched < MOST_WATCHED_CALLS:
                 return None
-            return ReplayDecision("replay.behind", numbers)
-        least = Times(min(t.host_us for t in known), min(t.elapsed_us for t in known))
-        return weigh(least, self._facts.launches, copies, self._facts.bandwidth)
+            return Plan(ReplayDecision("replay.behind", {"launches": self._facts.launches}))
+        return self._weighed(inputs, times)
 
-    def _copies(self, inputs: list[Any]) -> Copies:
-        moved = [inputs[n] for n in self._places.copied()]
+    def _weighed(self, inputs: list[Any], times: Times | None) -> Plan:
+        facts, tail = self._facts, self._best_tail(times)
+        moved = [inputs[n] for n in self._moving(inputs)]
         size = sum(value.numel() * value.itemsize for value in moved)
-        return Copies(self._outputs.tensors + len(moved), self._outputs.bytes + size)
+        copies = copies_of(self._made, facts.held, tail.outputs if tail else ()) + Copies(len(moved), size)
+        in_tail = tail.launches if tail else 0
+        if self._choice == "on":
+            numbers: dict[str, Number] = {"launches": facts.launches, "recorded": facts.launches - in_tail}
+            return Plan(ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes}), tail)
+        assert times is not None
+        return Plan(weigh(times, facts.launches, copies, facts.bandwidth, in_tail), tail)
+
+    def _best_tail(self, times: Times | None) -> Tail | None:
+        facts = self._facts
+        launch_us = LAUNCH_US if times is None else times.host_us / facts.launches
+        copied = copies_of(self._made, facts.held)
+
+        def gain(tail: Tail) -> float:
+            left = copies_of(self._made, facts.held, tail.outputs)
+            return gain_of_tail(copied, left, tail.launches, launch_us, facts.bandwidth)
+
+        best = max(facts.tails, key=gain, default=None)
+        return best if best is not None and facts.split is not None and gain(best) > 0 else None
+
+    def _held_now(self, inputs: list[Any]) -> tuple[int, ...]:
+        """Places of the inputs that lie where another recording holds its outputs."""
+        addresses = addresses_of(inputs)
+        return tuple(n for n, address in enumerate(addresses) if address and address in self._recorder.held)
+
+    def _moving(self, inputs: list[Any]) -> tuple[int, ...]:
+        held = self._held_now(inputs)
+        return tuple(n for n in self._places.copied() if n not in held)
 
     # --- recording
 
-    def _record(self, inputs: list[Any], decision: ReplayDecision) -> list[Any]:
+    def _record(self, inputs: list[Any], plan: Plan) -> list[Any]:
         """Record, and run this call as the first replay."""
         self.recordings += 1
-        places = self._places.copied()
-        if not all(has_place(inputs[n]) for n in places):
+        self.copied, self.held_inputs = self._moving(inputs), self._held_now(inputs)
+        if not all(has_place(inputs[n]) for n in self.copied):
             return self._call_settled(inputs, ReplayDecision("replay.overlapping"))
-        copied = {n: place_for(inputs[n]) for n in places}
-        given = [copied.get(place, value) for place, value in enumerate(inputs)]
+        places = {n: place_for(inputs[n]) for n in self.copied}
+        given = [places.get(place, value) for place, value in enumerate(inputs)]
+        head, tail = self._call, None
+        if plan.tail is not None and self._facts.split is not None:
+            head, tail = self._facts.split(plan.tail.start)
         try:
             with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
-                recording = self._recorder.record(self._call, list(given))
+                recording = self._recorder.record(head, list(given))
         except CannotRecord as error:
             return self._call_settled(inputs, ReplayDecision("replay.failed", {"what": str(error)}))
-        fixed = [0 if place in copied else address for place, address in enumerate(addresses_of(inputs))]
-        self.decision = decision
-        self._times.clear()
-        give = giver(given, recording.outputs)
+        fixed = [0 if place in places else address for place, address in enumerate(addresses_of(inputs))]
+        self.decision, self.tail = plan.decision, plan.tail
+        held = self._facts.held
+        self.given = (
+            WholeGiver(given, recording.outputs, held)
+            if tail is None
+            else GiverAfterTail(tail, recording.outputs, held)
+        )
         recording.outputs = []  # some may be inputs, which are not ours to keep
-        self._step = self._replay_of(recording, copied, give, fixed)
+        self._step = self._tried(self._replay_of(recording, places, self.given, fixed))
         return self._step(inputs)
 
     def _replay_of(
-        self, recording: Recording, copied: dict[int, torch.Tensor], give: Give, fixed: Sequence[int]
+        self, recording: Recording, copied: dict[int, torch.Tensor], given: Giver, fixed: Sequence[int]
     ) -> Call:
         is_unmoved, stream_now = self._recorder.unmoved(fixed), self._recorder.stream
         stream, lock, places = stream_now(), self._recorder.lock, tuple(copied.items())
+        registry, known = self._recorder.held, given.held
+        if known is not None:
+            registry.add(known)
 
         is_capturing = self._recorder.is_capturing if stream else _never  # nothing is recorded on the default stream
 
         def replay(inputs: list[Any]) -> list[Any]:
+            nonlocal known
             if stream_now() != stream or is_capturing():
-                return self._call(inputs)
+                return self._launch(inputs)
             if not is_unmoved(inputs):
-                return self._record_anew(inputs)
+                return self._come_elsewhere(inputs)
             with lock:
-                for place, tensor in places:
-                    tensor.copy_(inputs[place])
-                recording.replay()
-                return give(inputs)
+                if given.are_free():
+                    for place, tensor in places:
+                        tensor.copy_(inputs[place])
+                    recording.replay()
+                    self.replays += 1
+                    outputs = given(inputs)
+                    if known is None and given.held is not None:  # after a tail it is known only now
+                        known = given.held
+                        registry.add(known)
+                    return outputs
+            return self._launch(inputs)
 
         return replay
 
+    def _launch(self, inputs: list[Any]) -> list[Any]:
+        self.launched += 1
+        return self._call(inputs)
+
+    def _tried(self, replay: Call) -> Call:
+        """The first replays, of which all but the first are timed, since that one loads what it launches."""
+        self._replay_times, tried = [], 0
+
+        def first(inputs: list[Any]) -> list[Any]:
+            nonlocal tried
+            if self._step is not first:  # another thread was here
+                return self._step(inputs)
+            before, tried = self.replays, tried + 1
+            if tried == 1:
+                return replay(inputs)
+            if len(self._replay_times) < TIMED_REPLAYS and tried < MOST_WATCHED_CALLS:
+                outputs, times = self._recorder.timed(replay, inputs)
+                if self._step is first and self.replays > before:
+                    self._replay_times.append(times)
+                return outputs
+            if self.replayed_times is not None or tried >= MOST_WATCHED_CALLS:
+                self._step = replay
+                self._judge()
+            return self._step(inputs) if self._step is not first else replay(inputs)
+
+        return first
+
+    def _judge(self) -> None:
+        """Let go of a recording whose replays were seen to be no faster."""
+        ours, before = self.replayed_times, self.launched_times
+        if self._choice != "auto" or ours is None or before is None:
+            return
+        if ours.pace_us > MOST_SLOWER * before.pace_us:
+            numbers = {"pace_us": round(before.pace_us, 1), "replayed_us": round(ours.pace_us, 1)}
+            self.settle(ReplayDecision("replay.no_faster", {**self.decision.numbers, **numbers}))
+
+    def _come_elsewhere(self, inputs: list[Any]) -> list[Any]:
+        """An input that is part of the recording came at another address: one that was not held this time, as the graph
+        that gave it was not replayed, or one that may have been replaced for good."""
+        held = self._recorder.held
+        if any(inputs[n].data_ptr() not in held for n in self.held_inputs):
+            return self._launch(inputs)
+        return self._record_anew(inputs)
+
     def _record_anew(self, inputs: list[Any]) -> list[Any]:
-        """An input that is part of the recording came at another address."""
         if not self._deciding.acquire(blocking=False):
-            return self._call(inputs)
+            return self._launch(inputs)
         try:
             moved = self._places.note(addresses_of(inputs))
             self._places.is_patient = self.recordings < PATIENT_RECORDINGS
-            decision = self._still_worth(inputs, moved)
-            self._step = self._call  # lets go of the recording
-            if decision.is_replayed:
-                return self._record(inputs, decision)
-            return self._call_settled(inputs, decision)
+            self._step, self.given = self._call, None  # lets go of the recording
+            if self.recordings >= MOST_RECORDINGS:
+                what = f"input {moved[0]}" if moved else "an input"
+                numbers: dict[str, Number] = {"recordings": self.recordings, "what": what}
+                return self._call_settled(inputs, ReplayDecision("replay.inputs_move", numbers))
+            plan = self._weighed(inputs, self.launched_times)
+            if plan.decision.is_replayed:
+                return self._record(inputs, plan)
+            return self._call_settled(inputs, plan.decision)
         finally:
             self._deciding.release()
 
-    def _still_worth(self, inputs: list[Any], moved: tuple[int, ...]) -> ReplayDecision:
-        if self.recordings >= MOST_RECORDINGS:
-            what = f"input {moved[0]}" if moved else "an input"
-            return ReplayDecision("replay.inputs_move", {"recordings": self.recordings, "what": what})
-        copies, numbers = self._copies(inputs), self.decision.numbers
-        if self._choice == "on":
-            return ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes})
-        times = Times(float(numbers["host_us"]), float(numbers["elapsed_us"]))
-        return weigh(times, self._facts.launches, copies, self._facts.bandwidth)
+
+def _least(measured: Sequence[Callable[[], Times | None]]) -> Times | None:
+    known = [found for times in measured if (found := times()) is not None]
+    if not known or len(known) < len(measured):
+        return None
+    return Times(min(times.host_us for times in known), min(times.elapsed_us for times in known))
 
 
 def _never() -> bool:

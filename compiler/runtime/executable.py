@@ -19,6 +19,8 @@ from compiler.schedule.scheduler import Schedule
 _serial = count()
 
 Call = Callable[[list[Any]], list[Any]]
+#: Takes the inputs, and what the launches before it have kept for it.
+Tail = Callable[[list[Any], list[Any]], list[Any]]
 
 
 class BrokenPromiseError(Exception):
@@ -38,6 +40,21 @@ def build_executable(
     schedule: Schedule, wrapper: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
 ) -> Executable:
     """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
+    call = _executed(wrapper, schedule, kernels, device)["call"]
+    return Executable(_on_device(call, device), wrapper, kernels)
+
+
+def build_parts(
+    schedule: Schedule, text: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
+) -> tuple[Call, Tail]:
+    """The functions `head` and `tail` of `compiler.codegen.wrapper.render_parts`."""
+    scope = _executed(text, schedule, kernels, device)
+    return _on_device(scope["head"], device), _on_device(scope["tail"], device)
+
+
+def _executed(
+    text: str, schedule: Schedule, kernels: Mapping[str, Callable[..., None]], device: torch.device
+) -> dict[str, Any]:
     launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
     scope = _scope(schedule.graph, device) | launches
     scope["library"] = {
@@ -46,23 +63,23 @@ def build_executable(
         if isinstance(unit, ExternNode)
     }
     file_name = f"<fusionscope wrapper {next(_serial)}>"
-    linecache.cache[file_name] = (len(wrapper), None, wrapper.splitlines(keepends=True), file_name)
-    exec(compile(wrapper, file_name, "exec"), scope)
-    return Executable(_on_device(scope["call"], device), wrapper, kernels)
+    linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
+    exec(compile(text, file_name, "exec"), scope)
+    return scope
 
 
-def _on_device(call: Call, device: torch.device) -> Call:
+def _on_device(call: Callable[..., list[Any]], device: torch.device) -> Callable[..., list[Any]]:
     """`call` with its GPU as the current one, which allocations and launches go to."""
     if device.type != "cuda" or torch.cuda.device_count() < 2:
         return call
     number = torch.cuda.current_device() if device.index is None else device.index
     current = torch.cuda.current_device
 
-    def call_there(inputs: list[Any]) -> list[Any]:
+    def call_there(*arguments: list[Any]) -> list[Any]:
         if current() == number:
-            return call(inputs)
+            return call(*arguments)
         with torch.cuda.device(number):
-            return call(inputs)
+            return call(*arguments)
 
     return call_there
 

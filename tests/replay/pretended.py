@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.replayed import Call, CannotRecord, Facts, ReplayedCall
@@ -18,9 +20,12 @@ HOST_BOUND = Times(host_us=500.0, elapsed_us=520.0)
 
 class PretendedRecording:
     def __init__(self, call: Call, inputs: list[Any], count: Callable[[], None]) -> None:
-        self._call, self._inputs, self._count = call, inputs, count
+        self._call, self._count = call, count
         before = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
-        self.outputs = self._made = call(list(inputs))
+        self.outputs = call(list(inputs))
+        given = {value.untyped_storage().data_ptr() for value in inputs if isinstance(value, torch.Tensor)}
+        self._made = [None if _lies_in(value, given) else value for value in self.outputs]
+        self._inputs = [at_address(value) if isinstance(value, torch.Tensor) else value for value in inputs]
         for value, old in zip(inputs, before, strict=True):  # recording executes nothing
             if isinstance(value, torch.Tensor) and not torch.equal(value, old):
                 value.copy_(old)
@@ -28,10 +33,24 @@ class PretendedRecording:
 
     def _replay(self) -> None:
         self._count()
-        given = {value.untyped_storage().data_ptr() for value in self._inputs if isinstance(value, torch.Tensor)}
         for mine, new in zip(self._made, self._call(list(self._inputs)), strict=True):
-            if isinstance(mine, torch.Tensor) and mine.untyped_storage().data_ptr() not in given:
+            if isinstance(mine, torch.Tensor):
                 mine.untyped_storage().copy_(new.untyped_storage())
+
+
+def _lies_in(value: Any, storages: set[int]) -> bool:
+    return isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in storages
+
+
+def at_address(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements at the same address, but no user of the memory that torch knows of: all that a recording has."""
+    storage = tensor.untyped_storage()
+    if not storage.nbytes():
+        return tensor
+    memory = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())
+    whole = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
+    made = torch.empty(0, dtype=tensor.dtype)
+    return made.set_(whole, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 class PretendedRecorder:
@@ -39,6 +58,7 @@ class PretendedRecorder:
 
     def __init__(self, times: Times | None = HOST_BOUND, fails_with: str | None = None) -> None:
         self.lock = threading.RLock()
+        self.held = HeldAddresses()
         self.current_stream = 7
         self.captures = False
         self.recorded = self.replays = 0

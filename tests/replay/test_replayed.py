@@ -124,7 +124,7 @@ def test_a_device_that_is_never_done_in_time_is_left_alone() -> None:
 @pytest.mark.parametrize(("times", "launches", "copies", "reason"), [
     (HOST_BOUND, 10, Copies(1, 4096), "replay.replayed"),
     (HOST_BOUND, 10, Copies(1, 2**30), "replay.slower"),
-    (HOST_BOUND, 10, Copies(100, 4096), "replay.slower"),
+    (HOST_BOUND, 10, Copies(300, 4096), "replay.slower"),
     (HOST_BOUND, 10, Copies(1, 2**26), "replay.slower"),  # 31 us of a device that may be as busy as the host
     (Times(16.0, 16.0), 4, Copies(1, 4), "replay.slower"),
     (Times(500.0, 870.0), 33, Copies(1, 9682944), "replay.gaps"),
