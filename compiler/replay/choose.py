@@ -59,7 +59,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
     number = torch.cuda.current_device() if graph.device.index is None else graph.device.index
     launchers = [kernel for kernel in graph.kernels.values() if isinstance(kernel, TritonLauncher)]
-    facts = facts_of(graph)
+    facts = facts_of(graph, phase)
     recorder = CudaRecorder(number, launchers)
 
     def make() -> ReplayedCall:
@@ -69,7 +69,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
     return CallBySizes(call, places, make) if places else make()
 
 
-def facts_of(graph: Compiled) -> Facts:
+def facts_of(graph: Compiled, phase: Phase) -> Facts:
     def split(start: int) -> tuple[Call, LaunchTail]:
         text = render_parts(graph.schedule, graph.memory, graph.rendered, start)
         return build_parts(graph.schedule, text, graph.kernels, graph.device)
@@ -78,6 +78,7 @@ def facts_of(graph: Compiled) -> Facts:
     return Facts(
         len(graph.schedule.units),
         graph.model.bandwidth,
+        phase,
         written_inputs(graph.schedule.graph),
         held,
         tails_of(graph.schedule, graph.memory, held),

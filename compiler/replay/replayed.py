@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
+from compiler.capture.captured import Phase
 from compiler.replay.decision import Number, ReplayDecision
 from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import Places, addresses_of, has_place, place_for
@@ -90,6 +91,7 @@ class Facts:
 
     launches: int
     bandwidth: float
+    phase: Phase = "inference"
     written: frozenset[int] = frozenset()
     held: frozenset[int] = frozenset()
     tails: tuple[Tail, ...] = ()
@@ -117,6 +119,7 @@ class ReplayedCall:
         self.held_inputs: tuple[int, ...] = ()
         self.tail: Tail | None = None
         self.given: Giver | None = None
+        self.phase = facts.phase
         self._call, self._facts, self._recorder, self._choice = call, facts, recorder, choice
         self._step: Call = self._watch
         self._watched = 0

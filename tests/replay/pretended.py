@@ -43,7 +43,7 @@ def _lies_in(value: Any, storages: set[int]) -> bool:
 
 
 def at_address(tensor: torch.Tensor) -> torch.Tensor:
-    """The same elements at the same address, but no user of the memory that torch knows of: all that a recording has."""
+    """The same elements at the same address, but no user of the memory that torch knows of: what a recording has."""
     storage = tensor.untyped_storage()
     if not storage.nbytes():
         return tensor
@@ -102,4 +102,4 @@ def pretended(
 ) -> tuple[ReplayedCall, PretendedRecorder]:
     """`call` as a graph of ten launches on an H200 that is called through a pretended recorder."""
     recorder = recorder or PretendedRecorder()
-    return ReplayedCall(call, Facts(10, 4.37e12, frozenset(written)), recorder, choice), recorder
+    return ReplayedCall(call, Facts(10, 4.37e12, written=frozenset(written)), recorder, choice), recorder
