@@ -79,7 +79,7 @@ class GraphCompilation:
     executable: Executable | None = None
     #: What was measured of products, in the mode that measures.
     tuning: Tuning | None = None
-    #: What is called instead of the executable, on a GPU, or why nothing is.
+    #: What is called instead of the executable, or why nothing is.
     replayed: Replayed | ReplayDecision | None = None
     #: What each step took, by the name of its function.
     seconds: dict[str, float] = field(default_factory=dict)
@@ -138,6 +138,7 @@ class GraphCompilation:
         wrapper = render_wrapper(self.schedule, self.memory, self.primary)
         launchers = self._launchers()
         made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
+        self.replayed = ReplayDecision("replay.cpu")
         if self.runs_on.type == "cuda":
             parts = self.schedule, self.memory, launchers, self.runs_on, self.model
             graph = Compiled(*parts, rendered=self.primary, saved=self.saved)
@@ -152,7 +153,7 @@ class GraphCompilation:
 
     @property
     def replay_decision(self) -> ReplayDecision | None:
-        """How launches reach the GPU so far; None on a CPU."""
+        """How launches reach the device so far; None before there is anything to call."""
         return self.replayed.decision if isinstance(self.replayed, Replayed) else self.replayed
 
     def _launchers(self) -> dict[str, Callable[..., None]]:

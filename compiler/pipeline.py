@@ -48,6 +48,7 @@ from compiler.present import (
     present_eager,
     present_kernels,
     present_lowered,
+    present_replay,
     present_schedule,
 )
 from compiler.runtime.executable import BrokenPromiseError
@@ -233,6 +234,7 @@ class Exploration:
             with self._each(work, "run"):
                 executable = work.compilation.build(work.captured.phase)
                 work.report.wrapper = executable.wrapper
+                present_replay(work.compilation, work.report)
                 work.captured.runner.implementation = work.compilation.implementation
                 work.errors = verify_graph(work.captured, executable, self.report.notes)
                 note_resources(executable, work.report)
@@ -268,15 +270,9 @@ class Exploration:
             return "no compiled call returned, so there is nothing to time"
         with silenced():
             self.report.timing = measure_entries(self.captured.timed_entries, self.device, self.options.timing)
-        self._note_replays()
-        return None
-
-    def _note_replays(self) -> None:
-        """How launches reached the GPU in the calls that were timed: the kernels of a report are its launches."""
         for work in self.alive:
-            decision = work.compilation.replay_decision
-            if decision is not None and decision.is_told:
-                self.report.notes.append(rep.Note(message=f"{work.report.name} is {decision.message}."))
+            present_replay(work.compilation, work.report)
+        return None
 
     def compare(self) -> str | None:
         assert self.captured is not None

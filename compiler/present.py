@@ -14,6 +14,7 @@ from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.layout.describe import describe_folding, describe_layout, describe_padding
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
+from compiler.replay.describe import describe_replay
 from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
 from compiler.schedule.cost import group_cost, sequence_us
@@ -108,6 +109,12 @@ def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     report.memory = describe_memory(compilation.schedule, compilation.memory)
     report.traffic = describe_traffic(compilation.schedule, report.traffic.eager if report.traffic else None)
     report.floor_bytes = report.traffic.floor_bytes
+
+
+def present_replay(compilation: GraphCompilation, report: rep.Graph) -> None:
+    """How launches have reached the device so far."""
+    if compilation.schedule is not None and compilation.replayed is not None:
+        report.replay = describe_replay(compilation.schedule, compilation.replayed, compilation.options.replays)
 
 
 def present_kernels(compilation: GraphCompilation) -> list[rep.Kernel]:

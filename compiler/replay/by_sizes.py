@@ -43,6 +43,10 @@ class CallBySizes:
 
     @property
     def decision(self) -> ReplayDecision:
-        """That of the sizes which came first, unless a later one is replayed."""
-        decisions = [known.decision for known in self._known.values()] or [ReplayDecision("replay.watching")]
-        return next((decision for decision in decisions if decision.is_replayed), decisions[0])
+        return ReplayDecision("replay.watching") if self.shown is None else self.shown.decision
+
+    @property
+    def shown(self) -> ReplayedCall | None:
+        """The call of the sizes which came first, unless that of later ones is replayed; None before any came."""
+        known = list(self._known.values())
+        return next((call for call in known if call.decision.is_replayed), known[0] if known else None)

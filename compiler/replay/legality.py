@@ -41,14 +41,18 @@ def obstacle(schedule: Schedule) -> ReplayDecision | None:
 def _obstacle_of(call: ExternNode) -> ReplayDecision | None:
     name = operator_name(call.target) if isinstance(call.target, torch._ops.OpOverload) else str(call.target)
     if call.crosses_devices:
-        return ReplayDecision("replay.other_device", {"what": name})
+        return _refused("replay.other_device", name, call)
     if call.target is FUSED_CONVOLUTION:
         return None
     if not _is_recordable(call.target):
-        return ReplayDecision("replay.unknown_call", {"what": name})
+        return _refused("replay.unknown_call", name, call)
     if _drops_out(call):
-        return ReplayDecision("replay.random_call", {"what": name})
+        return _refused("replay.random_call", name, call)
     return None
+
+
+def _refused(reason: str, name: str, call: ExternNode) -> ReplayDecision:
+    return ReplayDecision(reason, {"what": name}, call.name, tuple(call.lines))
 
 
 def _is_recordable(target: Any) -> bool:

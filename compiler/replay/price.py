@@ -55,6 +55,9 @@ class Copies:
         return Copies(self.tensors + other.tensors, self.bytes + other.bytes, self.held + other.held)
 
 
+NO_COPIES = Copies(0, 0)
+
+
 @dataclass(frozen=True)
 class Times:
     """Of one call, in microseconds: until the host has returned, and between the events before its first launch and

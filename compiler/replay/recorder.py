@@ -135,6 +135,11 @@ class CudaRecorder:
         pool.anchor, _ = self._captured(pool, lambda: [torch.zeros(1, device=device)])
         return pool
 
+    def pool_bytes(self) -> int:
+        pools = [tuple(pool.handle) for (device, _), pool in _pools.items() if device == self.device]
+        segments = torch.cuda.memory_snapshot()
+        return sum(segment["total_size"] for segment in segments if tuple(segment["segment_pool_id"]) in pools)
+
     def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
         def are_there(inputs: list[Any]) -> bool:
             found = addresses_of(inputs)

@@ -24,7 +24,7 @@ from compiler.replay.decision import Number, ReplayDecision
 from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import Places, addresses_of, has_place, place_for
 from compiler.replay.outputs import Giver, GiverAfterTail, LaunchTail, Made, WholeGiver, copies_of, made_by
-from compiler.replay.price import LAUNCH_US, Copies, Times, gain_of_tail, weigh
+from compiler.replay.price import LAUNCH_US, NO_COPIES, Copies, Times, gain_of_tail, weigh
 from compiler.replay.tail import Tail
 
 #: Calls that are watched before it is decided.
@@ -79,6 +79,10 @@ class Recorder(Protocol):
         """Record what the call launches, for replays on the current stream. Raises `CannotRecord`."""
         ...
 
+    def pool_bytes(self) -> int:
+        """What the memory takes from which all recordings for one stream are served."""
+        ...
+
     def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
         """A quick test of whether a call's inputs are at these addresses; at any, where one is 0."""
         ...
@@ -104,6 +108,8 @@ class Plan:
 
     decision: ReplayDecision
     tail: Tail | None = None
+    copied_in: Copies = NO_COPIES
+    copied_out: Copies = NO_COPIES
 
 
 class ReplayedCall:
@@ -117,6 +123,7 @@ class ReplayedCall:
         #: Places of the inputs that are copied in each call, of those that another graph's recording holds.
         self.copied: tuple[int, ...] = ()
         self.held_inputs: tuple[int, ...] = ()
+        self.copied_in = self.copied_out = NO_COPIES
         self.tail: Tail | None = None
         self.given: Giver | None = None
         self.phase = facts.phase
@@ -141,6 +148,10 @@ class ReplayedCall:
     def _call_settled(self, inputs: list[Any], decision: ReplayDecision) -> list[Any]:
         self.settle(decision)
         return self._call(inputs)
+
+    def pool_bytes(self) -> int:
+        """What the pool of the recording takes, shared with all others on its stream."""
+        return self._recorder.pool_bytes()
 
     @property
     def launched_times(self) -> Times | None:
@@ -191,14 +202,17 @@ class ReplayedCall:
     def _weighed(self, inputs: list[Any], times: Times | None) -> Plan:
         facts, tail = self._facts, self._best_tail(times)
         moved = [inputs[n] for n in self._moving(inputs)]
-        size = sum(value.numel() * value.itemsize for value in moved)
-        copies = copies_of(self._made, facts.held, tail.outputs if tail else ()) + Copies(len(moved), size)
+        copied_in = Copies(len(moved), sum(value.numel() * value.itemsize for value in moved))
+        copied_out = copies_of(self._made, facts.held, tail.outputs if tail else ())
+        copies = copied_in + copied_out
         in_tail = tail.launches if tail else 0
         if self._choice == "on":
             numbers: dict[str, Number] = {"launches": facts.launches, "recorded": facts.launches - in_tail}
-            return Plan(ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes}), tail)
-        assert times is not None
-        return Plan(weigh(times, facts.launches, copies, facts.bandwidth, in_tail), tail)
+            decision = ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes})
+        else:
+            assert times is not None
+            decision = weigh(times, facts.launches, copies, facts.bandwidth, in_tail)
+        return Plan(decision, tail, copied_in, copied_out)
 
     def _best_tail(self, times: Times | None) -> Tail | None:
         facts = self._facts
@@ -241,6 +255,7 @@ class ReplayedCall:
             return self._call_settled(inputs, ReplayDecision("replay.failed", {"what": str(error)}))
         fixed = [0 if place in places else address for place, address in enumerate(addresses_of(inputs))]
         self.decision, self.tail = plan.decision, plan.tail
+        self.copied_in, self.copied_out = plan.copied_in, plan.copied_out
         held = self._facts.held
         self.given = (
             WholeGiver(given, recording.outputs, held)

@@ -40,6 +40,7 @@ from compiler.report.kernels import Kernel, KernelArtifact, KernelLevels, Kernel
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
+from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
 from compiler.report.timings import Contestant, Peer, TimingResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
@@ -50,6 +51,7 @@ __all__ = [
     "Access",
     "Artefact",
     "Buffer",
+    "CallTimes",
     "Compilation",
     "Contestant",
     "Decision",
@@ -83,6 +85,8 @@ __all__ = [
     "Peer",
     "Recompile",
     "Removed",
+    "Replay",
+    "ReplayInput",
     "Report",
     "ReportModel",
     "Reuse",

@@ -22,6 +22,7 @@ from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel
+from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
 from compiler.report.timings import Peer, TimingResult
 from compiler.report.traffic import Traffic
@@ -118,6 +119,7 @@ class Graph(ReportModel):
         default=None, description="The generated kernels one after another; what library calls take is not foreseen."
     )
     wrapper: str = ""
+    replay: Replay | None = Field(default=None, description="Whether the launches are replayed as one CUDA graph.")
     eager_kernels: int | None = None
     eager_bytes: int | None = None
     floor_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""Why two nodes were fused or not, and what was decided of library calls: the one closed list of reasons.
+"""Why two nodes were fused or not, and what was decided of library calls and of CUDA graphs: the one closed list.
 
 `can_fuse` answers with `Fuse` or with `Refuse(reason, numbers)`; there is no bare no. `sentence` is for a learner;
 `template` makes the message of one decision out of its numbers.
@@ -7,24 +7,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-Family = Literal["fused", "dependency", "index", "shape", "profit", "kind", "policy", "layout", "folding", "padding"]
+from compiler.replay.reasons import REPLAYS
+from compiler.schedule.reason import Reason, listed
 
-
-@dataclass(frozen=True)
-class Reason:
-    id: str
-    family: Family
-    sentence: str
-    template: str
-
-
-def _list(*reasons: Reason) -> dict[str, Reason]:
-    return {reason.id: reason for reason in reasons}
-
-
-REASONS: dict[str, Reason] = _list(
+REASONS: dict[str, Reason] = listed(
     Reason(
         "fused.vertical",
         "fused",
@@ -472,7 +460,7 @@ REASONS: dict[str, Reason] = _list(
         "computed as it is written.",
         "the sizes {sizes} differ from call to call",
     ),
-)
+) | REPLAYS
 
 
 @dataclass(frozen=True)

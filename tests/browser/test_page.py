@@ -189,7 +189,7 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tab", ["decisions", "timing", "traffic", "buffers", "capture", "wrapper", "sweep", "what-if", "stages", "notes"]
+    "tab", "decisions timing traffic buffers replay capture wrapper sweep what-if stages notes".split()
 )
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")

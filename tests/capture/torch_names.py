@@ -118,6 +118,12 @@ TABLE = (
         ("torch._C._dynamo.guards",),
     ),
     Taken(
+        ("compiler/replay/held.py",),
+        "tell when nobody has any more what a replay gave without a copy",
+        ("torch._C._storage_Use_Count",),
+    ),
+    Taken(("compiler/replay/outputs.py",), "copy many tensors by one call", ("torch._foreach_copy_",)),
+    Taken(
         ("compiler/runtime/triton_launch.py", "compiler/replay/recorder.py"),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),

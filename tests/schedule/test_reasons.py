@@ -2,7 +2,8 @@
 
 A new reason needs `docs/reasons/<id>.md`: its sentence, what it means, an example, and what to do. The example is the
 page's one block of Python. It may be followed by "Ask with `fusionscope explore FILE --why a,b`", if only a question
-finds the reason, and by "Explore it with the knobs `{...}`" or "with the options `{...}`".
+finds the reason, and by "Explore it with the knobs `{...}`" or "with the options `{...}`". The examples of replays are
+run by tests/replay/test_reasons.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from compiler.devices import device_for
 from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
+from compiler.replay.reasons import REPLAYS
 from compiler.schedule.reasons import REASONS
 from compiler.why import why
 
@@ -46,7 +48,7 @@ def test_a_page_has_the_sentence_and_every_part(reason: str) -> None:
     assert REASONS[reason].family == reason.split(".")[0]
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("reason", [reason for reason in REASONS if reason not in REPLAYS])
 def test_the_example_of_a_page_leaves_its_reason(reason: str) -> None:
     page = page_of(reason)
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -20,6 +20,7 @@ export interface ExplorationRequest {
   training?: boolean;
   dynamic?: boolean;
   mode?: string;
+  cuda_graphs?: string;
   seed?: number;
   timing?: { enabled?: boolean; cold_l2?: boolean; min_runs?: number };
   sweep?: SweepRequest;

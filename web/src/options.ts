@@ -9,6 +9,7 @@ export interface OptionFields {
   device: string;
   target: string;
   mode: string;
+  cuda_graphs: string;
   dynamic: string;
   training: string;
   peer: boolean;
@@ -20,7 +21,7 @@ export interface OptionFields {
 
 /** An empty field is left to the server: its defaults are not written down twice. */
 export const NO_OPTIONS: OptionFields = {
-  entry: "", inputs: "", device: "", target: "", mode: "", dynamic: "", training: "",
+  entry: "", inputs: "", device: "", target: "", mode: "", cuda_graphs: "", dynamic: "", training: "",
   peer: false, timing: true, seed: "", refresh: false, sweep: "",
 };
 
@@ -49,6 +50,7 @@ export function fieldsFrom(stored: Record<string, unknown>): OptionFields {
     // Defaults of the server stand in every stored report; they are shown as "default" all the same.
     target: stored.target === "sm_90" ? "" : text("target"),
     mode: stored.mode === "default" ? "" : text("mode"),
+    cuda_graphs: stored.cuda_graphs === "auto" ? "" : text("cuda_graphs"),
     dynamic: yesOrNo(stored.dynamic),
     training: yesOrNo(stored.training),
     peer: stored.peer === true,
@@ -80,6 +82,7 @@ export function requestFrom(source: string, fields: OptionFields = options.value
   if (fields.device) request.device = fields.device;
   if (fields.target) request.target = fields.target;
   if (fields.mode) request.mode = fields.mode;
+  if (fields.cuda_graphs) request.cuda_graphs = fields.cuda_graphs;
   if (fields.dynamic) request.dynamic = fields.dynamic === "yes";
   if (fields.training) request.training = fields.training === "yes";
   if (fields.peer) request.peer = true;

@@ -66,7 +66,7 @@ export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): 
   return now && current ? { report: now, graph: current, stale: false } : null;
 }
 
-export type BottomTab = "decisions" | "timing" | "traffic" | "buffers" | "capture" | "wrapper" | "sweep" | "what-if" | "stages" | "notes";
+export type BottomTab = "decisions" | "timing" | "traffic" | "buffers" | "replay" | "capture" | "wrapper" | "sweep" | "what-if" | "stages" | "notes";
 export const bottomTab = signal<BottomTab>("decisions");
 export type CentreTab = "graph" | "loops" | "nodes";
 export const centreTab = signal<CentreTab>("graph");

@@ -7,6 +7,7 @@ import { CodeView } from "./CodeView";
 import { Decisions } from "./Decisions";
 import { MemoryPlan } from "./MemoryPlan";
 import { Notes } from "./Notes";
+import { Replays } from "./Replays";
 import { Empty } from "./Scroller";
 import { Stages } from "./Stages";
 import { Sweep } from "./Sweep";
@@ -33,6 +34,7 @@ function viewsOf(shown: Shown | null): View[] {
     // Eager's share is counted first; fusion's arrives with the schedule.
     { id: "traffic", label: "Traffic", hasPart: (one) => one.graph.traffic?.fused != null, render: (one) => <Traffic graph={one.graph} report={one.report} /> },
     { id: "buffers", label: "Memory", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <MemoryPlan graph={one.graph} /> },
+    { id: "replay", label: "CUDA graph", hasPart: (one) => one.graph.replay != null, render: (one) => <Replays graph={one.graph} /> },
     {
       id: "capture",
       label: "Capture",

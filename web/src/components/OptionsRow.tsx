@@ -2,12 +2,13 @@ import { NO_OPTIONS, type OptionFields, options, parseInputs, setOption } from "
 import { sweepProblem } from "../sweep";
 
 type TextField = "entry" | "inputs" | "seed" | "sweep";
-type ChoiceField = "device" | "target" | "mode" | "dynamic" | "training";
+type ChoiceField = "device" | "target" | "mode" | "cuda_graphs" | "dynamic" | "training";
 
 const CHOICES: Record<ChoiceField, [string, string][]> = {
   device: [["", "runs on: auto"], ["cpu", "cpu"], ["cuda", "cuda"]],
   target: [["", "GPU: default"], ["sm_75", "sm_75 T4"], ["sm_80", "sm_80 A100"], ["sm_86", "sm_86 A10"], ["sm_89", "sm_89 L4"], ["sm_90", "sm_90 H100"], ["sm_100", "sm_100 B200"]],
   mode: [["", "mode: default"], ["reduce-overhead", "reduce-overhead"], ["max-autotune", "max-autotune"]],
+  cuda_graphs: [["", "CUDA graphs: where they pay"], ["on", "CUDA graphs wherever legal"], ["off", "no CUDA graphs"]],
   dynamic: [["", "dynamic: auto"], ["yes", "dynamic shapes"], ["no", "static shapes"]],
   training: [["", "backward: if needed"], ["yes", "with backward"], ["no", "forward only"]],
 };
@@ -59,7 +60,7 @@ function inputsProblem(fields: OptionFields): string | null {
 }
 
 /** Behind "More", which counts those that are set: nothing that matters is out of sight. */
-const FOLDED: readonly (keyof OptionFields)[] = ["entry", "device", "mode", "dynamic", "training", "seed", "sweep", "refresh"];
+const FOLDED: readonly (keyof OptionFields)[] = ["entry", "device", "mode", "cuda_graphs", "dynamic", "training", "seed", "sweep", "refresh"];
 
 export function OptionsRow() {
   const changed = FOLDED.filter((name) => options.value[name] !== NO_OPTIONS[name]).length;
@@ -75,6 +76,7 @@ export function OptionsRow() {
           <Text name="entry" label="Name of the function or module to explore" placeholder="entry: found by itself" />
           <Choice name="device" label="Device" />
           <Choice name="mode" label="Mode" />
+          <Choice name="cuda_graphs" label="CUDA graphs" />
           <Choice name="dynamic" label="Dynamic shapes" />
           <Choice name="training" label="Backward graph" />
           <Text name="seed" label="Seed" placeholder="seed: 0" />

@@ -5,6 +5,7 @@ import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round,
 import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
 import type { Buffer, Memory } from "./memory";
+import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
 import type { Peer, TimingResult } from "./timings";
 import type { Traffic } from "./traffic";
@@ -83,6 +84,8 @@ export interface Graph {
   /** The generated kernels one after another; what library calls take is not foreseen. */
   predicted_us: number | null;
   wrapper: string;
+  /** Whether the launches are replayed as one CUDA graph. */
+  replay: Replay | null;
   eager_kernels: number | null;
   eager_bytes: number | null;
   floor_bytes: number | null;

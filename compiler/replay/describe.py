@@ -1,0 +1,74 @@
+"""What became of the launches of a graph, as the report shows it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler import report
+from compiler.ir.nodes import ExternNode
+from compiler.ir.size import hint
+from compiler.lowering.registry import operator_name
+from compiler.replay.by_sizes import CallBySizes
+from compiler.replay.decision import ReplayDecision
+from compiler.replay.price import Times
+from compiler.replay.replayed import Choice, ReplayedCall
+from compiler.schedule.lifetimes import storage_bytes
+from compiler.schedule.scheduler import Schedule
+
+
+def describe_replay(
+    schedule: Schedule, made: ReplayedCall | CallBySizes | ReplayDecision, option: Choice
+) -> report.Replay:
+    """`made` is what is called instead of the graph's wrapper, or why nothing is."""
+    decision = made if isinstance(made, ReplayDecision) else made.decision
+    told = report.Replay(
+        verdict="replayed" if decision.is_replayed else "one_by_one",
+        reason=decision.reason,
+        message=decision.message,
+        numbers=dict(decision.numbers),
+        option=option,
+        node=decision.node,
+        lines=list(decision.lines),
+        launches=len(schedule.units),
+        library_calls=_library_calls(schedule, 0, len(schedule.units)),
+    )
+    call = made.shown if isinstance(made, CallBySizes) else made
+    if isinstance(call, ReplayedCall):
+        told.launched, told.replayed = _times(call.launched_times), _times(call.replayed_times)
+        told.recordings, told.replays, told.launched_calls = call.recordings, call.replays, call.launched
+        predicted = decision.numbers.get("replay_us")
+        told.predicted_host_us = None if predicted is None else float(predicted)
+        if decision.is_replayed:
+            _describe_recording(schedule, call, told)
+    return told
+
+
+def _describe_recording(schedule: Schedule, call: ReplayedCall, told: report.Replay) -> None:
+    end = len(schedule.units) if call.tail is None else call.tail.start
+    told.recorded_launches, told.recorded_library_calls = end, _library_calls(schedule, 0, end)
+    told.launched_after = [
+        operator_name(unit.target) if isinstance(unit, ExternNode) else unit.name for unit in schedule.units[end:]
+    ]
+    for place, name in enumerate(schedule.graph.inputs):
+        if name is not None:
+            size = hint(storage_bytes(schedule.graph.buffers[name]))
+            told.inputs.append(report.ReplayInput(name=name, bytes=size, way=_way_of(place, call)))
+    told.copied_in_bytes, told.copied_out_bytes = call.copied_in.bytes, call.copied_out.bytes
+    told.held_bytes = call.given.held.bytes if call.given is not None and call.given.held is not None else 0
+    told.pool_bytes = call.pool_bytes()
+
+
+def _way_of(place: int, call: ReplayedCall) -> Literal["in_place", "copied", "held"]:
+    if place in call.copied:
+        return "copied"
+    return "held" if place in call.held_inputs else "in_place"
+
+
+def _library_calls(schedule: Schedule, start: int, end: int) -> int:
+    return sum(isinstance(unit, ExternNode) for unit in schedule.units[start:end])
+
+
+def _times(times: Times | None) -> report.CallTimes | None:
+    if times is None:
+        return None
+    return report.CallTimes(measured_host_us=round(times.host_us, 1), measured_elapsed_us=round(times.elapsed_us, 1))

@@ -1,0 +1,61 @@
+"""How the launches of a graph reach the device: as one CUDA graph, or one by one."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from compiler.report.model import ReportModel
+
+
+class CallTimes(ReportModel):
+    """One call of a graph, measured: until the host has returned, and between the events before its first launch and
+    after its last, in microseconds; the least of the calls that were timed."""
+
+    measured_host_us: float
+    measured_elapsed_us: float
+
+
+class ReplayInput(ReportModel):
+    """An input of a recording: "in_place" is read where the caller has it, "copied" goes to the recording's memory in
+    each call, "held" lies in that of the graph that made it, which gives it without a copy."""
+
+    name: str
+    bytes: int
+    way: Literal["in_place", "copied", "held"]
+
+
+class Replay(ReportModel):
+    """Whether the launches of a graph are recorded and replayed as one CUDA graph, and why. What is told of a recording
+    is empty where there is none."""
+
+    verdict: Literal["replayed", "one_by_one"]
+    reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
+    message: str
+    numbers: dict[str, Any] = {}
+    option: Literal["auto", "on", "off"] = Field(description="`cuda_graphs`, with what the mode makes of it.")
+    node: str | None = Field(default=None, description="The library call that stands in the way.")
+    lines: list[int] = Field(default=[], description="Its lines in the snippet.")
+    launches: int = Field(default=0, description="Launches of a call, library calls among them.")
+    library_calls: int = 0
+    recorded_launches: int | None = None
+    recorded_library_calls: int | None = None
+    launched_after: list[str] = Field(
+        default=[], description="Kernels that are launched after each replay, so that their results need no copy."
+    )
+    inputs: list[ReplayInput] = []
+    copied_in_bytes: int | None = None
+    copied_out_bytes: int | None = None
+    held_bytes: int | None = Field(
+        default=None, description="Of a forward graph: what it saves and gives without a copy."
+    )
+    pool_bytes: int | None = Field(
+        default=None, description="Of the pool that all recordings on one stream share, as torch counts it."
+    )
+    recordings: int = 0
+    replays: int = Field(default=0, description="Calls that were replays so far, those of timing among them.")
+    launched_calls: int = Field(default=0, description="Calls that went out one by one though there was a recording.")
+    launched: CallTimes | None = Field(default=None, description="A call launch by launch.")
+    replayed: CallTimes | None = Field(default=None, description="A replay.")
+    predicted_host_us: float | None = Field(default=None, description="What a replay was expected to take the host.")

@@ -1,0 +1,54 @@
+// Written by scripts/report_types.py from compiler/report/replays.py: change it there, and run the script again.
+
+/** One call of a graph, measured: until the host has returned, and between the events before its first launch and after its last, in microseconds; the least of the calls that were timed. */
+export interface CallTimes {
+  measured_host_us: number;
+  measured_elapsed_us: number;
+}
+
+/** Whether the launches of a graph are recorded and replayed as one CUDA graph, and why. What is told of a recording is empty where there is none. */
+export interface Replay {
+  verdict: "replayed" | "one_by_one";
+  /** Id of the reason, as in GET /api/v1/reasons. */
+  reason: string;
+  message: string;
+  numbers: Record<string, unknown>;
+  /** `cuda_graphs`, with what the mode makes of it. */
+  option: "auto" | "on" | "off";
+  /** The library call that stands in the way. */
+  node: string | null;
+  /** Its lines in the snippet. */
+  lines: number[];
+  /** Launches of a call, library calls among them. */
+  launches: number;
+  library_calls: number;
+  recorded_launches: number | null;
+  recorded_library_calls: number | null;
+  /** Kernels that are launched after each replay, so that their results need no copy. */
+  launched_after: string[];
+  inputs: ReplayInput[];
+  copied_in_bytes: number | null;
+  copied_out_bytes: number | null;
+  /** Of a forward graph: what it saves and gives without a copy. */
+  held_bytes: number | null;
+  /** Of the pool that all recordings on one stream share, as torch counts it. */
+  pool_bytes: number | null;
+  recordings: number;
+  /** Calls that were replays so far, those of timing among them. */
+  replays: number;
+  /** Calls that went out one by one though there was a recording. */
+  launched_calls: number;
+  /** A call launch by launch. */
+  launched: CallTimes | null;
+  /** A replay. */
+  replayed: CallTimes | null;
+  /** What a replay was expected to take the host. */
+  predicted_host_us: number | null;
+}
+
+/** An input of a recording: "in_place" is read where the caller has it, "copied" goes to the recording's memory in each call, "held" lies in that of the graph that made it, which gives it without a copy. */
+export interface ReplayInput {
+  name: string;
+  bytes: number;
+  way: "in_place" | "copied" | "held";
+}
