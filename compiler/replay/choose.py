@@ -25,6 +25,8 @@ from compiler.schedule.scheduler import Schedule
 
 #: The share of a device's memory that the recording of one graph may keep unless it is asked for.
 MOST_MEMORY = 1 / 16
+#: The same of what the recordings of all graphs hold for backward graphs.
+MOST_HELD = 1 / 4
 
 Replayed = ReplayedCall | CallBySizes
 
@@ -83,4 +85,5 @@ def facts_of(graph: Compiled, phase: Phase) -> Facts:
         held,
         tails_of(graph.schedule, graph.memory, held),
         split,
+        MOST_HELD * graph.model.memory_bytes,
     )

@@ -94,7 +94,7 @@ REPLAYS: dict[str, Reason] = listed(
         "replay.memory",
         "replay",
         "A recording keeps its memory between calls, and that of this graph would be more than a sixteenth of the "
-        "device's.",
+        "device's; or what all recordings hold for backward graphs would be more than a quarter of it.",
         "a recording would keep {peak_bytes} bytes of the device's memory",
     ),
     Reason(

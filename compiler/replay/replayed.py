@@ -11,6 +11,7 @@ the caller records a CUDA graph) launches go out one by one, since replays that 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -100,6 +101,8 @@ class Facts:
     held: frozenset[int] = frozenset()
     tails: tuple[Tail, ...] = ()
     split: Callable[[int], tuple[Call, LaunchTail]] | None = None
+    #: What all recordings of the device may hold, unless they are asked for.
+    most_held_bytes: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -209,10 +212,17 @@ class ReplayedCall:
         if self._choice == "on":
             numbers: dict[str, Number] = {"launches": facts.launches, "recorded": facts.launches - in_tail}
             decision = ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes})
+        elif (held_bytes := self._would_hold()) > facts.most_held_bytes:
+            decision = ReplayDecision("replay.memory", {"peak_bytes": held_bytes})
         else:
             assert times is not None
             decision = weigh(times, facts.launches, copies, facts.bandwidth, in_tail)
         return Plan(decision, tail, copied_in, copied_out)
+
+    def _would_hold(self) -> int:
+        """Bytes of what the recordings of the device hold, with those of this graph."""
+        mine = sum(piece.bytes for piece in self._made if piece.places <= self._facts.held)
+        return mine + self._recorder.held.bytes if mine else 0
 
     def _best_tail(self, times: Times | None) -> Tail | None:
         facts = self._facts

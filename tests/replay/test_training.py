@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.passed import saved_outputs
 from compiler.replay.held import HeldAddresses, users_of_memory
-from compiler.replay.replayed import Facts, ReplayedCall
+from compiler.replay.replayed import WATCHED_CALLS, Facts, ReplayedCall
 from tests.replay.pretended import PretendedRecorder
 from tests.replay.ways_to_train import WAYS, Trained, steps_with_an_optimiser
 
@@ -68,3 +69,28 @@ def test_what_is_saved_is_not_copied() -> None:
     backward = next(made for made in trained.calls if made.phase == "backward")
     assert backward.held_inputs and not set(backward.held_inputs) & set(backward.copied)
     assert all(made.recordings == 1 for made in trained.calls)
+
+
+def test_no_more_is_held_than_all_recordings_may() -> None:
+    """Unless it is asked for; what a recording that was let go has held counts no more."""
+
+    def made_of(held: HeldAddresses, choice: Any) -> ReplayedCall:
+        recorder = PretendedRecorder()
+        recorder.held = held
+        facts = Facts(10, 4e12, "forward", held=frozenset({1}), most_held_bytes=100)
+        return ReplayedCall(lambda inputs: [inputs[0].sum(), inputs[0] * 2], facts, recorder, choice)
+
+    held, x = HeldAddresses(), torch.ones(16)
+    first, second, asked = made_of(held, "auto"), made_of(held, "auto"), made_of(held, "on")
+    for call in (first, second, asked):
+        for _ in range(WATCHED_CALLS + 2):
+            call([x])
+    assert [call.decision.reason.split(".")[1] for call in (first, second, asked)] == [
+        "replayed",
+        "memory",
+        "asked_for",
+    ]
+    assert held.bytes == 128
+    del first, call
+    gc.collect()
+    assert held.bytes == 64
