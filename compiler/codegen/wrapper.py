@@ -86,8 +86,8 @@ def _needed_from(schedule: Schedule, plan: MemoryPlan, start: int) -> list[str]:
     """The buffers made before unit `start` which that or a later one reads, or takes the memory of, or which are given
     to the caller."""
     later = schedule.units[start:]
-    needed = set(schedule.graph.output_buffers).union(*(read_by(unit) | stored_by(unit) for unit in later))
-    needed |= {taken for name in needed if (taken := plan.buffers[name].takes_over) is not None}
+    needed = set(schedule.graph.output_buffers).union(*(read_by(unit) for unit in later))
+    needed |= {taken for unit in later for name in stored_by(unit) if (taken := plan.buffers[name].takes_over)}
     made = {name for unit in schedule.units[:start] for name in stored_by(unit)}
     return sorted(needed & made)
 

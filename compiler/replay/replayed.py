@@ -226,7 +226,7 @@ class ReplayedCall:
 
     def _best_tail(self, times: Times | None) -> Tail | None:
         facts = self._facts
-        launch_us = LAUNCH_US if times is None else times.host_us / facts.launches
+        launch_us = times.host_us / facts.launches if times is not None and self._choice == "auto" else LAUNCH_US
         copied = copies_of(self._made, facts.held)
 
         def gain(tail: Tail) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from compiler.replay.price import Copies, gain_of_tail
 from compiler.replay.replayed import WATCHED_CALLS, Facts, ReplayedCall
 from compiler.replay.tail import Tail, tails_of
 from compiler.runtime.executable import build_parts
-from tests.compile_program import compile_program
+from tests.compile_program import _interpret, call_interpreted, compile_program
 from tests.replay.pretended import PretendedRecorder
 
 
@@ -41,6 +42,27 @@ def test_both_parts_together_give_what_the_whole_gives() -> None:
         found = tail([X], head([X]))
         for mine, expected in zip(found, whole, strict=True):
             assert torch.equal(mine, expected) and mine.stride() == expected.stride()
+
+
+def products(x: torch.Tensor, weights: list[torch.Tensor], last: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Kernels whose results take over the memory of others, and two results."""
+    for weight in weights:
+        x = torch.relu(x @ weight) + x
+    return x @ last, x.sum(0)
+
+
+def test_memory_that_was_taken_over_is_not_asked_for() -> None:
+    inputs = torch.randn(4, 8), [torch.randn(8, 8) for _ in range(4)], torch.randn(8, 16)
+    made = compile_program(products, *inputs)
+    assert made.schedule is not None and made.memory is not None
+    assert any(buffer.fate == "reused" for buffer in made.memory.buffers.values())
+    kernels = {name: partial(_interpret, kernel) for name, kernel in made.triton.items()}
+    given = [inputs[0], *inputs[1], inputs[2]]
+    whole = call_interpreted(made, given)
+    for tail in tails_of(made.schedule, made.memory):
+        text = render_parts(made.schedule, made.memory, made.triton, tail.start)
+        head, rest = build_parts(made.schedule, text, kernels, torch.device("cpu"))
+        assert all(torch.equal(a, b) for a, b in zip(rest(given, head(given)), whole, strict=True))
 
 
 def test_a_tail_begins_with_what_makes_an_output_and_makes_none_that_is_held() -> None:

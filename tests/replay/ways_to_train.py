@@ -19,12 +19,14 @@ class Layers(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(5))
         self.norm = nn.BatchNorm1d(8)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        hidden = torch.tanh(self.norm(self.first(x)))
-        return torch.sigmoid(self.second(hidden)), hidden
+        x = self.norm(x)
+        for layer in self.layers:
+            x = torch.tanh(layer(x)) + x
+        return torch.sigmoid(self.layers[0](x)), x
 
 
 class Trained:
