@@ -86,9 +86,9 @@ REPLAYS: dict[str, Reason] = listed(
     Reason(
         "replay.training",
         "replay",
-        "What a forward graph saves for its backward graph would have to be copied in each call, since this torch "
-        "does not tell when nobody has it any more.",
-        "this torch does not tell who still has what the forward graph has saved",
+        "A forward graph and its backward graph are recorded only where the option `cuda_graphs` asks for it: what the "
+        "one saves stays in its recording, which other calls then must not replay.",
+        "graphs of training are recorded where the option asks for it",
     ),
     Reason(
         "replay.memory",

@@ -19,7 +19,6 @@ from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
 from compiler.options import Options
 from compiler.pipeline import explore
-from compiler.replay import choose
 from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.choose import Compiled, replayed_or_not
 from compiler.replay.decision import ReplayDecision
@@ -106,7 +105,7 @@ def with_call(compilation: GraphCompilation, **fields: Any) -> Any:
     return replace(compilation.schedule, units=[*compilation.schedule.units, call])
 
 
-def test_what_is_decided_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_decided_before_the_first_call() -> None:
     made = compile_program(products, torch.randn(8, 8))
     found = {
         "off": asked_of(made, choice="off"),
@@ -124,7 +123,6 @@ def test_what_is_decided_before_the_first_call(monkeypatch: pytest.MonkeyPatch) 
     known = open_sizes.schedule.graph.symbols
     open_sizes.schedule.graph.symbols = {symbol: (place, ".shape[0]") for symbol, (place, _) in known.items()}
     found["open_sizes"] = asked_of(open_sizes)
-    monkeypatch.setattr(choose, "users_of_memory", None)
     found["training"] = asked_of(made, phase="forward")
     assert {name: decision.reason for name, decision in found.items()} == {name: f"replay.{name}" for name in found}
     assert all(decision.message for decision in found.values())
