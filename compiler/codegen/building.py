@@ -13,6 +13,7 @@ import torch
 from compiler.codegen.naming import named
 from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement, closure
 from compiler.ir.body import Instruction, operands_of
+from compiler.ir.choices import known_values
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import Atom, atoms_of, known
 from compiler.schedule.group import Group, Space
@@ -26,7 +27,7 @@ def build_program(
 ) -> Program:
     """The program of `group`; `storage` gives the dtype of every buffer that it touches. `rewrite` may put other
     statements, in an order in which each follows its operands, in the place of the group's own."""
-    statements = inlined(group, storage)
+    statements = without_known_conditions(inlined(group, storage))
     statements = named(statements if rewrite is None else rewrite(statements), group)
     sections = _sections(statements, passes_before(statements), is_persistent)
     tail = _tail(statements)
@@ -40,6 +41,14 @@ def build_program(
         group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes,
         _with_gaps(group),
     )  # fmt: skip
+
+
+def without_known_conditions(statements: list[Statement]) -> list[Statement]:
+    """The statements, which are numbered in order, without bounds that computed places keep anyway."""
+    if not any(s.index is not None and s.index.indirections for s in statements):
+        return statements
+    known = known_values(statements)
+    return [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
 
 
 def _with_gaps(group: Group) -> frozenset[str]:

@@ -180,6 +180,12 @@ class Index:
             lambda atom: Index.of(Indirect(numbers[atom.value], atom.size)) if isinstance(atom, Indirect) else None
         )
 
+    def with_places(self, places: Mapping[int, Index]) -> Index:
+        """The expression with those loaded values, by their numbers, replaced that are formulas of the loops."""
+        if not places:
+            return self
+        return self._map_atoms(lambda atom: places.get(atom.value) if isinstance(atom, Indirect) else None)
+
     def _map_atoms(self, replace: Callable[[Atom], Index | None]) -> Index:
         offset = self.offset
         terms: list[tuple[Atom, Integer]] = []

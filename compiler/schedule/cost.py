@@ -32,6 +32,7 @@ from compiler.schedule.moved import moved_by_call, moved_by_group, moved_by_touc
 from compiler.schedule.product_tiles import library_us, programs_of, template_us, tile_of
 from compiler.schedule.products import Matrices, Product
 from compiler.schedule.shape import Shape, shape_of
+from compiler.schedule.windows import over_windows
 from compiler.schedule.work import (
     Touch,
     Work,
@@ -139,6 +140,9 @@ def _cache_share(footprint: float, device: Device) -> float:
 
 
 def _foreseen(group: Group, touches: Sequence[Touch], layouts: dict[str, Layout], device: Device) -> tuple[Work, Shape]:
+    windows = over_windows(group) if device.kind == "cuda" else None
+    if windows is not None:
+        group, touches = windows, touches_of(windows, layouts)
     traffic = traffic_by(group, touches)
     shape = shape_of(group, traffic, layouts, device)
     return work_of(group, traffic, layouts, shape.passes, shape.across, shape.carries, device.kind == "cuda"), shape
@@ -180,7 +184,7 @@ def slots_besides(product: Product, layouts: dict[str, Layout], device: Device) 
         for _, is_after, count in unit_slots(member.body, is_short):
             # Of the sum itself the multiplication is no work besides.
             points = m * n if is_after or not is_sum else loaded
-            total += batch * points * (count if is_after or not is_sum else max(count - 1, 0))
+            total += round(batch * points * (count if is_after or not is_sum else max(count - 1, 0)))
     return total
 
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 import torch
 
 from compiler.ir.body import Body, Instruction, drop_dead, moved
+from compiler.ir.choices import without_known_conditions, without_repeated_choices
 from compiler.ir.index import Dim, Index
 from compiler.ir.positions import invert
-from compiler.ir.size import Undecided
+from compiler.ir.size import Undecided, is_below
 from compiler.schedule.group import Group, Member
 
 #: Arithmetic may be repeated where its record stays this short.
@@ -52,7 +53,11 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
                 return None
         else:
             numbers.append(_append(out, moved(instruction, operands, index, instruction.node)))
-    return drop_dead(Body(tuple(out)))
+    body = drop_dead(Body(tuple(out)))
+    if any(i.op == "load" and i.operands and i.buffer == store.buffer for i in consumer.instructions):
+        body = without_repeated_choices(body)
+    has_places = any(i.index is not None and i.index.indirections for i in body.instructions)
+    return without_known_conditions(body) if has_places else body
 
 
 def _splice(
@@ -74,7 +79,7 @@ def _splice(
             result = operands[0]
             numbers.append(-1)  # it has no value
             continue
-        if instruction.op == "load" and mask:
+        if instruction.op == "load" and mask and not _is_always_inside(instruction, point):
             operands = (_both(out, operands[0], mask[0], name),) if operands else mask
         numbers.append(_append(out, moved(instruction, operands, index, instruction.node or name)))
     if out[result].dtype != dtype:
@@ -84,6 +89,20 @@ def _splice(
         nothing = _append(out, Instruction("constant", (), dtype, value=zero, node=name))
         result = _append(out, Instruction("where", (mask[0], result, nothing), dtype, node=name))
     return result
+
+
+def _is_always_inside(load: Instruction, point: dict[Dim, Index]) -> bool:
+    """Whether a load that the producer does at each of its points finds an element of the buffer where a mask does not
+    hold as well: then it needs none. One of a vector along channels is then the same for all elements of a window."""
+    assert load.index is not None
+    if load.operands or load.index.indirections:
+        return False
+    return all(not point[dim].indirections and _is_within(point[dim], dim) for dim in load.index.dims)
+
+
+def _is_within(place: Index, dim: Dim) -> bool:
+    low, high = place.bounds
+    return is_below(-1, low) and is_below(high, dim.size)
 
 
 def _both(out: list[Instruction], a: int, b: int, node: str) -> int:

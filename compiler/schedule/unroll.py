@@ -10,8 +10,10 @@ from dataclasses import replace
 from itertools import product
 
 from compiler.ir.body import Body, Instruction, drop_dead
+from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import known
+from compiler.schedule.extremes import Written, position_of_best
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.inline import inline_body
 
@@ -35,8 +37,7 @@ def is_short(group: Group) -> bool:
 
 
 def written_out(group: Group) -> Group | None:
-    """The group without its reduction loops; None where a value of each of their points is needed in memory, or where
-    something else than a sum or an extreme value is made of them."""
+    """The group without its reduction loops; None where a value of each of their points is needed in memory."""
     if group.has_scan or group.across or group.updated:
         return None
     members: list[Member] = []
@@ -64,40 +65,39 @@ def _without_loops(member: Member, of_points: Sequence[Member], space: Space) ->
     for producer in reversed(of_points):
         if body is not None and any(access.buffer == producer.name for access in body.reads):
             body = inline_body(body, producer.body, producer.name, (*space.x, *space.r))
-    reduction = None if body is None else body.reduction
-    if body is None or reduction is None or reduction.value not in _JOINED_BY or body.is_random:
+    if body is None or body.reduction is None or body.is_random:
         return None
     return unrolled(body, space.r)
 
 
 def unrolled(body: Body, r_dims: Sequence[Dim]) -> Body:
     """A body with a reduction over `r_dims`, whose sizes are known, as one without: its terms in the loops' order."""
-    out: list[Instruction] = []
-    places: dict[Instruction, int] = {}
-
-    def add(instruction: Instruction) -> int:
-        # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
-        key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
-        if key not in places:
-            places[key] = len(out)
-            out.append(instruction)
-        return places[key]
-
+    out = Written()
     at = next(place for place, instruction in enumerate(body.instructions) if instruction.op == "reduce")
-    reduction, total = body.instructions[at], -1
+    reduction = body.instructions[at]
+    terms: list[tuple[int, ...]] = []
     numbers: dict[int, int] = {}
     for point in product(*(range(known(dim.size)) for dim in r_dims)):
         values = {dim: Index.number(place) for dim, place in zip(r_dims, point, strict=True)}
         numbers = {}
         for old, instruction in enumerate(body.instructions[:at]):
-            numbers[old] = add(_moved(instruction, numbers, values))
-        term = numbers[reduction.operands[0]]
-        joined = replace(reduction, op=_JOINED_BY[str(reduction.value)], operands=(total, term), value=None)
-        total = term if total < 0 else add(joined)
-    numbers[at] = total
+            numbers[old] = out.add(_moved(instruction, numbers, values))
+        terms.append(tuple(numbers[operand] for operand in reduction.operands))
+    numbers[at] = _joined(out, reduction, terms)
     for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
-        numbers[old] = add(_moved(instruction, numbers, {}))
-    return drop_dead(Body(tuple(out)))
+        numbers[old] = out.add(_moved(instruction, numbers, {}))
+    return without_known_conditions(drop_dead(Body(tuple(out.instructions))))
+
+
+def _joined(out: Written, reduction: Instruction, terms: Sequence[tuple[int, ...]]) -> int:
+    """The number of what a reduction comes to, of all its terms."""
+    kind = str(reduction.value)
+    if kind not in _JOINED_BY:
+        return position_of_best(out, kind, [(value, position) for value, position in terms])
+    total, *rest = (value for (value,) in terms)
+    for value in rest:
+        total = out.add(replace(reduction, op=_JOINED_BY[kind], operands=(total, value), value=None))
+    return total
 
 
 def _moved(instruction: Instruction, numbers: dict[int, int], values: dict[Dim, Index]) -> Instruction:

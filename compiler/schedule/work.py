@@ -65,6 +65,8 @@ SINGLE_PASS = 4
 _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 #: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
 _ADDRESS_DIVISION = 1
+#: Elements of one loop that a thread takes at least, where there are so many.
+ELEMENTS_OF_A_THREAD = 8
 #: A float64 instruction issues at half the rate, and a function has half as many again.
 _DOUBLE = 3
 
@@ -247,8 +249,8 @@ def work_of(
     rows = hint(group.space.numel)
     is_short = has_short_forms and stores_half_types(group, layouts)
     for member, points in zip(group.members, iterations(group), strict=True):
-        for unit, is_after, count in unit_slots(member.body, is_short):
-            slots[unit] += count * (rows if is_after else points)
+        for unit, is_after, count in unit_slots(member.body, is_short, traffic.lane):
+            slots[unit] += round(count * (rows if is_after else points))
         if carries and member.name in group.single_pass:
             slots["simple"] += SINGLE_PASS * points
     tally = _Tally(layouts, traffic.lane)
@@ -295,22 +297,37 @@ def stores_half_types(group: Group, layouts: Mapping[str, Layout]) -> bool:
 
 
 @lru_cache(maxsize=16384)
-def unit_slots(body: Body, is_short: bool = False) -> tuple[tuple[Unit, bool, int], ...]:
+def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> tuple[tuple[Unit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_short` says that functions have
-    their short forms."""
-    found: defaultdict[tuple[Unit, bool], int] = defaultdict(int)
+    their short forms. Of a place that is computed and does not change along `lane`, a thread has one for all the
+    elements that it takes of that loop."""
+    found: defaultdict[tuple[Unit, bool], float] = defaultdict(float)
     after: set[int] = set()
+    shared = _same_along(body, lane) if lane is not None else frozenset()
+    run = max(min(hint(lane.size), ELEMENTS_OF_A_THREAD), 1) if lane is not None else 1
     for number, instruction in enumerate(body.instructions):
         if instruction.op == "reduce" or not after.isdisjoint(operands_of(instruction)):
             after.add(number)
         is_after = number in after and instruction.op != "reduce"
         if instruction.op not in _NOT_COUNTED:
             unit, count = _slots_of(instruction, is_short)
-            found[unit, is_after] += count
+            found[unit, is_after] += count / run if number in shared else count
         if instruction.index is not None:
             found["division", is_after] += _ADDRESS_DIVISION * _divisions(instruction.index)
     return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
+
+
+@lru_cache(maxsize=4096)
+def _same_along(body: Body, lane: Dim) -> frozenset[int]:
+    """The instructions that follow from the loops other than `lane` alone, or from what is one for all points."""
+    found: set[int] = set()
+    for number, i in enumerate(body.instructions):
+        changes = i.op in ("rand", "randn", "reduce", "scan", "store") or (i.index is not None and lane in i.index.dims)
+        is_loaded = i.op == "load" and i.index is not None and bool(i.index.terms)
+        if not changes and not is_loaded and operands_of(i) <= found:
+            found.add(number)
+    return frozenset(found)
 
 
 def _slots_of(instruction: Instruction, is_short: bool) -> tuple[Unit, int]:

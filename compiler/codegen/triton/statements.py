@@ -9,6 +9,7 @@ import torch
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import Statement
+from compiler.codegen.triton.constancy import computed_places, constancy
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
@@ -44,6 +45,7 @@ class StatementPrinter:
         self.axes_of: dict[int, frozenset[str]] = {}
         self.last_loads = self._last_loads()
         self.by_fours = self._by_fours()
+        self.computed_places = computed_places(self.program)
 
     @property
     def all_axes(self) -> frozenset[str]:
@@ -101,7 +103,11 @@ class StatementPrinter:
             return self._scatter(statement) if statement.is_scatter else self._store(statement)
         if statement.op == "check":
             return self._check(statement)
-        return f"{statement.target} = {self._value(statement, pass_number)}"
+        text = self._value(statement, pass_number)
+        if statement.number in self.computed_places:
+            alike = constancy(statement.number, self.program, self.vectors, self.axes_of[statement.number])
+            text = f"tl.max_constancy({text}, {alike})" if max(alike, default=1) > 1 else text
+        return f"{statement.target} = {text}"
 
     def operand(self, number: int) -> Operand:
         statement = self.by_number[number]
@@ -161,6 +167,8 @@ class StatementPrinter:
         if isinstance(atom, Dim):
             return atom.name
         operand = self.operand(atom.value)
+        if atom.value in self.computed_places and not self.plan.needs_wide_offsets:
+            return f"{operand.tensor}.to(tl.int32)"
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
         return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
 

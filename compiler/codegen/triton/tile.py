@@ -14,11 +14,12 @@ from compiler.codegen.triton.tile_pointwise import plan_pointwise
 from compiler.codegen.triton.tile_reduction import plan_reduction
 from compiler.devices import Device
 from compiler.schedule.group import Group
+from compiler.schedule.windows import over_windows
 
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for `group` on `device`."""
-    simple = simplify_loops(group)
+    simple = simplify_loops(over_windows(group) or group)
     if not simple.space.r:
         return plan_pointwise(simple, storage, device)
     return plan_reduction(simple, storage, device)

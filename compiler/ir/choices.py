@@ -1,0 +1,205 @@
+"""Conditions whose outcome is known where they stand.
+
+    a = where m, x, 0;  b = relu a;  c = where m, b, -inf        ->        b = relu x;  c = where m, b, -inf
+    m = 2*x0 + 1 >= 0;  a = load b[2*x0 + 1] where m             ->        a = load b[2*x0 + 1]
+
+A mask comes with every body that is computed inside another one, so nested ones repeat it: what only a choice by `m`
+reads may be anything where `m` does not hold. And of a window that is written out most places are in the image
+wherever the window lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
+from compiler.ir.index import Index
+from compiler.ir.ranges import Range, Written, ranges_of
+
+#: The places of the operands of a choice.
+_MASK, _CHOSEN, _OTHER = 0, 1, 2
+
+#: The operand that tells what comes of two, whatever the other one is.
+_DECIDED_BY = {"logical_and": False, "logical_or": True}
+
+
+@dataclass
+class Known:
+    """What is known of numbered instructions: others that have the `same` value, and loads that need no mask."""
+
+    same: dict[int, int] = field(default_factory=dict)
+    unmasked: set[int] = field(default_factory=set)
+    #: Places that are formulas of the loops.
+    places: dict[int, Index] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.same or self.unmasked or self.places)
+
+    def replace(self, number: int, value: int) -> None:
+        self.same[number] = self.same.get(value, value)
+
+    def operands_of(self, number: int, i: Written) -> tuple[int, ...]:
+        operands = () if number in self.unmasked else i.operands
+        return tuple([self.same.get(operand, operand) for operand in operands])
+
+    def index_of(self, i: Written) -> Index | None:
+        if i.index is None or not i.index.indirections:
+            return i.index
+        return i.index.renumber(_Same(self.same)).with_places(self.places)
+
+
+class _Same(dict[int, int]):
+    def __missing__(self, number: int) -> int:
+        return number
+
+
+def without_repeated_choices(body: Body) -> Body:
+    """The body without choices by a mask of what is used only where that mask holds."""
+    holds, known = _masks_that_hold(body), Known()
+    for number, i in enumerate(body.instructions):
+        if i.op == "where" and i.operands[_MASK] in holds[number]:
+            known.replace(number, i.operands[_CHOSEN])
+    return _in_place(body, known)
+
+
+def without_known_conditions(body: Body) -> Body:
+    """The body without comparisons and bounds of numbers that lie on one side of them wherever they are computed, and
+    without what hangs on these."""
+    return _in_place(body, known_values(body.instructions))
+
+
+def _in_place(body: Body, known: Known) -> Body:
+    if not known:
+        return body
+    instructions = [
+        moved(i, known.operands_of(number, i), known.index_of(i), i.node) for number, i in enumerate(body.instructions)
+    ]
+    return drop_dead(Body(tuple(instructions)))
+
+
+def known_values(instructions: Sequence[Written]) -> Known:
+    """What is known of instructions by the ranges of what they are computed from."""
+    ranges, known = ranges_of(instructions), Known()
+    outcomes: dict[int, bool] = {}
+    places: dict[int, Index] = {}
+    for number, i in enumerate(instructions):
+        outcome = _of_comparison(i, instructions, ranges) if i.op in _COMPARED else _of_logic(i, outcomes)
+        value: int | None = None
+        if outcome is not None:
+            outcomes[number] = outcome
+        elif i.op in ("minimum", "maximum"):
+            value = _extreme(i, ranges)
+        elif i.op == "abs":
+            found = ranges[i.operands[0]]
+            value = i.operands[0] if found is not None and found[0] >= 0 else None
+        elif i.op == "sub":
+            value = _back(i, instructions, known)
+        elif i.op == "index_value" and i.index is not None and not i.index.indirections:
+            places[number] = i.index
+        elif i.op == "where" and i.operands[_MASK] in outcomes:
+            value = i.operands[_CHOSEN if outcomes[i.operands[_MASK]] else _OTHER]
+        elif i.op == "load" and i.operands and outcomes.get(i.operands[0]):
+            known.unmasked.add(number)
+        elif i.op in _DECIDED_BY and i.dtype == torch.bool:
+            rest = [operand for operand in i.operands if operand not in outcomes]
+            value = rest[0] if len(rest) == 1 else None
+        if value is not None:
+            known.replace(number, value)
+    used = {place.value for i in instructions if i.index is not None for place in i.index.indirections}
+    needed = {known.same.get(number, number) for number in used}
+    known.places = {number: index for number, index in places.items() if number in needed}
+    return known
+
+
+def _of_comparison(i: Written, instructions: Sequence[Written], ranges: Sequence[Range | None]) -> bool | None:
+    """What comes of a comparison, None where that is not known."""
+    left, right = i.operands
+    places = [instructions[operand].index for operand in i.operands if instructions[operand].op == "index_value"]
+    one, other = ranges[left], ranges[right]
+    if one is None or other is None:
+        return None
+    if len(places) == 2 and places[0] is not None and places[1] is not None:  # which may grow with each other
+        low, high = (places[0] - places[1]).bounds
+        one, other = ((low, high), (0, 0)) if isinstance(low, int) and isinstance(high, int) else (one, other)
+    return _COMPARED[i.op](one, other)
+
+
+def _of_logic(i: Written, known: dict[int, bool]) -> bool | None:
+    """What comes of a condition that is made of others, None where that is not known."""
+    outcomes = [known.get(operand) for operand in i.operands]
+    if i.op == "logical_not":
+        return None if outcomes[0] is None else not outcomes[0]
+    if i.op in _DECIDED_BY and i.dtype == torch.bool:
+        decides = _DECIDED_BY[i.op]
+        return decides if decides in outcomes else None if None in outcomes else not decides
+    return None
+
+
+def _is_below(a: Range, b: Range) -> bool | None:
+    return True if a[1] < b[0] else False if a[0] >= b[1] else None
+
+
+def _is_above(a: Range, b: Range) -> bool | None:
+    return _is_below(b, a)
+
+
+def _not(outcome: bool | None) -> bool | None:
+    return None if outcome is None else not outcome
+
+
+_COMPARED: dict[str, Callable[[Range, Range], bool | None]] = {
+    "lt": _is_below,
+    "gt": _is_above,
+    "ge": lambda a, b: _not(_is_below(a, b)),
+    "le": lambda a, b: _not(_is_above(a, b)),
+}
+
+
+def _back(i: Written, instructions: Sequence[Written], known: Known) -> int | None:
+    """Of whole numbers, a of `c - (c - a)`."""
+    first, second = known.operands_of(-1, i)
+    inner = instructions[second]
+    if i.dtype.is_floating_point or inner.op != "sub":
+        return None
+    number, a = known.operands_of(-1, inner)
+    return a if number == first else None
+
+
+def _extreme(i: Written, ranges: Sequence[Range | None]) -> int | None:
+    """The operand that is always the smaller or larger of two, if there is one."""
+    a, b = (ranges[operand] for operand in i.operands)
+    if a is None or b is None:
+        return None
+    if a[1] <= b[0] or b[1] <= a[0]:
+        is_first = (a[1] <= b[0]) == (i.op == "minimum")
+        return i.operands[0 if is_first else 1]
+    return None
+
+
+def _masks_that_hold(body: Body) -> list[frozenset[int]]:
+    """For each instruction the masks that hold wherever its value is used."""
+    found: list[frozenset[int] | None] = [None] * len(body.instructions)
+
+    def used(number: int, masks: frozenset[int]) -> None:
+        before = found[number]
+        found[number] = masks if before is None else before & masks
+
+    def passes_on(i: Instruction) -> bool:
+        # A reduction's or a store's value is one of all points, an address is needed to be one everywhere, and a
+        # processor stops at a division by an integer zero.
+        is_division = i.op in ("floordiv", "truncdiv", "remainder", "fmod") and not i.dtype.is_floating_point
+        return not is_division and i.op not in ("store", "reduce", "scan", "load", "indirect")
+
+    nothing = frozenset[int]()
+    for number in reversed(range(len(body.instructions))):
+        i = body.instructions[number]
+        here = (found[number] or nothing) if passes_on(i) else nothing
+        for place, operand in enumerate(i.operands):
+            is_chosen = i.op == "where" and place == _CHOSEN
+            used(operand, here | {i.operands[_MASK]} if is_chosen else here)
+        for operand in operands_of(i) - set(i.operands):
+            used(operand, nothing)
+    return [masks or nothing for masks in found]

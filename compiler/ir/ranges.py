@@ -1,0 +1,122 @@
+"""Between which numbers the values of a body lie, as far as that follows from its loops.
+
+    v0 = index x0: float32         0 .. 127            where x0 < 128
+    v1 = v0 * 0.25                 0 .. 31.75
+    v2 = int64(v1)                 0 .. 31
+    v3 = minimum v2, 31            the same as v2
+
+What memory holds has no range. Ranges of floats are widened at each step by more than their rounding, so that whichever
+way a device rounds, or joins a product and a sum, its values lie inside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import torch
+
+from compiler.ir.index import Index
+
+Range = tuple[float, float]
+
+#: Beyond these floats do not tell whole numbers apart.
+_LARGEST = 2**50
+#: More than the rounding of one operation, relative to its result.
+_WIDER: Mapping[torch.dtype, float] = {torch.float32: 1e-6, torch.float64: 1e-14}
+
+
+class Written(Protocol):
+    """What an instruction of a body and a statement of a kernel have in common."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def operands(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def index(self) -> Index | None: ...
+    @property
+    def value(self) -> bool | int | float | str | None: ...
+
+
+def ranges_of(instructions: Sequence[Written]) -> list[Range | None]:
+    """The smallest and the largest value of each instruction, both inclusive; None where nothing is known of it."""
+    found: list[Range | None] = []
+    for instruction in instructions:
+        value = _range_of(instruction, found)
+        is_small = value is not None and -_LARGEST <= value[0] <= value[1] <= _LARGEST
+        found.append(_widened(value, instruction.dtype) if value is not None and is_small else None)
+    return found
+
+
+def _widened(value: Range, dtype: torch.dtype) -> Range | None:
+    if not dtype.is_floating_point:
+        return value
+    share = _WIDER.get(dtype)
+    if share is None:
+        return None
+    low, high = value
+    return low - share * abs(low), high + share * abs(high)
+
+
+def _range_of(i: Written, found: list[Range | None]) -> Range | None:
+    if i.op == "constant":
+        return None if isinstance(i.value, str | None) or not math.isfinite(i.value) else (i.value, i.value)
+    if i.op == "index_value":
+        low, high = i.index.bounds if i.index is not None and not i.index.indirections else (None, None)
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+    operands = [value for operand in i.operands if (value := found[operand]) is not None]
+    if i.op == "where":
+        return _either(found[i.operands[1]], found[i.operands[2]])
+    if len(operands) < len(i.operands) or i.op not in _OF:
+        return None
+    return _to_dtype(operands[0], i.dtype) if i.op == "to_dtype" else _OF[i.op](*operands)
+
+
+def _either(a: Range | None, b: Range | None) -> Range | None:
+    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+
+
+def _to_dtype(value: Range, dtype: torch.dtype) -> Range | None:
+    if dtype.is_floating_point:
+        return value
+    if dtype == torch.bool:
+        return None
+    low, high = math.trunc(value[0]), math.trunc(value[1])
+    limits = torch.iinfo(dtype)
+    return (low, high) if limits.min <= low and high <= limits.max else None
+
+
+def _product(a: Range, b: Range) -> Range:
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _quotient(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0 <= b[1]:
+        return None
+    corners = [x / y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _abs(a: Range) -> Range:
+    return max(a[0], -a[1], 0), max(abs(a[0]), abs(a[1]))
+
+
+_OF: Mapping[str, Callable[..., Range | None]] = {
+    "to_dtype": _to_dtype,
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _product,
+    "truediv": _quotient,
+    "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "neg": lambda a: (-a[1], -a[0]),
+    "abs": _abs,
+    "floor": lambda a: (math.floor(a[0]), math.floor(a[1])),
+    "ceil": lambda a: (math.ceil(a[0]), math.ceil(a[1])),
+    "trunc": lambda a: (math.trunc(a[0]), math.trunc(a[1])),
+}

@@ -1,0 +1,113 @@
+"""The position of the largest or smallest of a few values, written out.
+
+    best, at = v0, 0;  for each of the others: ahead = v > best;  best, at = where(ahead, (v, i), (best, at))
+
+NaN comes before all numbers, and of equals the one at the lowest position is the one. Where positions ascend, as those
+in a window do, no two of them are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+
+from compiler.ir.body import Instruction
+from compiler.ir.index import Index
+from compiler.ir.size import is_below
+
+#: The comparison that holds where a value is no better than the best one so far.
+_NO_BETTER = {"argmax": "le", "argmin": "ge"}
+
+
+class Written:
+    """Instructions in order, each of them once."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self._places: dict[Instruction, int] = {}
+
+    def add(self, instruction: Instruction) -> int:
+        # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
+        key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
+        if key not in self._places:
+            self._places[key] = len(self.instructions)
+            self.instructions.append(instruction)
+        return self._places[key]
+
+    def test(self, op: str, *operands: int) -> int:
+        return self.add(Instruction(op, operands, torch.bool))
+
+    def choice(self, condition: int, yes: int, no: int) -> int:
+        return self.add(Instruction("where", (condition, yes, no), self.instructions[yes].dtype))
+
+
+def position_of_best(out: Written, kind: str, terms: Sequence[tuple[int, int]]) -> int:
+    """The number of the position of the best of `terms`, pairs of a value and its position; `kind` is "argmax" or
+    "argmin"."""
+    masks = _masks_of_ascending(out, kind, terms)
+    (best, at), *rest = terms
+    seen = masks[0] if masks is not None else None
+    for place, (value, position) in enumerate(rest, start=1):
+        is_ahead = _is_better(out, kind, value, best)
+        if masks is None:
+            is_ahead = out.test("logical_or", is_ahead, _is_equal_before(out, (value, position), (best, at)))
+        elif seen is not None:  # the first that counts does, whatever its value
+            is_ahead = out.test("logical_or", is_ahead, out.test("logical_not", seen))
+            mask = masks[place]
+            seen = None if mask is None else out.test("logical_or", seen, mask)
+        best, at = out.choice(is_ahead, value, best), out.choice(is_ahead, position, at)
+    return at
+
+
+def _is_better(out: Written, kind: str, value: int, best: int) -> int:
+    """Whether a value is better than the best one so far, or NaN where that is none."""
+    is_better = out.test("logical_not", out.test(_NO_BETTER[kind], value, best))
+    is_float = out.instructions[value].dtype.is_floating_point
+    return out.test("logical_and", is_better, out.test("eq", best, best)) if is_float else is_better
+
+
+def _is_equal_before(out: Written, term: tuple[int, int], best: tuple[int, int]) -> int:
+    """Whether a value equals the best one so far, or is NaN as well, at a lower position."""
+    (value, position), (best_value, at) = term, best
+    is_equal = out.test("eq", value, best_value)
+    if out.instructions[value].dtype.is_floating_point:
+        are_nan = out.test("logical_and", out.test("ne", value, value), out.test("ne", best_value, best_value))
+        is_equal = out.test("logical_or", is_equal, are_nan)
+    return out.test("logical_and", is_equal, out.test("lt", position, at))
+
+
+def _masks_of_ascending(out: Written, kind: str, terms: Sequence[tuple[int, int]]) -> list[int | None] | None:
+    """The conditions under which terms count, None for those that always do; None where positions do not ascend, or
+    where what does not count is not behind everything that does."""
+    found = [_place_and_mask(out, kind, value, position) for value, position in terms]
+    places = [place for pair in found if pair is not None and (place := pair[0]) is not None]
+    ascends = all(is_below(0, (after - before).bounds[0]) for before, after in pairwise(places))
+    return [pair[1] for pair in found if pair is not None] if ascends and len(places) == len(terms) else None
+
+
+def _place_and_mask(out: Written, kind: str, value: int, position: int) -> tuple[Index, int | None] | None:
+    place, worth = out.instructions[position], out.instructions[value]
+    if place.op == "index_value" and place.index is not None:
+        return place.index, None
+    if place.op != "where" or worth.op != "where" or place.operands[0] != worth.operands[0]:
+        return None
+    mask, inside, outside = place.operands
+    here, nowhere, nothing = out.instructions[inside], out.instructions[outside], out.instructions[worth.operands[2]]
+    if here.op != "index_value" or here.index is None or nowhere.op != "constant":
+        return None
+    is_behind = isinstance(nowhere.value, int) and is_below(here.index.bounds[1], nowhere.value)
+    return (here.index, mask) if is_behind and _is_worst(kind, nothing) else None
+
+
+def _is_worst(kind: str, constant: Instruction) -> bool:
+    if constant.op != "constant" or isinstance(constant.value, str | None):
+        return False
+    if constant.dtype.is_floating_point:
+        return float(constant.value) == (float("-inf") if kind == "argmax" else float("inf"))
+    if constant.dtype == torch.bool:
+        return constant.value == (kind == "argmin")
+    limits = torch.iinfo(constant.dtype)
+    return constant.value == (limits.min if kind == "argmax" else limits.max)
