@@ -57,17 +57,19 @@ def moved(i: Instruction, operands: tuple[int, ...], index: Index | None, node: 
 @dataclass(frozen=True)
 class Access:
     """One load or store: the offset in elements, whether it happens only where a mask holds, and whether a store reads
-    what it changes."""
+    what it changes. `places` stand for how the values in the offset are computed: numbers tell them apart in one body,
+    not from those of another."""
 
     buffer: str
     index: Index
     is_masked: bool = False
     is_update: bool = False
+    places: tuple[int, ...] = ()
 
     # Costs ask every access of every group that is weighed.
     @lazy
     def _hash(self) -> int:
-        return hash((self.buffer, self.index, self.is_masked, self.is_update))
+        return hash((self.buffer, self.index, self.is_masked, self.is_update, self.places))
 
     def __hash__(self) -> int:
         return self._hash
@@ -139,11 +141,26 @@ class Body:
     def reads(self) -> tuple[Access, ...]:
         """Every distinct read, in order."""
         found = [
-            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands))
+            Access(i.buffer or "", i.index or Index.number(0), bool(i.operands), places=self._places_in(i))
             for i in self.instructions
             if i.op == "load"
         ]
         return tuple(dict.fromkeys(found))
+
+    def _places_in(self, i: Instruction) -> tuple[int, ...]:
+        if i.index is None or not i.index.indirections:
+            return ()
+        return tuple(self._recipes[number] for number in sorted(place.value for place in i.index.indirections))
+
+    @lazy
+    def _recipes(self) -> tuple[int, ...]:
+        """A number for each instruction by what it computes, the same in every body."""
+        found: list[int] = []
+        for i in self.instructions:
+            needed = (*i.operands, *sorted(operands_of(i) - set(i.operands)))
+            parts = tuple([found[operand] for operand in needed])
+            found.append(hash((i.op, i.dtype, i.buffer, i.index, repr(i.value), parts)))
+        return tuple(found)
 
     @lazy
     def loads(self) -> Mapping[str, int]:

@@ -53,7 +53,7 @@ def moved_by_group(group: Group, layouts: Mapping[str, Layout]) -> Moved:
 
 def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) -> Moved:
     """What a kernel that is no batch moves, by its `touches_of`."""
-    by_index: dict[str, dict[Index, int]] = {}
+    by_index: dict[str, dict[tuple[Index, tuple[int, ...]], int]] = {}
     updated: dict[str, int] = {}
     stored: dict[str, int] = {}
     for access, size, _, is_store, _ in touches:
@@ -63,7 +63,8 @@ def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) ->
                 updated[access.buffer] = size
         else:
             places = by_index.setdefault(access.buffer, {})
-            places[access.index] = max(size, places.get(access.index, 0))
+            place = access.index, access.places
+            places[place] = max(size, places.get(place, 0))
     loaded = {buffer: min(sum(sizes.values()), layouts[buffer].bytes) for buffer, sizes in by_index.items()}
     return Moved(loaded | updated, stored)
 
