@@ -11,9 +11,13 @@ take 195.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from math import prod
+from typing import NamedTuple
 
-from compiler.ir.body import Access
+from compiler.ir.body import Access, Body, operands_of
+from compiler.ir.index import Dim
 from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.unroll import written_out
@@ -37,25 +41,56 @@ def over_windows(group: Group) -> Group | None:
         return None
     if sum(len(member.body.instructions) for member in group.members) * count > LONGEST:
         return None
-    r_dims = frozenset(group.space.r)
-    reads = [access for member in group.members for access in member.body.reads if access.buffer not in group.produced]
-    reads = [access for access in reads if not access.index.dims.isdisjoint(r_dims)]
+    reads = list(_reads_of_windows(group))
     if not reads or not (all(map(_overlap, reads)) or (count <= MOST_APART and _lie_side_by_side(group, reads))):
         return None
     return written_out(group)
 
 
-def _overlap(access: Access) -> bool:
+class _Read(NamedTuple):
+    """An access, and the loops that its place depends on."""
+
+    access: Access
+    dims: frozenset[Dim]
+    is_anywhere: bool
+
+
+def _reads_of_windows(group: Group) -> Iterator[_Read]:
+    """The reads of memory that differ from one element of a window to the next."""
+    r_dims = frozenset(group.space.r)
+    for member in group.members:
+        for access in member.body.reads:
+            dims = access.index.dims.union(*(_dims_of(member.body, place.value) for place in access.index.indirections))
+            if access.buffer not in group.produced and not dims.isdisjoint(r_dims):
+                loaded = member.body.depends_on_loads
+                yield _Read(access, dims, any(place.value in loaded for place in access.index.indirections))
+
+
+def _dims_of(body: Body, number: int) -> frozenset[Dim]:
+    """The loops that an instruction depends on."""
+    found: set[Dim] = set()
+    open_, seen = [number], {number}
+    while open_:
+        instruction = body.instructions[open_.pop()]
+        found |= instruction.index.dims if instruction.index is not None else set()
+        needed = operands_of(instruction) - seen
+        seen |= needed
+        open_ += needed
+    return frozenset(found)
+
+
+def _overlap(read: _Read) -> bool:
     """Whether points read far more elements than there are between the first and the last that one reads."""
-    low, high = access.index.bounds
-    return not access.index.indirections and access.elements >= _OVERLAP * (hint(high) - hint(low) + 1)
+    low, high = read.access.index.bounds
+    elements = prod(hint(dim.size) for dim in read.dims)
+    return not read.is_anywhere and elements >= _OVERLAP * (hint(high) - hint(low) + 1)
 
 
-def _lie_side_by_side(group: Group, reads: list[Access]) -> bool:
+def _lie_side_by_side(group: Group, reads: list[_Read]) -> bool:
     """Whether neighbours in memory are read for different windows, but for short runs."""
     r_dims = frozenset(group.space.r)
 
     def goes_along(access: Access) -> bool:
         return any(hint(dim.size) > _SHORT_RUN for dim in access.fast_dims & r_dims)
 
-    return not any(map(goes_along, reads))
+    return not any(read.is_anywhere or goes_along(read.access) for read in reads)

@@ -50,8 +50,6 @@ def exponents(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
     return [*rows(dtype), (edges,)]
 
 
-
-
 def _flat(function: Callable[[Tensor, int], Any]) -> Callable[[Tensor], list[Tensor]]:
     def both(x: Tensor) -> list[Tensor]:
         found = [function(x, -1), function(x, 0)]

@@ -14,7 +14,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime import triton_offline
 from compiler.runtime.triton_library import FILE, ONE_INSTRUCTION, library_options
 
-TEXT = '''
+TEXT = """
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
@@ -26,7 +26,7 @@ def kernel(x_ptr, y_ptr, out_ptr, XBLOCK: tl.constexpr):
     x = tl.load(x_ptr + x_index)
     y = tl.load(y_ptr + x_index)
     tl.store(out_ptr + x_index, {call})
-'''
+"""
 FLOATS = (torch.float32,) * 3
 OURS = {"extern_libs": {"libdevice": str(FILE)}}
 
