@@ -2,7 +2,7 @@
 
 The kinds of plan, of which `tile.py` chooses one for a group and a device:
 
-    pointwise            x: blocks along all loops together
+    pointwise            x: blocks along all loops together; reductions over windows too, written out (`over_windows`)
     pointwise, 2-D       y, x: where one side walks memory along another loop than the other side (a transpose)
     persistent           x, r: all of r in registers, every value loaded and computed once
     looped               x, r: blocks of r, one loop for each pass
