@@ -5,8 +5,9 @@
 
     memory      bytes that memory moves, over its bandwidth: each element once, in whole sectors; what later passes find
                 no more in the cache; and what the cache must write back of others to make room for them
-    cache       bytes that the cache gives: the later passes' and those at loaded places, over its bandwidth; and single
-                sectors that lanes write for themselves, over their rate
+    cache       bytes that the cache gives: the later passes' and those at loaded places, over its bandwidth; what
+                windows load again, over that of the near caches; and single sectors that lanes write for themselves,
+                over their rate
     arithmetic  issue slots over the rate at which the multiprocessors that have a program issue them
     few         what one program does, where there are too few to keep memory busy: its blocks one after another
     ends        the second part of a split reduction, and exchanges of programs that share a row; updates of one
@@ -98,6 +99,8 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
     # A multiprocessor sends single sectors at up to twice its share of what the cache takes.
     sector_rate = device.sector_rate * min(1.0, 2 * busy / device.multiprocessors)
     cache = (work.again - lost + work.gathered) / device.l2_bandwidth + work.updates / sector_rate
+    if device.kind == "cuda":
+        cache += work.near / device.near_bandwidth
     if device.kind == "cpu":
         return Terms(1e6 * memory, 1e6 * cache, 2e6 * sum(work.slots.values()) / device.flops, 0.0, 0.0)
     threads = shape.threads * -(-resident // busy)

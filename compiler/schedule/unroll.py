@@ -12,6 +12,7 @@ from itertools import product
 from compiler.ir.body import Body, Instruction, drop_dead
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
+from compiler.ir.monotone import with_relu_last
 from compiler.ir.size import known
 from compiler.schedule.extremes import Written, position_of_best
 from compiler.schedule.group import Group, Member, Space
@@ -86,7 +87,7 @@ def unrolled(body: Body, r_dims: Sequence[Dim]) -> Body:
     numbers[at] = _joined(out, reduction, terms)
     for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
         numbers[old] = out.add(_moved(instruction, numbers, {}))
-    return without_known_conditions(drop_dead(Body(tuple(out.instructions))))
+    return with_relu_last(without_known_conditions(drop_dead(Body(tuple(out.instructions)))))
 
 
 def _joined(out: Written, reduction: Instruction, terms: Sequence[tuple[int, ...]]) -> int:

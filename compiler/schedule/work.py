@@ -67,6 +67,8 @@ _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 _ADDRESS_DIVISION = 1
 #: Elements of one loop that a thread takes at least, where there are so many.
 ELEMENTS_OF_A_THREAD = 8
+#: One more load of an element by itself, with its address, and what it takes to make a float32 of a half type.
+LOAD, CONVERSION = 1, 1
 #: A float64 instruction issues at half the rate, and a function has half as many again.
 _DOUBLE = 3
 
@@ -87,6 +89,9 @@ class Work:
     updates: int
     crowd: float
     slots: Mapping[Unit, int]
+    #: Bytes that the nearest caches give: of elements that several lanes load, or one lane at several places of its
+    #: text, all times but the first.
+    near: float = 0.0
 
 
 def touched_bytes(access: Access, count: int, layout: Layout) -> int:
@@ -259,6 +264,8 @@ def work_of(
     walked: defaultdict[Walk, int] = defaultdict(int)
     for walk, size in tally.walked.values():
         walked[walk] += size
+    near, loads = _loaded_again(traffic, tally, layouts)
+    slots["simple"] += loads
     crossing = [touch for touch in traffic.touches if _is_across(touch.access, across, group.space)]
     elements = {is_store: 0 for is_store in (True, False)}
     for touch in crossing:
@@ -272,7 +279,35 @@ def work_of(
         updates=tally.updates + elements[True],
         crowd=tally.crowd,
         slots=dict(slots),
+        near=near,
     )
+
+
+def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]) -> tuple[float, int]:
+    """Of the buffers that the text loads at several places, as windows and interpolations do: the bytes of what is not
+    loaded for the first time, in whole sectors, and issue slots that it takes to load and to convert it."""
+    loads: defaultdict[str, list[Touch]] = defaultdict(list)
+    for touch in traffic.touches:
+        if not touch.is_store and not touch.is_anywhere and touch.access.index.terms:
+            loads[touch.access.buffer].append(touch)
+    near, slots = 0.0, 0
+    for buffer, touches in loads.items():
+        layout = layouts[buffer]
+        if len(touches) < 2 or layout.bytes <= NEAR_CACHE:
+            continue
+        itemsize = layout.dtype.itemsize
+        loaded = sum(touch.times * itemsize * _gap(touch.access, traffic.lane, itemsize) for touch in touches)
+        near += max(loaded - tally.read[buffer], 0.0)
+        for touch in touches[1:]:
+            is_alone = walk_of(touch.access, traffic.lane) == "strided"
+            slots += touch.times * (LOAD * is_alone + CONVERSION * (layout.dtype in _HALF_TYPES))
+    return near, slots
+
+
+def _gap(access: Access, lane: Dim | None, itemsize: int) -> int:
+    """How many elements of a sector one lane takes up."""
+    stride = access.index.stride(lane) if lane is not None else 1
+    return min(max(abs(hint(stride)) if stride is not None else 1, 1), SECTOR // itemsize)
 
 
 def _is_across(access: Access, across: frozenset[Dim], space: Space) -> bool:

@@ -17,6 +17,9 @@ from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
 from compiler.schedule.shape import ALONE
 
+#: Elements that a thread takes at the most; and accesses of which so few are no windows.
+_MOST_AT_ONCE, _FEW_ACCESSES = 16, 4
+
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     program = short_program(group, storage)
@@ -31,7 +34,7 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     if other is not None:
         return _plan_transposed(program, dims, other, accesses, device)
     program = replace(program, space=Space(dims))
-    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, device)
+    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, _at_once(accesses, inner), device)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
@@ -63,16 +66,31 @@ def _plan_transposed(
     return Plan("pointwise", replace(program, space=Space((*y_dims, dims[-1]))), axes, warps)
 
 
-def _pointwise_block(numel: int, accesses: list[Access], device: Device) -> tuple[int, int]:
+def _at_once(accesses: list[Access], inner: Dim) -> int:
+    """How many neighbouring elements a thread takes at the most, by what most of a kernel's accesses are. Each thread
+    with as many as 16 bytes have of them, lanes load whole rows; where elements have gaps between them, or a place of
+    their own, a thread that takes several makes the gaps between lanes as many times as large."""
+    along = [a for a in accesses if inner in a.index.dims or a.index.indirections]
+    if len(along) <= _FEW_ACCESSES:
+        return _MOST_AT_ONCE
+    apart = [a for a in along if a.index.stride(inner) not in (1, -1)]
+    if 2 * len(apart) > len(along):
+        return 1
+    widest = max(along, key=lambda access: access.itemsize).itemsize
+    wide = [access for access in along if access.itemsize == widest]
+    return max(16 // widest, 1) if 3 * len(wide) >= len(along) else _MOST_AT_ONCE
+
+
+def _pointwise_block(numel: int, accesses: list[Access], at_once: int, device: Device) -> tuple[int, int]:
     """Elements of a program and its warps: each thread moves 32 bytes of the narrowest tensor if that leaves enough
-    registers, and no more programs wait than keep all multiprocessors busy. Where one element a thread does not fill
-    the device, that is all there is to wait for, and the least text to fetch."""
+    registers, but no more than `at_once` elements, and no more programs wait than keep all multiprocessors busy. Where
+    one element a thread does not fill the device, that is all there is to wait for, and the least text to fetch."""
     if numel <= ALONE * device.multiprocessors:
         block = min(ALONE, next_power_of_two(max(numel, 1)))
         return block, max(1, block // 32)
     itemsize = min((a.itemsize for a in accesses), default=4)
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)
-    per_thread = min(per_thread, 16, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
+    per_thread = min(per_thread, at_once, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
     per_thread = 1 << (per_thread.bit_length() - 1)
     warps = 4
     while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
