@@ -218,6 +218,14 @@ def _extremum(op: str, operands: list[Operand]) -> str:
     return f"tl.{op}({values}, propagate_nan=tl.PropagateNan.ALL)"
 
 
+def _relu(text: str, dtype: torch.dtype) -> str:
+    """One instruction of float32; of other types a choice, whose literal takes the type of the value."""
+    if dtype == torch.float32:
+        return f"tl.maximum({text}, 0.0, propagate_nan=tl.PropagateNan.ALL)"
+    # Where the comparison fails for NaN, NaN stays.
+    return f"tl.where({text} < 0, {'0.0' if dtype.is_floating_point else '0'}, {text})"
+
+
 def _logical(op: str, operands: list[Operand]) -> str:
     values = [o.tensor if o.dtype == torch.bool else f"({o.tensor} != 0)" for o in operands]
     if op == "logical_not":
@@ -239,8 +247,7 @@ def _unary(op: str, value: Operand) -> str:
         if is_signed
         else f"({text} > 0).to({DTYPES[dtype]})",
         "bitwise_not": f"{text} == 0" if dtype == torch.bool else f"~{text}",
-        # Not a maximum: where the comparison fails for NaN, NaN stays, and the literal takes the type of the value.
-        "relu": f"tl.where({text} < 0, {'0.0' if is_float else '0'}, {text})" if is_signed else text,
+        "relu": _relu(text, dtype) if is_signed else text,
         "reciprocal": f"1.0 / {text}",
         "sigmoid": f"1.0 / (1.0 + libdevice.exp(-{text}))",
         "isnan": f"{text} != {text}",
