@@ -17,7 +17,8 @@ import torch
 
 from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
 from compiler.ir.index import Index
-from compiler.ir.ranges import Range, Written, ranges_of
+from compiler.ir.places import Step
+from compiler.ir.ranges import Range, ranges_of
 
 #: The places of the operands of a choice.
 _MASK, _CHOSEN, _OTHER = 0, 1, 2
@@ -41,11 +42,11 @@ class Known:
     def replace(self, number: int, value: int) -> None:
         self.same[number] = self.same.get(value, value)
 
-    def operands_of(self, number: int, i: Written) -> tuple[int, ...]:
+    def operands_of(self, number: int, i: Step) -> tuple[int, ...]:
         operands = () if number in self.unmasked else i.operands
         return tuple([self.same.get(operand, operand) for operand in operands])
 
-    def index_of(self, i: Written) -> Index | None:
+    def index_of(self, i: Step) -> Index | None:
         if i.index is None or not i.index.indirections:
             return i.index
         return i.index.renumber(_Same(self.same)).with_places(self.places)
@@ -80,7 +81,7 @@ def _in_place(body: Body, known: Known) -> Body:
     return drop_dead(Body(tuple(instructions)))
 
 
-def known_values(instructions: Sequence[Written]) -> Known:
+def known_values(instructions: Sequence[Step]) -> Known:
     """What is known of instructions by the ranges of what they are computed from."""
     ranges, known = ranges_of(instructions), Known()
     outcomes: dict[int, bool] = {}
@@ -114,7 +115,7 @@ def known_values(instructions: Sequence[Written]) -> Known:
     return known
 
 
-def _of_comparison(i: Written, instructions: Sequence[Written], ranges: Sequence[Range | None]) -> bool | None:
+def _of_comparison(i: Step, instructions: Sequence[Step], ranges: Sequence[Range | None]) -> bool | None:
     """What comes of a comparison, None where that is not known."""
     left, right = i.operands
     places = [instructions[operand].index for operand in i.operands if instructions[operand].op == "index_value"]
@@ -127,7 +128,7 @@ def _of_comparison(i: Written, instructions: Sequence[Written], ranges: Sequence
     return _COMPARED[i.op](one, other)
 
 
-def _of_logic(i: Written, known: dict[int, bool]) -> bool | None:
+def _of_logic(i: Step, known: dict[int, bool]) -> bool | None:
     """What comes of a condition that is made of others, None where that is not known."""
     outcomes = [known.get(operand) for operand in i.operands]
     if i.op == "logical_not":
@@ -158,7 +159,7 @@ _COMPARED: dict[str, Callable[[Range, Range], bool | None]] = {
 }
 
 
-def _back(i: Written, instructions: Sequence[Written], known: Known) -> int | None:
+def _back(i: Step, instructions: Sequence[Step], known: Known) -> int | None:
     """Of whole numbers, a of `c - (c - a)`."""
     first, second = known.operands_of(-1, i)
     inner = instructions[second]
@@ -168,7 +169,7 @@ def _back(i: Written, instructions: Sequence[Written], known: Known) -> int | No
     return a if number == first else None
 
 
-def _extreme(i: Written, ranges: Sequence[Range | None]) -> int | None:
+def _extreme(i: Step, ranges: Sequence[Range | None]) -> int | None:
     """The operand that is always the smaller or larger of two, if there is one."""
     a, b = (ranges[operand] for operand in i.operands)
     if a is None or b is None:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.places import Step
 
 Range = tuple[float, float]
 
@@ -27,22 +26,7 @@ _LARGEST = 2**50
 _WIDER: Mapping[torch.dtype, float] = {torch.float32: 1e-6, torch.float64: 1e-14}
 
 
-class Written(Protocol):
-    """What an instruction of a body and a statement of a kernel have in common."""
-
-    @property
-    def op(self) -> str: ...
-    @property
-    def operands(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> torch.dtype: ...
-    @property
-    def index(self) -> Index | None: ...
-    @property
-    def value(self) -> bool | int | float | str | None: ...
-
-
-def ranges_of(instructions: Sequence[Written]) -> list[Range | None]:
+def ranges_of(instructions: Sequence[Step]) -> list[Range | None]:
     """The smallest and the largest value of each instruction, both inclusive; None where nothing is known of it."""
     found: list[Range | None] = []
     for instruction in instructions:
@@ -62,7 +46,7 @@ def _widened(value: Range, dtype: torch.dtype) -> Range | None:
     return low - share * abs(low), high + share * abs(high)
 
 
-def _range_of(i: Written, found: list[Range | None]) -> Range | None:
+def _range_of(i: Step, found: list[Range | None]) -> Range | None:
     if i.op == "constant":
         return None if isinstance(i.value, str | None) or not math.isfinite(i.value) else (i.value, i.value)
     if i.op == "index_value":
