@@ -41,6 +41,8 @@ def call_of(
     node = graph.create_node("call_function", target, args, kwargs, name=f"{other.name}_{label}" if label else None)
     node.meta["val"] = value
     node.meta["lines"] = other.meta.get("lines", ())
+    if "custom" in other.meta:  # which tells the stream
+        node.meta["custom"] = other.meta["custom"]
     node.meta["computed_for"] = other.meta.get("computed_for") or (other.name, *other.meta.get("stands_for", ()))
     return node
 
