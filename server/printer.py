@@ -23,6 +23,7 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
+from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.summary import kernel_times
 from server.swept import columns_sentence, sweep_sentences, swept_table
@@ -96,7 +97,12 @@ def _print_capture(report: Report, console: Console) -> None:
 def _print_graph(graph: Graph, environment: Environment, console: Console) -> None:
     title = f"graph {graph.name}" + (f" of {graph.function}" if graph.function else "") + f", {graph.phase}"
     console.rule(f"[bold]{escape(title)}", align="left")
-    for sentence in (*symbol_sentences(graph), *training_sentences(graph), *rewrite_sentences(graph)):
+    for sentence in (
+        *symbol_sentences(graph),
+        *training_sentences(graph),
+        *rewrite_sentences(graph),
+        *launch_sentences(graph),
+    ):
         console.print(escape(sentence))
     if graph.guards:
         console.print("[bold]another graph is made for[/]")

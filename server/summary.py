@@ -15,6 +15,7 @@ from server.captured import (
     training_sentences,
 )
 from server.figures import microseconds
+from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.swept import columns_sentence, sweep_sentences, swept_table
 
@@ -83,7 +84,7 @@ def _listed(sentences: list[str]) -> str:
 def _graph(graph: Graph, environment: Environment) -> str:
     title = f"## Graph {graph.name}" + (f" of `{graph.function}`" if graph.function else "") + f" ({graph.phase})"
     parts = [title]
-    told = [*symbol_sentences(graph), *training_sentences(graph), *rewrite_sentences(graph)]
+    told = [*symbol_sentences(graph), *training_sentences(graph), *rewrite_sentences(graph), *launch_sentences(graph)]
     if told:
         parts.append(_listed(told))
     if graph.guards:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from compiler.report import (
     Buffer,
+    CallTimes,
     Environment,
     ExecutionTraffic,
     Flip,
@@ -22,6 +23,7 @@ from compiler.report import (
     LaunchTraffic,
     Memory,
     Recompile,
+    Replay,
     Report,
     Reuse,
     Rewrite,
@@ -112,6 +114,21 @@ def test_both_text_forms_say_how_the_code_was_captured(sentence: str) -> None:
     print_report(CAPTURED, Console(file=printed, width=400, highlight=False))
     for text in (markdown(CAPTURED), printed.getvalue()):
         assert text.count(sentence) == 1
+
+
+def test_how_launches_reach_a_gpu_is_told_with_what_was_measured() -> None:
+    times = CallTimes(measured_host_us=270.0, measured_elapsed_us=359.0)
+    replay = Replay(
+        verdict="one_by_one",
+        reason="replay.unknown_call",
+        message="not inverse",
+        option="auto",
+        lines=[7],
+        launched=times,
+    )
+    text = markdown(Report(source="", graphs=[Graph(name="graph_0", replay=replay)]))
+    assert "- launched one by one (line 7): not inverse (replay.unknown_call)" in text
+    assert "- the host's share of a call, measured: launch by launch 270 µs" in text
 
 
 def test_a_snippet_with_one_graph_has_no_section_on_breaks() -> None:

@@ -1,0 +1,19 @@
+"""How the launches of a graph reach the device, in sentences: for the terminal and for the Markdown summary alike."""
+
+from __future__ import annotations
+
+from compiler.report import Graph
+from server.figures import microseconds
+
+
+def launch_sentences(graph: Graph) -> list[str]:
+    """The verdict with its reason, and what a call was measured to take; nothing on a CPU, which has one way."""
+    replay = graph.replay
+    if replay is None or replay.reason == "replay.cpu":
+        return []
+    verdict = "replayed as one CUDA graph" if replay.verdict == "replayed" else "launched one by one"
+    place = f" (line {', '.join(map(str, replay.lines))})" if replay.lines else ""
+    told = [f"{verdict}{place}: {replay.message} ({replay.reason})"]
+    ways = (("launch by launch", replay.launched), ("as a replay", replay.replayed))
+    known = [f"{way} {microseconds(times.measured_host_us)}" for way, times in ways if times is not None]
+    return [*told, f"the host's share of a call, measured: {', '.join(known)}"] if known else told
