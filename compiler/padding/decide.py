@@ -48,14 +48,14 @@ def pad_products(graph: GraphModule, device: Device, options: Options) -> tuple[
     return copy if is_changed else graph, _records(copy.graph)
 
 
-def _pad(candidates: Iterable[Product], writer: Writer, device: Device, options: Options) -> bool:
-    """Whether any of them was padded. One that is changes the operands of those behind it."""
+def _pad(candidates: Iterable[Node], writer: Writer, device: Device, options: Options) -> bool:
+    """Whether any of them was padded. One that is changes the operands of those behind it: each is read in its turn."""
     is_changed = False
-    for product in candidates:
-        choice = _weigh(product, writer, device, options)
-        if choice is None:
+    for node in candidates:
+        product = Product.of(node)
+        choice = None if product is None else _weigh(product, writer, device, options)
+        if product is None or choice is None:
             continue
-        node = product.node
         if choice.is_padded:
             node = writer.pad(product, choice.padded)
             is_changed = True
@@ -63,13 +63,15 @@ def _pad(candidates: Iterable[Product], writer: Writer, device: Device, options:
     return is_changed
 
 
-def _candidates(graph: Graph) -> list[Product]:
+def _candidates(graph: Graph) -> list[Node]:
     """The products of half matrices that are large enough, and have a size that eight does not divide."""
     nodes = (node for node in graph.nodes if node.op == "call_function" and node.target in PRODUCTS)
-    return [product for node in nodes if (product := Product.of(node)) is not None and _is_candidate(product)]
+    return [node for node in nodes if _is_candidate(Product.of(node))]
 
 
-def _is_candidate(product: Product) -> bool:
+def _is_candidate(product: Product | None) -> bool:
+    if product is None:
+        return False
     left, right = _value(product.left), _value(product.right)
     if left is None or right is None or left.dtype not in (torch.float16, torch.bfloat16) or left.dtype != right.dtype:
         return False

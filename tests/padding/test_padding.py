@@ -125,8 +125,14 @@ def of_columns(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     return torch.addmm(x[:1].t(), table.t(), bias[:, None] * table[:, :3], beta=2, alpha=3)
 
 
+def with_itself(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
+    """Both operands of the second product are cut from the first one's result."""
+    scores = F.linear(x, table, bias)
+    return scores.t() @ scores
+
+
 @pytest.mark.usefixtures("padded")
-@pytest.mark.parametrize("function", [added, in_parts, consumed, both_sides, of_columns])
+@pytest.mark.parametrize("function", [added, in_parts, consumed, both_sides, of_columns, with_itself])
 def test_padded_products_of_a_forward_pass_give_what_eager_gives(function: Callable[..., Any]) -> None:
     torch.manual_seed(0)
     given = [torch.randn(ROWS, WIDTH).bfloat16(), torch.randn(WORDS, WIDTH).bfloat16(), torch.randn(WORDS).bfloat16()]
