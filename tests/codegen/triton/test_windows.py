@@ -74,6 +74,18 @@ def test_of_several_nan_and_of_equals_the_first_is_the_position(kind: str) -> No
     assert torch.equal(result, torch.stack([column.tolist().index(min(column)) * torch.ones(()) for column in order.T]))
 
 
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_relu_of_the_elements_of_a_window_is_done_once(padding: int) -> None:
+    def program(x: Tensor) -> Tensor:
+        return F.max_pool2d((x * 2).relu(), 3, 2, padding)
+
+    x = image(True, (-INF, NAN))
+    compilation, (result,) = interpreted(program, x)
+    (kernel,) = compilation.triton.values()
+    assert kernel.source.count("0.0, propagate_nan") == 1
+    torch.testing.assert_close(result, program(x), equal_nan=True)
+
+
 def fake(*shapes: tuple[int, ...]) -> list[Tensor]:
     """Half types in channels-last, and vectors."""
     tensors = [torch.empty(shape, dtype=torch.bfloat16) for shape in shapes]
