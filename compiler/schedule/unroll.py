@@ -66,7 +66,7 @@ def _without_loops(member: Member, of_points: Sequence[Member], space: Space) ->
     for producer in reversed(of_points):
         if body is not None and any(access.buffer == producer.name for access in body.reads):
             body = inline_body(body, producer.body, producer.name, (*space.x, *space.r))
-    if body is None or body.reduction is None or body.is_random:
+    if body is None or body.is_random or sum(i.op == "reduce" for i in body.instructions) != 1:
         return None
     return unrolled(body, space.r)
 
