@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bench.fusion import layouts, pointwise, reductions
+from bench.fusion import layouts, pointwise, recipes, reductions
 from bench.fusion.program import Program
 
 PROGRAMS: dict[str, Program] = {
-    program.name: program for program in (*pointwise.PROGRAMS, *reductions.PROGRAMS, *layouts.PROGRAMS)
+    program.name: program
+    for program in (*pointwise.PROGRAMS, *reductions.PROGRAMS, *layouts.PROGRAMS, *recipes.PROGRAMS)
 }

@@ -145,7 +145,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     fills = not carries and shares * small >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
     threads = small if fills else WARP * _warps(x_block * r_block, 16 if is_outer and is_shared else 8, 16)
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
-    splits = _splits(programs, threads, steps, device) if is_shared else 1
+    # Programs that gather across x take whole rows.
+    splits = _splits(programs, threads, steps, device) if is_shared and not group.across else 1
     weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
     steps = -(-steps // splits)
     return Shape(programs * splits, threads, steps, passes, weight, splits > 1, across=across, carries=carries)

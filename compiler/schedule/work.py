@@ -269,7 +269,10 @@ def work_of(
     crossing = [touch for touch in traffic.touches if _is_across(touch.access, across, group.space)]
     elements = {is_store: 0 for is_store in (True, False)}
     for touch in crossing:
-        elements[touch.is_store] += touch.bytes // layouts[touch.access.buffer].dtype.itemsize
+        # Each time anew: what lies between two lanes is needed by programs that may run much later.
+        is_for_each_lane = traffic.lane in touch.access.index.dims
+        distinct = touch.bytes // layouts[touch.access.buffer].dtype.itemsize
+        elements[touch.is_store] += touch.times if is_for_each_lane else distinct
     return Work(
         bytes=dict(walked),
         read=sum(tally.read.values()),
@@ -312,9 +315,13 @@ def _gap(access: Access, lane: Dim | None, itemsize: int) -> int:
 
 def _is_across(access: Access, across: frozenset[Dim], space: Space) -> bool:
     """Whether the lanes of a reduction touch it with a stride, each element in a sector of its own."""
-    if not across or not access.fast_dims or not access.fast_dims <= across:
+    if not across or access.index.dims.isdisjoint(space.r) or access.index.dims <= across:
         return False
-    return not access.index.dims.isdisjoint(space.r) and not access.index.dims <= across
+    if access.fast_dims:
+        return access.fast_dims <= across
+    # Contiguous along a part of a loop alone, as heads or channels in the last place are.
+    strides = [access.index.stride(dim) for dim in space.r if dim in access.index.dims]
+    return across.isdisjoint(space.r) and all(stride is not None and abs(hint(stride)) > 1 for stride in strides)
 
 
 def _read_again(traffic: Traffic, passes: tuple[frozenset[Access], ...]) -> int:

@@ -129,6 +129,21 @@ EXPECTED: dict[str, tuple[int, int, int]] = {
     "scores of attention": (1, 1, 234_881_024),
     "tiny results": (1, 0, 804),
     "small states": (1, 0, 7_840),
+    "rolled, flipped, padded": (1, 0, 212_992_000),
+    "points rotated by quaternions": (1, 0, 327_680),
+    "chain of 160 operators": (1, 0, 201_326_592),
+    "product of a dequantised matrix and a vector": (1, 0, 16_814_080),
+    "gated layers of one token": (1, 0, 67_129_344),
+    "means of bags of embeddings": (1, 0, 22_675_456),
+    "norm and shifted windows": (2, 0, 309_889_024),
+    "smoothed cross entropy of some rows": (2, 0, 1_048_805_380),
+    "dice loss": (1, 0, 205_520_900),
+    "total variation": (1, 0, 102_760_452),
+    "doubly stochastic": (4, 0, 335_986_688),
+    "norm of channels": (1, 0, 205_522_944),
+    "response norm of channels": (3, 0, 308_381_952),
+    "LAMB": (2, 0, 671_088_656),
+    "largest so far in each row": (1, 0, 268_435_456),
 }
 
 #: What differs in other releases of torch than the one that is pinned, by release and program.

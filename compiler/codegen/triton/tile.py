@@ -11,15 +11,19 @@ import torch
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.tile_pointwise import plan_pointwise
-from compiler.codegen.triton.tile_reduction import plan_reduction
+from compiler.codegen.triton.tile_reduction import is_outer, plan_reduction
 from compiler.devices import Device
 from compiler.schedule.group import Group
+from compiler.schedule.unroll import is_short, written_out
 from compiler.schedule.windows import over_windows
 
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for `group` on `device`."""
     simple = simplify_loops(over_windows(group) or group)
+    if simple.space.r and is_short(simple) and is_outer(simple, storage):
+        # A tile would have lanes for the few rows, each of which goes far in memory.
+        simple = written_out(simple) or simple
     if not simple.space.r:
         return plan_pointwise(simple, storage, device)
     return plan_reduction(simple, storage, device)

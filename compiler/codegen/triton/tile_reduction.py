@@ -21,6 +21,9 @@ from compiler.schedule.team import team_for
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768
 
+#: The same where neighbours in memory are different rows, of which a program holds some.
+_LONGEST_OUTER = 128
+
 #: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
 _COALESCED_POINTS = 32
 
@@ -30,6 +33,7 @@ _SECTOR = 32
 #: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
 #: an H200 a batch norm of 256 columns of 100,352 rows took 517 us with 896 parts (45,428 spills); its bytes take 25.
 _MOST_JOINED = 64
+_JOINED_AT_ONCE = 4
 
 #: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
 _REGISTERS_FOR_ADDRESSES = 24
@@ -68,6 +72,13 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     return _loading_ahead(plan, device) if plan.kind == "looped" and is_shared and _carries(looped) else plan
 
 
+def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
+    """Whether neighbours in the memory that a reduction reads are different points of x."""
+    accesses = [a for a in accesses_of(short_program(group, storage)) if not a.index.dims.isdisjoint(group.space.r)]
+    x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
+    return max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
+
+
 def _r_sections(program: Program) -> list[Section]:
     return [section for section in program.sections if section.level == "r"]
 
@@ -78,7 +89,8 @@ def _plan_team(program: Program, walk: Walk, held: int, device: Device) -> Plan 
     first = next(place for place, section in enumerate(program.sections) if section.level == "r")
     early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
     rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    team = team_for(rows, length, held, walk.itemsize, walk.is_outer, device)
+    loads = [program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r"]
+    team = team_for(rows, length, held, min(loads, default=walk.itemsize), walk.is_outer, device)
     if team is None or any(s.level == "x" for s in early):
         return None
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
@@ -112,7 +124,7 @@ def _fits_registers(program: Program, walk: Walk, passes: int, device: Device) -
     if not isinstance(size, int):
         return False  # a later call may have more
     if walk.is_outer and not walk.is_mixed:
-        return size <= 32 or (size <= 128 and passes > 1)
+        return size <= 32 or (size <= _LONGEST_OUTER and passes > 1)
     if passes == 1 and size > 4096:
         return False
     padded = next_power_of_two(size)
@@ -246,6 +258,14 @@ def _registers(plan: Plan) -> int:
     return threads * (_live_registers(plan.program) * elements + _REGISTERS_FOR_ADDRESSES)
 
 
+def _spills(plan: Plan, device: Device) -> bool:
+    """Whether the sums of rows, and what else a thread holds, are clearly more than its share of the registers."""
+    threads = 32 * plan.num_warps
+    held = _live_registers(plan.program) + sum(s.level == "r" for s in plan.program.across)
+    elements = -(-plan.axes[0].block * plan.axes[-1].block // threads)
+    return threads * held * elements > device.registers_per_multiprocessor
+
+
 def _in_large_programs(plan: Plan, device: Device) -> Plan:
     """Long rows in as large programs as there are: each writes a row of sums, and somebody has to read them all. On an
     H200 the sums of 8,192 x 8,192 along both axes take 90 us by programs of 1,024 threads and two rows at once, 112 by
@@ -256,7 +276,11 @@ def _in_large_programs(plan: Plan, device: Device) -> Plan:
         return plan
     x_block = max(x_axis.block, min(16 * threads // r_axis.block, next_power_of_two(known(x_axis.numel))))
     x_axis = replace(x_axis, block=x_block, is_scalar=x_block == 1)
-    return replace(plan, axes=(x_axis, r_axis), num_warps=threads // 32)
+    large = replace(plan, axes=(x_axis, r_axis), num_warps=threads // 32)
+    if not _spills(large, device):
+        return large
+    # Two small programs, of which one loads while the other waits for its sums.
+    return replace(plan, num_warps=max(4, r_axis.block * plan.axes[0].block // (16 * 32)))
 
 
 def _expected_length(size: Integer) -> int:
@@ -279,7 +303,15 @@ def _split(plan: Plan, device: Device) -> Plan:
         return plan
     wanted = warps // plan.num_warps
     splits = min(-(-wanted // programs), r_blocks // 2, 1024)
-    joined = _MOST_JOINED * 32 * plan.num_warps // x_axis.block
+    if _carries(plan.program) and x_axis.block > _COALESCED_POINTS:
+        x_axis = replace(x_axis, block=_COALESCED_POINTS)
+        r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // _COALESCED_POINTS)
+        plan, programs, r_blocks = replace(plan, axes=(x_axis, r_axis)), known(x_axis.blocks), hint(r_axis.blocks)
+        wanted = warps // plan.num_warps
+        splits = min(-(-wanted // programs), r_blocks // 2, 1024)
+    # What is relative to another result is joined from several values of each part at once.
+    most = _MOST_JOINED // _JOINED_AT_ONCE if _carries(plan.program) else _MOST_JOINED
+    joined = most * 32 * plan.num_warps // x_axis.block
     # More warps join more parts, but each program then waits for more: not for a few parts.
     if 4 * joined < 3 * splits and plan.num_warps < 8:
         plan, joined = replace(plan, num_warps=8), joined * 8 // plan.num_warps

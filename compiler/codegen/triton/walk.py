@@ -18,14 +18,24 @@ class Access:
 
 
 def accesses_of(program: Program) -> list[Access]:
-    """Every load and store with the bytes that it touches: its distinct elements, by the loops that it depends on."""
+    """Every load and store with the bytes that it touches."""
     found: dict[tuple[str, Index], Access] = {}
+    points = prod(hint(dim.size) for dim in (*program.space.x, *program.space.r))
     for statement in program.statements:
         if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
             itemsize = program.storage[statement.buffer].itemsize
-            touched = prod(hint(dim.size) for dim in statement.index.dims)
-            found[statement.buffer, statement.index] = Access(statement.index, touched * itemsize, itemsize)
+            size = _elements(statement.index, points) * itemsize
+            found[statement.buffer, statement.index] = Access(statement.index, size, itemsize)
     return list(found.values())
+
+
+def _elements(index: Index, points: int) -> int:
+    """Distinct elements, by the loops that an access depends on and by the range that it stays in; at places that are
+    loaded, one for each of the `points` of all loops."""
+    if index.indirections:
+        return points
+    low, high = index.bounds
+    return min(prod(hint(dim.size) for dim in index.dims), hint(high - low) + 1)
 
 
 def unit_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:

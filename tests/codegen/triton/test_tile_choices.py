@@ -1,0 +1,92 @@
+"""Tiles for programs at the sizes of real use, on an H200: nothing is computed."""
+
+from __future__ import annotations
+
+import torch
+
+from bench.fusion.count import schedules_of
+from bench.fusion.program import Program, index, tensor
+from compiler.codegen.triton.plan import Plan
+from compiler.codegen.triton.tile import plan_tile
+from compiler.devices import device_for
+from compiler.schedule.group import Group
+
+Tensor = torch.Tensor
+H200 = device_for("sm_90")
+
+
+def plans_of(function: object, *inputs: object) -> list[Plan]:
+    (compilation,) = schedules_of(Program("", function, inputs))  # type: ignore[arg-type]
+    assert compilation.schedule is not None
+    groups = [unit for unit in compilation.schedule.units if isinstance(unit, Group)]
+    return [plan_tile(group, compilation.schedule.graph.dtypes, H200) for group in groups]
+
+
+def last_loop(plan: Plan) -> int:
+    """The size of the loop along which neighbouring lanes lie."""
+    size = plan.axes[-1].dims[-1].size
+    assert isinstance(size, int)
+    return size
+
+
+def test_rows_at_loaded_places_are_added_along_memory() -> None:
+    def aggregate(x: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        return torch.zeros_like(x).index_add(0, target, x[source])
+
+    *_, plan = plans_of(aggregate, tensor("n 128"), index("262144", "n"), index("262144", "n"))
+    assert last_loop(plan) == 128
+
+
+def test_pairs_that_are_interleaved_are_written_along_memory() -> None:
+    def rotate(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
+        a, b = x[..., ::2].float(), x[..., 1::2].float()
+        return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2).to(x.dtype)
+
+    half = torch.bfloat16
+    (plan,) = plans_of(rotate, tensor("b h l 128", half), tensor("l 64"), tensor("l 64"))
+    assert last_loop(plan) == 2
+
+
+def test_the_sum_of_three_long_rows_is_written_out() -> None:
+    (plan,) = plans_of(lambda x: x.sum(0), tensor("3 1000000"))
+    assert plan.kind == "pointwise"
+
+
+def test_the_columns_of_a_team_are_chosen_by_what_it_reads() -> None:
+    def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
+        scale = x.abs().amax(0) / 127
+        return (x / scale).round().to(torch.int8), scale
+
+    (plan,) = plans_of(quantise, tensor("16384 m"))
+    assert plan.kind == "team"
+    assert plan.axes[0].block == 32
+
+
+def test_sums_of_long_rows_and_columns_leave_room_for_what_is_stored() -> None:
+    def backward(dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
+        normal = (x - mean) * scale
+        weighted = dy * w
+        rest = normal * (normal * weighted).mean(-1, keepdim=True) + weighted.mean(-1, keepdim=True)
+        return (weighted - rest) * scale, (dy * normal).sum(0), dy.sum(0)
+
+    rows, row, column = tensor("n 4096"), tensor("4096"), tensor("n 1")
+    (plan,) = plans_of(backward, rows, rows, row, column, column)
+    assert plan.axes[0].block * plan.axes[-1].block <= 16 * 32 * plan.num_warps
+    assert plan.num_warps <= 16
+
+
+def test_few_long_rows_are_reduced_before_they_are_gathered() -> None:
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        p, axes = x.sigmoid(), (0, 2, 3)
+        return ((p * y).sum(axes) / (p.sum(axes) + y.sum(axes))).mean()
+
+    first, _ = plans_of(loss, tensor("16 4 512 512"), tensor("16 4 512 512"))
+    assert first.kind == "split"
+
+
+def test_few_parts_of_a_variance_are_joined_at_once() -> None:
+    """Several values of each part are joined: with as many parts as of a sum, they would fill the registers of a
+    multiprocessor, in a kernel that needs none of them until its end."""
+    (plan,) = plans_of(lambda x: torch.var_mean(x, (0, 1, 2)), tensor("32 w w c"))
+    assert plan.kind == "split"
+    assert plan.splits * plan.axes[0].block <= 16 * 32 * plan.num_warps
