@@ -21,6 +21,7 @@ from compiler.report.capture import (
     Recompile,
     Rewrite,
     SavedTensor,
+    Subject,
     Symbol,
 )
 from compiler.report.decisions import (
@@ -98,6 +99,7 @@ __all__ = [
     "SizeText",
     "Stage",
     "StageStatus",
+    "Subject",
     "Summary",
     "SweepResult",
     "SweptPair",

@@ -122,13 +122,16 @@ class GradientCheck(ReportModel):
     is_correct: bool = Field(description="Whether rounding explains the error: no worse than eager, or within dtype.")
 
 
+Subject = Literal["attention", "mask", "heads", "one-hot sum", "pooling places"]
+
+
 class Rewrite(ReportModel):
     """Something that is computed better in another way: replaced, or kept and why."""
 
-    what: Literal["attention", "mask", "one-hot sum", "pooling places"] = Field(
+    what: Subject = Field(
         default="attention",
-        description="Attention written by hand, or the mask of a call of torch's own; in a training step a sum of rows "
-        "that hold one number, or where maxima over windows lie.",
+        description="Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training "
+        "step a sum of rows that hold one number, or where maxima over windows lie.",
     )
     verdict: Literal["replaced", "kept"]
     reason: str = Field(description="Id of the reason, as in docs/rewrites.md.")

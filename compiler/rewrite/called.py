@@ -59,7 +59,7 @@ def simplify_mask(node: Node) -> Called:
         if found.reason == "call.mask_written_out":
             changes = {"attn_mask": _written_out(mask, node, writer)}
         result = _written(node, {**settings, **changes}, writer)
-        if found.reason == "call.mask_written_out" and not writer.has_fused():
+        if found.reason == "call.mask_written_out" and not writer.fused():
             raise NotLegalError("call.mask_varies", f"{mask.name}, and no fused kernel takes these arguments")
         result = in_layout_of(node, result, writer)
     node.replace_all_uses_with(result)

@@ -58,6 +58,16 @@ REASONS: dict[str, Reason] = {
             "Join the lower triangle into the mask.",
         ),
         Reason(
+            "call.heads_where_they_are",
+            "Keys and values were repeated for each group of the queries' heads. The kernel reads them where they are, "
+            "once it is told (enable_gqa), so no copy is made.",
+        ),
+        Reason(
+            "call.heads_of_another_kernel",
+            "Keys and values are repeated for each group of the queries' heads, and told of the groups, torch would "
+            "take another kernel.",
+        ),
+        Reason(
             "scores.read_elsewhere",
             "The scores are read by something else than the softmax, so they have to be in memory anyway.",
             "Drop the other reader, or compute it in a pass of its own.",

@@ -32,7 +32,7 @@ def replace_attention(found: Attention) -> MaskPlan:
             result = _write(found, plan, writer)
         except (RuntimeError, TypeError, ValueError) as error:
             raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error
-        if not writer.has_fused():
+        if not writer.fused():
             raise NotLegalError("kernel.none", _arguments(found))
         _check_layout(result, found.result)
     found.result.replace_all_uses_with(result)

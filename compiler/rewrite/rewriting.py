@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 
 from compiler.capture.lines import lines_of_text
-from compiler.report import Rewrite
+from compiler.report import Rewrite, Subject
 from compiler.rewrite.attention import looks_like_attention, match_attention
 from compiler.rewrite.called import is_masked_call, simplify_mask
 from compiler.rewrite.calls import is_in_place, operation, tensor_of
 from compiler.rewrite.check import RewriteCheck
+from compiler.rewrite.heads import read_heads_where_they_are, repeats_heads
 from compiler.rewrite.reasons import REASONS, NotLegalError
 from compiler.rewrite.replacement import replace_attention
 
@@ -34,11 +34,13 @@ class Rewriting:
 
 def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
     """Replace what a fused operator of torch does better. `captured` is not changed."""
-    if not any(_rewriter_of(node) for node in captured.graph.nodes):
+    if not any(_rewriter_of(node) or repeats_heads(node) for node in captured.graph.nodes):
         return Rewriting(captured)
     copy = copied(captured)
     found = [(node, _rewriter_of(node)) for node in copy.graph.nodes]
     records = [rewriter(node) for node, rewriter in found if rewriter is not None]
+    # After the masks: a kernel that is given one reads no heads where they are.
+    records += [_group_heads(node) for node in list(copy.graph.nodes) if repeats_heads(node)]
     if all(record.verdict == "kept" for record in records):
         return Rewriting(captured, records)
     copy.recompile()
@@ -82,8 +84,7 @@ def _rewriter_of(node: torch.fx.Node) -> Callable[[torch.fx.Node], Rewrite] | No
 
 
 def _simplify_call(node: torch.fx.Node) -> Rewrite:
-    lines = lines_of_text(node.meta.get("stack_trace"))
-    name = node.name
+    lines, name = lines_of_text(node.meta.get("stack_trace")), _captured_name(node)
     try:
         found = simplify_mask(node)
     except NotLegalError as refusal:
@@ -93,10 +94,28 @@ def _simplify_call(node: torch.fx.Node) -> Rewrite:
     return record
 
 
+def _captured_name(node: torch.fx.Node) -> str:
+    """The name of a call in the captured graph, which what is written in its place has in its `meta`."""
+    name: str = node.meta.setdefault("captured_name", node.name)
+    return name
+
+
+def _group_heads(node: torch.fx.Node) -> Rewrite:
+    lines, name = lines_of_text(node.meta.get("stack_trace")), _captured_name(node)
+    try:
+        told = read_heads_where_they_are(node)
+    except NotLegalError as refusal:
+        return _record("kept", refusal.reason, refusal.detail, lines, "heads")
+    record = _record("replaced", "call.heads_where_they_are", f"{told}.", lines, "heads")
+    record.nodes = [name]
+    return record
+
+
 def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
     lines = lines_of_text(softmax.meta.get("stack_trace"))
     try:
         found = match_attention(softmax)
+        _captured_name(found.result)
         lines = tuple(sorted({line for n in found.calls for line in lines_of_text(n.meta.get("stack_trace"))}))
         plan = replace_attention(found)
     except NotLegalError as refusal:
@@ -110,9 +129,7 @@ def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
     return record
 
 
-def _record(
-    verdict: str, reason: str, detail: str, lines: tuple[int, ...], what: Literal["attention", "mask"] = "attention"
-) -> Rewrite:
+def _record(verdict: str, reason: str, detail: str, lines: tuple[int, ...], what: Subject = "attention") -> Rewrite:
     known = REASONS[reason]
     return Rewrite(
         what=what,

@@ -41,9 +41,9 @@ class Writer:
             self._graph.erase_node(node)
         self._written.clear()
 
-    def has_fused(self) -> bool:
-        """Whether one of the calls written comes to a fused kernel of attention."""
-        return any(name.startswith(FUSED) for name in self.operators)
+    def fused(self) -> frozenset[str]:
+        """Which fused kernels of attention the calls written come to."""
+        return frozenset(name for name in self.operators if name.startswith(FUSED))
 
     def _evaluate(self, target: Any, args: Any, kwargs: Any) -> Any:
         values, named = torch.fx.node.map_arg((args, kwargs), tensor_of)

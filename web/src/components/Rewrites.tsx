@@ -4,6 +4,7 @@ import type { Rewrite } from "../report";
 const REPLACED: Record<Rewrite["what"], string> = {
   attention: "attention became one library call",
   mask: "the mask of attention was made simpler",
+  heads: "repeated heads are read where they are",
   "one-hot sum": "a sum of rows that hold one number became that number",
   "pooling places": "places of maxima are saved as bytes",
 };
@@ -11,6 +12,7 @@ const REPLACED: Record<Rewrite["what"], string> = {
 const KEPT: Record<Rewrite["what"], string> = {
   attention: "attention was kept as it is written",
   mask: "the mask of attention was kept as it is written",
+  heads: "repeated heads are copied",
   "one-hot sum": "a sum was kept as it is written",
   "pooling places": "places of maxima are saved as they are written",
 };

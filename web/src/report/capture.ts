@@ -102,8 +102,8 @@ export interface Recompile {
 
 /** Something that is computed better in another way: replaced, or kept and why. */
 export interface Rewrite {
-  /** Attention written by hand, or the mask of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
-  what: "attention" | "mask" | "one-hot sum" | "pooling places";
+  /** Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
+  what: "attention" | "mask" | "heads" | "one-hot sum" | "pooling places";
   verdict: "replaced" | "kept";
   /** Id of the reason, as in docs/rewrites.md. */
   reason: string;
