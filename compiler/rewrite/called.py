@@ -107,10 +107,13 @@ def _pattern_of_rule(mask: Node, queries: Any, keys: Any) -> Pattern:
 
 
 def _written_out(mask: Node, node: Node, writer: Writer) -> Node:
-    """The mask in memory as it is in shape, and added. A row of a boolean mask of which nothing is left is zero by the
-    rules, which not every kernel that is given a boolean one knows."""
-    value, query = tensor_of(mask), tensor_of(argument(node, 0, "query"))
-    assert value is not None and query is not None
+    """The mask in memory, once for all heads and sequences that share it, and added. A row of a boolean mask of which
+    nothing is left is zero by the rules, which not every kernel that is given a boolean one knows."""
+    value = tensor_of(mask)
+    assert value is not None
+    for dim in range(value.dim() - 2):
+        if value.stride(dim) == 0:
+            mask = writer.call("narrow", mask, dim, 0, 1)
     if value.dtype != torch.bool:
         return writer.call("contiguous", mask)
     zero = writer.call("new_zeros", argument(node, 0, "query"), ())
