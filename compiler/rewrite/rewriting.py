@@ -37,8 +37,7 @@ def rewrite(captured: torch.fx.GraphModule) -> Rewriting:
     if not any(_rewriter_of(node) or repeats_heads(node) for node in captured.graph.nodes):
         return Rewriting(captured)
     copy = copied(captured)
-    found = [(node, _rewriter_of(node)) for node in copy.graph.nodes]
-    records = [rewriter(node) for node, rewriter in found if rewriter is not None]
+    records = [rewriter(node) for node in list(copy.graph.nodes) if (rewriter := _rewriter_of(node)) is not None]
     # After the masks: a kernel that is given one reads no heads where they are.
     records += [_group_heads(node) for node in list(copy.graph.nodes) if repeats_heads(node)]
     if all(record.verdict == "kept" for record in records):
