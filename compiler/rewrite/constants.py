@@ -85,9 +85,20 @@ def _all_it_depends_on(node: Node, order: dict[Node, int], end: int) -> set[Node
         if operation(current) not in _DETERMINISTIC:
             return None
         needed.add(current)
-        waiting += current.all_input_nodes
+        waiting += _read_by(current)
         waiting += [change for change in changes if change not in needed and current in memory_behind(change)]
     return needed
+
+
+def _read_by(node: Node) -> list[Node]:
+    """What a call reads the values of: of a tensor that another is made like, the shape and dtype alone matter."""
+    name = operation(node)
+    if name in _FILLED:
+        return []
+    if name in _FILLED_WITH:
+        fill = argument(node, _FILLED_WITH[name], "fill_value")
+        return [fill] if isinstance(fill, Node) else []
+    return node.all_input_nodes
 
 
 def memory_behind(node: Node) -> Iterator[Node]:
@@ -119,9 +130,8 @@ def _run_once(node: Node, values: dict[Node, Any]) -> Any:
     expected = tensor_of(node)
     if expected is None:
         return _run(node, values)
-    fill = _filled_with(node, name, values)
-    if fill is not None:
-        return torch.full((), fill, dtype=expected.dtype).expand(expected.shape)
+    if name in _FILLED or name in _FILLED_WITH:
+        return _filled(node, name, values, ())
     if name == "interpolate":
         return _interpolated(node, values).expand(expected.shape)
     if name not in _POINTWISE:
@@ -133,14 +143,14 @@ def _run_once(node: Node, values: dict[Node, Any]) -> Any:
     return run_pointwise(lambda cut: _run(node, dict(zip(node.all_input_nodes, cut, strict=True))), inputs)
 
 
-def _filled_with(node: Node, name: str, values: dict[Node, Any]) -> Any:
-    if name in _FILLED:
-        return _FILLED[name]
-    if name not in _FILLED_WITH:
-        return None
-    fill = argument(node, _FILLED_WITH[name], "fill_value")
+def _filled(node: Node, name: str, values: dict[Node, Any], shape: tuple[int, ...] | torch.Size) -> torch.Tensor:
+    """A tensor of one number, of which `shape` is in memory."""
+    expected = tensor_of(node)
+    assert expected is not None
+    fill: Any = _FILLED[name] if name in _FILLED else argument(node, _FILLED_WITH[name], "fill_value")
     fill = values[fill] if isinstance(fill, Node) else fill
-    return fill.item() if isinstance(fill, torch.Tensor) else fill
+    fill = fill.item() if isinstance(fill, torch.Tensor) else fill
+    return torch.full(shape, fill, dtype=expected.dtype).expand(expected.shape)
 
 
 def _interpolated(node: Node, values: dict[Node, Any]) -> torch.Tensor:
@@ -154,6 +164,9 @@ def _interpolated(node: Node, values: dict[Node, Any]) -> torch.Tensor:
 
 
 def _run(node: Node, values: dict[Node, Any]) -> Any:
+    name, expected = operation(node) or "", tensor_of(node)
+    if expected is not None and (name in _FILLED or name in _FILLED_WITH):
+        return _filled(node, name, values, expected.shape)
     args, kwargs = torch.fx.node.map_arg((node.args, dict(node.kwargs)), values.__getitem__)
     if isinstance(kwargs.get("device"), torch.device | str):
         kwargs = {**kwargs, "device": torch.device("cpu")}

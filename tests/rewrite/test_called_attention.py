@@ -92,6 +92,12 @@ MASKS: dict[str, tuple[Mask, int, str]] = {
     "packed": (of_packed, QUERIES, "call.mask_is_causal"),
     "minus infinity": (filled(-math.inf), QUERIES, "call.mask_is_causal"),
     "lowest number": (filled(torch.finfo(torch.float32).min), QUERIES, "call.mask_is_causal"),
+    "like the scores": (
+        lambda q, k: torch.ones_like(q @ k.mT, dtype=torch.bool).tril(), QUERIES, "call.mask_is_causal"
+    ),
+    "like the queries, in place": (
+        lambda q, k: q.new_full((q.shape[2], k.shape[2]), -math.inf).triu_(1), QUERIES, "call.mask_is_causal"
+    ),
     "past, more keys": (of_past, 9, "call.mask_is_causal"),
     "past, fewer keys": (of_past, 5, "call.mask_is_causal"),
     "past from the end": (
