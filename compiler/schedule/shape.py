@@ -136,7 +136,9 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
             x_block, r_block = min(32, x_block), min(64, _power_of_two(size))
     else:
         x_block = 1 if size >= 1024 or rows < device.multiprocessors else min(4, _power_of_two(rows))
-        r_block = min(4096 if itemsize <= 4 else 2048, _power_of_two(size))
+        takes_two = itemsize <= 2 and not is_shared and rows >= device.multiprocessors
+        most = 8192 if takes_two else 4096 if itemsize <= 4 else 2048
+        r_block = min(most, _power_of_two(size))
     carries = bool(group.single_pass)
     if carries and (is_shared or group.across) and not is_outer:
         r_block = min(r_block, 2048)
