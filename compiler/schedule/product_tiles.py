@@ -39,6 +39,10 @@ _SPLITS = (1, 2, 4, 8, 16)
 #: Tiles whose rows are shorter than a line of the cache load that much slower: gates of 1 and 32 rows (4096 x 11008)
 #: take 58 and 61 us with 64 columns, 65 and 72 with 32.
 LINE_BYTES, NARROW = 128, 1.25
+#: Tensor cores of sm_90 take operands from shared memory where a tile has at least so many rows; else these go through
+#: registers: the gate of 32 rows takes 62 and 61 us with 32 rows a tile (either layout of the weights), 59 and 57 with
+#: 64.
+LEAST_ROWS, BY_REGISTERS = 64, 1.5
 
 #: How many tensors each operand is computed from, left and right: tiles of each are loaded, and held.
 Tensors = tuple[int, int]
@@ -104,6 +108,8 @@ _IEEE = (
     Tile(16, 16, 32, 1, 3),
 )
 TILES: Mapping[Precision, tuple[Tile, ...]] = {"half": _HALF, "tf32": _TF32, "ieee": _IEEE}
+#: Besides, for several sums: of such tiles in four stages a multiprocessor holds a program less.
+_SHALLOW = (Tile(64, 64, 64, 4, 3),)
 
 
 def may_be_ours(matrices: Matrices, device: Device) -> bool:
@@ -123,7 +129,7 @@ def tile_of(product: Product, device: Device) -> Tile:
 def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
     """The tiles that are expected to take at most so many times what the best one takes."""
     matrices, tensors = product.matrices, tensors_of(product)
-    fitting = [tile for tile in TILES[matrices.precision] if _is_held(tile, matrices, tensors, device)]
+    fitting = [tile for tile in _tiles_for(matrices) if _is_held(tile, matrices, tensors, device)]
     times = {tile: _busy_of_ours(matrices, tile, tensors, device) for tile in fitting or TILES[matrices.precision][-1:]}
     return [tile for tile, time in times.items() if time <= factor * min(times.values())]
 
@@ -136,6 +142,11 @@ def tensors_of(product: Product) -> Tensors:
     return max(1, len(left)), max(matrices.count, len(right))
 
 
+def _tiles_for(matrices: Matrices) -> tuple[Tile, ...]:
+    is_shallow_too = matrices.count > 1 and matrices.precision == "half"
+    return (*_SHALLOW, *TILES[matrices.precision]) if is_shallow_too else TILES[matrices.precision]
+
+
 def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -> bool:
     return tile.shared_bytes(matrices.dtype.itemsize, tensors) <= device.shared_per_block
 
@@ -144,7 +155,7 @@ def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -
 def _tile_of(matrices: Matrices, values: float, tensors: Tensors, device: Device) -> Tile:
     fitting = [
         tile
-        for tile in TILES[matrices.precision]
+        for tile in _tiles_for(matrices)
         if _is_held(tile, matrices, tensors, device)
         and tile.sums_of_a_thread * values + _REGISTERS_FOR_ADDRESSES <= device.registers_per_thread
     ]
@@ -212,8 +223,9 @@ def _busy_us(
     rate = _peak(matrices.precision, device) * share / device.multiprocessors
     products = 2e6 * tile.m * tile.n * matrices.count * k / rate
     loads = 1e6 * tile.loaded(tensors) * k * matrices.dtype.itemsize / device.multiprocessor_bandwidth
-    if matrices.count > 1 and tile.n * matrices.dtype.itemsize < LINE_BYTES:
-        loads *= NARROW
+    if matrices.count > 1:
+        loads *= NARROW if tile.n * matrices.dtype.itemsize < LINE_BYTES else 1.0
+        loads *= BY_REGISTERS if tile.m < LEAST_ROWS and matrices.precision == "half" else 1.0
     steps = k / tile.k * device.step_us / (tile.stages - 1)
     joining = device.split_us if splits > 1 else 0.0
     return waves * _norm(resident * products, resident * loads, steps) + joining

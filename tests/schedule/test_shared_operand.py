@@ -67,6 +67,19 @@ def test_large_products_stay_with_the_library_and_say_by_how_much() -> None:
     assert not products(compilation)
 
 
+@pytest.mark.parametrize(("rows", "is_taken"), [(197, True), (512, True), (1024, True), (6304, False), (16384, False)])
+def test_few_rows_are_one_kernel_and_many_are_not(rows: int, is_taken: bool) -> None:
+    """As measured on an H200; docs/performance/README.md has the table."""
+    compilation = scheduled(three, (rows, 768), *THREE, dtype=torch.bfloat16)
+    assert bool(products(compilation)) == is_taken
+
+
+@pytest.mark.parametrize(("rows", "is_taken"), [(32, True), (64, True), (128, False), (2048, False)])
+def test_a_gate_of_few_rows_is_one_kernel_as_measured(rows: int, is_taken: bool) -> None:
+    compilation = scheduled(gate, (rows, 4096), (4096, 11008), (4096, 11008), dtype=torch.bfloat16)
+    assert bool(products(compilation)) == is_taken
+
+
 def needs_the_other(x: Tensor, w: Tensor) -> Tensor:
     return x @ (x @ w)
 

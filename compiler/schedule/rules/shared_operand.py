@@ -26,9 +26,10 @@ from compiler.schedule.units import Unit
 KIND = "shared_operand"
 #: Products of one kernel. Each has a sum for every point of a tile, and tiles get smaller as sums get more.
 MOST_PRODUCTS = 4
-#: Microseconds that a product takes before its first tiles are there, beyond what the model of one product has. Three
-#: of 197 x 768 x 768 take 20.2 us by the library and 12.2 in one kernel, where the model has 12.5 and 6.3.
-FIRST_TILES_US = 2.5
+#: Microseconds that one more kernel of a product takes beyond what the model of a product has: until its first tiles
+#: are there, and for each 64 of k. Three of 197 x 768 x 768 take 20 us by the library and 11 in one kernel, where the
+#: model has 12 and 7; a gate of 32 rows, 11008 x 4096, takes 66 and 59, where it has 52 and 50.
+FIRST_TILES_US, STEP_US = 1.0, 0.1
 #: Products that stand further apart, counted in nodes, are one kernel only where their results are small.
 NEAREST = 16
 
@@ -86,7 +87,9 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
         apart.append(context.cost(reader))
         whole = with_reader
     together = context.cost(whole)
-    unfused_us = sequence_us(apart, context.device) + (FIRST_TILES_US if context.measure is None else 0.0)
+    unfused_us = sequence_us(apart, context.device)
+    if context.measure is None:
+        unfused_us += FIRST_TILES_US + STEP_US * joined.matrices.sizes[3] / 64
     saved = sum(cost.bytes for cost in apart) - together.bytes
     distance = abs(graph.first_position(a) - graph.first_position(b))
     is_forced = context.wishes.forces(one, two)
