@@ -22,7 +22,7 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton_library import library_options
-from compiler.runtime.triton_source import block_sizes, launch_options, shared_function
+from compiler.runtime.triton_source import block_sizes, element_of, launch_options, shared_function
 
 #: Threads that compile at the same time. More of them wait for Python's interpreter: on the host of an H200, with 32
 #: cores, 31 kernels of small programs took one thread 4.0 s, four 1.5 s, sixteen 1.8 s.
@@ -57,6 +57,7 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     """What Triton makes of the kernel for aligned pointers to such elements and sizes of 32 bits, loaded on `device`.
 
     Raises what Triton's compiler raises."""
+    pointers = [element_of(dtype) for dtype in pointers]
     options = launch_options(kernel)
     blocks = block_sizes(kernel)
     function = shared_function(kernel)

@@ -17,7 +17,14 @@ import torch
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch, launch_by_driver
 from compiler.runtime.triton_compile import LoadedKernel, compiled_kernel
-from compiler.runtime.triton_source import block_sizes, grid_of, launch_options, shared_function, workspace_of
+from compiler.runtime.triton_source import (
+    block_sizes,
+    element_of,
+    grid_of,
+    launch_options,
+    shared_function,
+    workspace_of,
+)
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
@@ -127,6 +134,7 @@ class TritonLauncher:
 
     def _dispatch(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
+        arguments = tuple(a.view(element_of(a.dtype)) if isinstance(a, torch.Tensor) else a for a in arguments)
         with torch.cuda.device(device):
             self._function[(grid,)](*arguments, **self._blocks, **self._options)
 

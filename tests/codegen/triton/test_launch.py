@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton._utils import canonicalize_dtype
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
@@ -18,6 +19,7 @@ from compiler.runtime import launcher as runtime_launcher
 from compiler.runtime import triton_launch
 from compiler.runtime.triton_compile import LoadedKernel
 from compiler.runtime.triton_launch import load_triton
+from compiler.runtime.triton_source import POINTERS, element_of
 from tests.codegen.triton import groups
 
 FUNCTION, STREAM, DEVICE = 0x1234, 7, 0
@@ -206,3 +208,9 @@ def test_a_size_beyond_32_bits_is_left_to_triton_which_compiles_for_it(sized: Pr
     launch(*tensors, 2**31)
     assert [grid for grid, *_ in sized.driver.launches] == [5]
     assert sized.dispatched == [2**31]
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in POINTERS if dtype != torch.bool], ids=str)
+def test_triton_is_told_of_the_elements_that_kernels_are_printed_for(dtype: torch.dtype) -> None:
+    """A float8 is a byte in a kernel: Triton would not store one where it knows of a float8."""
+    assert f"*{canonicalize_dtype(element_of(dtype))}" == POINTERS[dtype]
