@@ -123,7 +123,7 @@ def _compiled_padded(
     """The function with all its products padded, and what was expected of that."""
     graphs: list[GraphCompilation] = []
     compiled = compile_ours(_alike(function))
-    forced = {"LEAST_PRODUCTS": 0, "WORTH": math.inf}
+    forced = {"LEAST_PRODUCTS": 0, "FEWEST": 0, "WORTH": math.inf}
     with torch.no_grad(), observed_compilations(graphs.append), patch.multiple(decide, **forced):  # type: ignore[arg-type]
         compiled(*given)
     return compiled, graphs[0].paddings
@@ -131,7 +131,7 @@ def _compiled_padded(
 
 def _pays(choice: PaddingChoice) -> bool:
     rows, inner, columns = choice.sizes
-    is_large = rows * inner * columns >= decide.LEAST_PRODUCTS
+    is_large = rows * inner * columns >= decide.LEAST_PRODUCTS and min(rows, columns) >= decide.FEWEST
     return is_large and choice.saved_us is not None and choice.saved_us > (1 - decide.WORTH) * (choice.kept_us or 0.0)
 
 

@@ -54,6 +54,7 @@ def inputs() -> list[Tensor]:
 def padded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products on the CPU are padded too, whatever that costs."""
     monkeypatch.setattr(decide, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(decide, "FEWEST", 0)
     monkeypatch.setattr(decide, "WORTH", math.inf)
     monkeypatch.setattr(decide, "device_for", lambda _: H200)
     monkeypatch.setattr("compiler.compile.device_for", lambda _: H200)
@@ -174,7 +175,9 @@ def read_once(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
         (added, (16, 768, 30522), None),
         (added, (16383, 768, 30528), None),
         (read_once, (1024, 768, 50257), "padding.padded"),
-        (added, (1 << 22, 768, 3), "padding.slower"),
+        (added, (1 << 22, 768, 3), None),
+        (added, (32, 768, 50257), "padding.padded"),
+        (added, (1, 1 << 20, 8191), None),
         (added, (16384, 64, 4100), "padding.slower"),
     ],
 )
