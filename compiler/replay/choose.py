@@ -86,4 +86,5 @@ def facts_of(graph: Compiled, phase: Phase) -> Facts:
         tails_of(graph.schedule, graph.memory, held),
         split,
         MOST_HELD * graph.model.memory_bytes,
+        graph.memory.peak_bytes,
     )

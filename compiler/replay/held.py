@@ -51,9 +51,14 @@ class HeldAddresses:
         return sum(held.bytes for held in tuple(self._of))
 
 
+def bare(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements as a tensor that has nothing but the memory: a view has its base too, which counts."""
+    return view(tensor, tuple(tensor.shape), tensor.stride(), 0)
+
+
 class Held:
     """The held outputs of one recording, by their places among the outputs. `keepers` are all tensors by which the
-    recording itself has their memory; of an output only its view of a keeper is kept."""
+    recording itself has their memory, made by `bare`; of an output only its view of a keeper is kept."""
 
     def __init__(self, outputs: Mapping[int, torch.Tensor], keepers: Sequence[torch.Tensor]) -> None:
         keeper_of = {_storage(tensor): tensor for tensor in keepers}

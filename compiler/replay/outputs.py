@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compiler.replay.held import Held
+from compiler.replay.held import Held, bare
 from compiler.replay.price import FEWEST_TOGETHER, Copies
 from compiler.runtime.quick_torch import alias, allocator
 
@@ -64,7 +64,7 @@ class PoolOutputs:
         for n in ours:
             shared[_storage(outputs[n])].append(n)
         kept = {n: outputs[n] for group in shared.values() if set(group) <= set(held) for n in group}
-        self.held = Held(kept, list(kept.values()) if keepers is None else keepers)
+        self.held = Held(kept, [bare(value) for value in kept.values()] if keepers is None else keepers)
         groups = [group for group in shared.values() if group[0] not in kept]
         alone = [group[0] for group in groups if len(group) == 1 and _is_dense(outputs[group[0]])]
         self._together = [[(n, outputs[n]) for n in group] for group in groups if group[0] not in alone]
@@ -162,7 +162,7 @@ class GiverAfterTail(Giver):
     it gives in their memory is known once it was called."""
 
     def __init__(self, tail: LaunchTail, kept: list[Any], held: Collection[int]) -> None:
-        self._tail, self._kept, self._places = tail, kept, held
+        self._tail, self._kept, self._places = tail, [bare(value) for value in kept], held
         self._pool: PoolOutputs | None = None
 
     def __call__(self, inputs: list[Any]) -> list[Any]:

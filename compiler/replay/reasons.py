@@ -94,7 +94,8 @@ REPLAYS: dict[str, Reason] = listed(
         "replay.memory",
         "replay",
         "A recording keeps its memory between calls, and that of this graph would be more than a sixteenth of the "
-        "device's; or what all recordings hold for backward graphs would be more than a quarter of it.",
+        "device's, or half of what is free; or what all recordings hold for backward graphs would be more than a "
+        "quarter.",
         "a recording would keep {peak_bytes} bytes of the device's memory",
     ),
     Reason(

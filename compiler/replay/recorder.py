@@ -1,8 +1,8 @@
 """Recording and replaying with CUDA, through torch's own graphs.
 
 Launches are recorded on a stream beside the one that is to replay them, with memory from a pool that all recordings for
-that stream share: what they give is copied out before the next replay, or is kept apart in the pool for as long as the
-recording lives (`held.py`), so that nothing else in the pool is anybody's between two replays. Whatever is made once
+that stream share: what they give is copied out before the next replay, so that nothing in the pool is anybody's between
+two replays. A recording whose outputs are held beyond that (`held.py`) has a pool of its own. Whatever is made once
 for each stream (the workspaces of our split sums and of cuBLAS) is made before, in ordinary memory.
 """
 
@@ -81,13 +81,15 @@ class CudaRecorder:
 
         return outputs, times
 
-    def record(self, call: Call, inputs: list[Any]) -> CudaRecording:
+    def record(self, call: Call, inputs: list[Any], is_held: bool) -> CudaRecording:
         if self.device in _broken:
             raise CannotRecord("an earlier recording on this device did not end as it should")
         if any(isinstance(value, torch.Tensor) and value.get_device() != self.device for value in inputs):
             raise CannotRecord("an input lies on another device")
         try:
             pool = self._pool()
+            if is_held:  # a recording made earlier may write to what is free in the shared pool now
+                pool = Pool(pool.side)
             graph, outputs = self._captured(pool, lambda: call(inputs))
         except Exception as error:  # whatever it is, the launches go out one by one
             said = str(error).strip().splitlines()
@@ -134,6 +136,11 @@ class CudaRecorder:
         pool.side.synchronize()
         pool.anchor, _ = self._captured(pool, lambda: [torch.zeros(1, device=device)])
         return pool
+
+    def free_bytes(self) -> int:
+        free, _ = torch.cuda.mem_get_info(self.device)
+        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return int(free) + kept
 
     def pool_bytes(self) -> int:
         pools = [tuple(pool.handle) for (device, _), pool in _pools.items() if device == self.device]

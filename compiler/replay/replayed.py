@@ -35,6 +35,8 @@ MOST_WATCHED_CALLS = 32
 #: Replays that are timed, and how much longer than the watched calls they may take: less is noise.
 TIMED_REPLAYS = 3
 MOST_SLOWER = 1.05
+#: What a recording may take of the device's memory that nobody has when it is decided.
+MOST_OF_FREE = 0.5
 #: Recordings of one graph, after which its inputs are taken to move for good.
 MOST_RECORDINGS = 5
 #: Recordings after which an input is copied as soon as it has moved.
@@ -76,8 +78,13 @@ class Recorder(Protocol):
         """What the call gives, and a function that gives its times, or None as long as the device is not done."""
         ...
 
-    def record(self, call: Call, inputs: list[Any]) -> Recording:
-        """Record what the call launches, for replays on the current stream. Raises `CannotRecord`."""
+    def record(self, call: Call, inputs: list[Any], is_held: bool) -> Recording:
+        """Record what the call launches, for replays on the current stream; where it `is_held`, in memory that no other
+        recording writes to. Raises `CannotRecord`."""
+        ...
+
+    def free_bytes(self) -> int:
+        """What of the device's memory nobody has, whatever torch keeps for later included."""
         ...
 
     def pool_bytes(self) -> int:
@@ -103,6 +110,8 @@ class Facts:
     split: Callable[[int], tuple[Call, LaunchTail]] | None = None
     #: What all recordings of the device may hold, unless they are asked for.
     most_held_bytes: float = math.inf
+    #: The most that a call has alive at one time, its inputs not counted.
+    peak_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -212,17 +221,20 @@ class ReplayedCall:
         if self._choice == "on":
             numbers: dict[str, Number] = {"launches": facts.launches, "recorded": facts.launches - in_tail}
             decision = ReplayDecision("replay.asked_for", {**numbers, "copied_bytes": copies.bytes})
-        elif (held_bytes := self._would_hold()) > facts.most_held_bytes:
-            decision = ReplayDecision("replay.memory", {"peak_bytes": held_bytes})
+        elif (wanted := self._memory_lacking()) is not None:
+            decision = ReplayDecision("replay.memory", {"peak_bytes": wanted})
         else:
             assert times is not None
             decision = weigh(times, facts.launches, copies, facts.bandwidth, in_tail)
         return Plan(decision, tail, copied_in, copied_out)
 
-    def _would_hold(self) -> int:
-        """Bytes of what the recordings of the device hold, with those of this graph."""
-        mine = sum(piece.bytes for piece in self._made if piece.places <= self._facts.held)
-        return mine + self._recorder.held.bytes if mine else 0
+    def _memory_lacking(self) -> int | None:
+        """What a recording would keep or hold where that is too much: nobody has asked for it."""
+        facts, recorder = self._facts, self._recorder
+        mine = sum(piece.bytes for piece in self._made if piece.places <= facts.held)
+        if mine and mine + recorder.held.bytes > facts.most_held_bytes:
+            return mine + recorder.held.bytes
+        return facts.peak_bytes if facts.peak_bytes > MOST_OF_FREE * recorder.free_bytes() else None
 
     def _best_tail(self, times: Times | None) -> Tail | None:
         facts = self._facts
@@ -260,7 +272,7 @@ class ReplayedCall:
             head, tail = self._facts.split(plan.tail.start)
         try:
             with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
-                recording = self._recorder.record(head, list(given))
+                recording = self._recorder.record(head, list(given), bool(self._facts.held))
         except CannotRecord as error:
             return self._call_settled(inputs, ReplayDecision("replay.failed", {"what": str(error)}))
         fixed = [0 if place in places else address for place, address in enumerate(addresses_of(inputs))]

@@ -24,7 +24,8 @@ class PretendedRecording:
         before = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
         self.outputs = call(list(inputs))
         given = {value.untyped_storage().data_ptr() for value in inputs if isinstance(value, torch.Tensor)}
-        self._made = [None if _lies_in(value, given) else value for value in self.outputs]
+        made = [None if _lies_in(value, given) else value for value in self.outputs]
+        self._made = [at_address(value) if isinstance(value, torch.Tensor) else value for value in made]
         self._inputs = [at_address(value) if isinstance(value, torch.Tensor) else value for value in inputs]
         for value, old in zip(inputs, before, strict=True):  # recording executes nothing
             if isinstance(value, torch.Tensor) and not torch.equal(value, old):
@@ -62,6 +63,7 @@ class PretendedRecorder:
         self.current_stream = 7
         self.captures = False
         self.recorded = self.replays = 0
+        self.free = 2**40
         #: What replays are said to have taken.
         self.replay_times = times
         self._times, self._fails_with = times, fails_with
@@ -78,7 +80,7 @@ class PretendedRecorder:
         times = self.replay_times if self.replays > replays else self._times
         return outputs, lambda: times
 
-    def record(self, call: Call, inputs: list[Any]) -> PretendedRecording:
+    def record(self, call: Call, inputs: list[Any], is_held: bool) -> PretendedRecording:
         if self._fails_with is not None:
             raise CannotRecord(self._fails_with)
         self.recorded += 1
@@ -86,6 +88,9 @@ class PretendedRecorder:
 
     def _counted(self) -> None:
         self.replays += 1
+
+    def free_bytes(self) -> int:
+        return self.free
 
     def pool_bytes(self) -> int:
         return 4096

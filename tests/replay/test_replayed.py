@@ -9,7 +9,7 @@ import torch
 
 from compiler.replay.by_sizes import MOST_SIZES, CallBySizes
 from compiler.replay.price import BUSY_SHARE, Copies, Times, weigh
-from compiler.replay.replayed import MOST_RECORDINGS, MOST_WATCHED_CALLS, WATCHED_CALLS
+from compiler.replay.replayed import MOST_RECORDINGS, MOST_WATCHED_CALLS, WATCHED_CALLS, Facts, ReplayedCall
 from tests.replay.pretended import HOST_BOUND, PretendedRecorder, pretended
 
 
@@ -110,6 +110,20 @@ def test_a_busy_device_is_left_alone() -> None:
     for _ in range(6):
         call(inputs)
     assert call.decision.reason == "replay.device_bound" and call.decision.message and not recorder.recorded
+
+
+def test_memory_that_is_not_there_is_not_recorded_with() -> None:
+    recorder = PretendedRecorder()
+    recorder.free = 1000
+    found = {}
+    for peak, choice in ((400, "auto"), (600, "auto"), (600, "on")):
+        call = ReplayedCall(scaled, Facts(10, 4e12, peak_bytes=peak), recorder, choice)
+        for _ in range(WATCHED_CALLS + 2):
+            call([torch.ones(3), torch.ones(3)])
+        found[peak, choice] = call.decision.reason
+    assert found == {
+        (400, "auto"): "replay.replayed", (600, "auto"): "replay.memory", (600, "on"): "replay.asked_for",
+    }  # fmt: skip
 
 
 def test_a_device_that_is_never_done_in_time_is_left_alone() -> None:

@@ -94,3 +94,21 @@ def test_no_more_is_held_than_all_recordings_may() -> None:
     del first, call
     gc.collect()
     assert held.bytes == 64
+
+
+def test_a_view_is_held_until_nobody_has_it() -> None:
+    """Not even its base, of which torch counts as many users as of the view."""
+    recorder = PretendedRecorder()
+    facts = Facts(10, 4e12, "forward", held=frozenset({1}))
+    call = ReplayedCall(lambda inputs: [inputs[0].sum(), (inputs[0] * 2).t()], facts, recorder, "auto")
+    for _ in range(WATCHED_CALLS + 4):
+        call([torch.ones(2, 3)])
+    assert (call.replays, call.launched) == (4, 0)
+    kept = call([torch.ones(2, 3)])[1].reshape(-1)[0:1].detach()
+    part = call([torch.full((2, 3), 5.0)])[1][1]
+    assert (call.replays, call.launched) == (6, 0) and kept.item() == 2.0
+    assert call([torch.zeros(2, 3)])[1].tolist() == [[0, 0]] * 3
+    assert (call.replays, call.launched) == (6, 1) and part.tolist() == [10, 10]
+    del part
+    call([torch.ones(2, 3)])
+    assert call.replays == 7
