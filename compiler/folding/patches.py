@@ -5,9 +5,10 @@
     patches (n, h, w), each with the elements (c, i, j) of its window side by side, times the filter as a matrix
 
 The copy into patches is a loop: it joins what computes the image, where that is a loop. Windows of one pixel need none
-where eager has the image channels-last. As a product it takes what follows before anything is stored; and the library's
-convolutions of few channels, which fill them up to eight, take many times as long (a ViT's first, batch 32 on an H200:
-251 us).
+where eager has the image channels-last; larger ones there stay with the library, for the filter would have to be turned
+(SegFormer's of 4 x 4 pixels, batch 32 on an H200: 32 us instead of 18). As a product it takes what follows before
+anything is stored; and the library's convolutions of few channels, which fill them up to eight, take many times as long
+(a ViT's first, batch 32 on an H200: 251 us).
 """
 
 from __future__ import annotations
@@ -69,8 +70,7 @@ def _weighed(convolution: Node, device: Device) -> LayoutChoice | None:
     if prices[0] is None or prices[1] is None:
         return None
     copy_us = _copy_us(convolution.args[0], device) if _has_window(weight) else 0.0  # type: ignore[arg-type]
-    is_few = taken.kind == "few channels"  # channels-last, that would be a product too, of windows
-    kept_us = prices[0].contiguous if is_few else min(prices[0].channels_last, prices[0].contiguous)
+    kept_us = min(prices[0].channels_last, prices[0].contiguous)
     product_us = prices[1].channels_last + copy_us
     if _has_window(weight) and kept_us <= product_us:
         return None
@@ -93,7 +93,9 @@ def _is_product(convolution: Node) -> bool:
         return False
     if filters.shape[0] % VECTOR or prod(filters.shape[1:]) % VECTOR:
         return False
-    return _has_window(filters) or (_is_channels_last(images) and _is_channels_last(result))
+    if _has_window(filters):
+        return not _is_channels_last(images)
+    return _is_channels_last(images) and _is_channels_last(result)
 
 
 def _has_window(filters: Any) -> bool:
@@ -136,7 +138,7 @@ class _Writer:
         self.graph.erase_node(self.convolution)
 
     def _matrices(self, image: Any, weight: Any) -> tuple[Node, Node]:
-        """The patches, one a row, and the filters, one a column. Channels are innermost where the image has them so."""
+        """The patches, one a row, and the filters, one a column."""
         batch, _, *pixels = self.convolution.meta["val"].shape
         filters, channels, *window = weight.meta["val"].shape
         length = channels * prod(window)
@@ -146,11 +148,7 @@ class _Writer:
             if image.meta["val"].shape[dim] != size:
                 used = self._call(aten.slice.Tensor, used, dim, 0, size)
         split = self._call(aten.view.default, used, [batch, channels, height, high, width, wide])
-        if _is_channels_last(image.meta["val"]):
-            patches = self._call(aten.permute.default, split, [0, 2, 4, 3, 5, 1])
-            weight = self._call(aten.permute.default, weight, [0, 2, 3, 1])
-        else:
-            patches = self._call(aten.permute.default, split, [0, 2, 4, 1, 3, 5])
+        patches = self._call(aten.permute.default, split, [0, 2, 4, 1, 3, 5])
         rows = self._call(aten.reshape.default, patches, [batch * height * width, length])
         columns = self._call(aten.reshape.default, weight, [filters, length])
         return rows, self._call(aten.permute.default, columns, [1, 0])

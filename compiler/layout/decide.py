@@ -30,7 +30,15 @@ from compiler.folding.patches import with_products
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
-from compiler.layout.price import Convolution, Price, price_of, price_of_gradients, rounds_alike, takes_windows
+from compiler.layout.price import (
+    Convolution,
+    Price,
+    price_of,
+    price_of_gradients,
+    rounds_alike,
+    takes_windows,
+    windows_us,
+)
 from compiler.layout.training import (
     convolution_of,
     kept_by_forward,
@@ -92,7 +100,7 @@ def _laid_out(
     batches = "batch" not in options.disabled_rules
     folded = {folding.nodes[0]: folding for folding in foldings if folding.is_folded}
     while prices:
-        windows = [node for node in prices if PATCHES not in options.disabled_rules and _takes_windows(node, device)]
+        windows = [node for node in prices if _takes_windows(node, device, options)]
         layouts = ChannelsLast(prices, None, None if passed is None else passed.own_outputs, windows)
         loops = lower(graph, layouts)
         weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
@@ -165,6 +173,8 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
     is_known = price is not None and (not has_gradients or price_of_gradients(convolution, device, True) is not None)
     if price is None or not is_known or not _stays_channels_last(node, wanted):
         return "layout.library"
+    if _takes_windows(node, device, options):
+        price = replace(price, channels_last=windows_us(convolution, device))
     price = replace(price, channels_last=price.channels_last - _spared(node, device))
     return price + price_of_backward(convolution, _name(node), passed, device)
 
@@ -181,9 +191,9 @@ def _spared(node: Node, device: Device) -> float:
     return device.launch_us + device.latency_us + 1e6 * 2 * result.numel() * result.dtype.itemsize / device.bandwidth
 
 
-def _takes_windows(node: Node, device: Device) -> bool:
+def _takes_windows(node: Node, device: Device, options: Options) -> bool:
     """Whether a convolution that moves becomes a product over the windows of the image."""
-    if node.target is not aten.convolution.default:
+    if node.target is not aten.convolution.default or PATCHES in options.disabled_rules:
         return False
     image, weight, _, _, _, dilation, is_transposed, _, groups = _values(node)
     if not is_window_product(weight.shape, image.dtype, dilation, is_transposed, groups):

@@ -140,7 +140,7 @@ PROGRAMS: dict[str, tuple[Program, Shapes]] = {
     "by strides": (by_strides, (IMAGE, FILTER)),
     "one pixel": (one_pixel, ((3, 16, 3, 5), FILTER, (*FILTER[:2], 1, 1))),
     "bottleneck": (bottleneck, (IMAGE, (16, 16, 1, 1), FILTER, (16, 16, 1, 1), VECTOR)),
-    "one channel": (one_pixel, ((2, 1, 9, 9), (1, 1, 3, 3), (4, 1, 3, 3))),
+    "one channel": (one_pixel, ((2, 1, 20, 20), (16, 1, 3, 3), FILTER)),
     "one image": (chain, ((1, *IMAGE[1:]), FILTER, FILTER)),
     "read twice": (read_twice, (IMAGE, FILTER)),
     "in place": (in_place, (IMAGE, FILTER)),
