@@ -11,8 +11,9 @@ from bench.predictions.micro.choices import choices
 from bench.predictions.micro.pointwise import arithmetic, pointwise
 from bench.predictions.micro.reductions import reductions, scans_and_scatters
 from bench.predictions.micro.walks import gathers, walks
+from bench.predictions.micro.windows import windows
 
 SINGLE: tuple[Case, ...] = (
-    *pointwise(), *arithmetic(), *walks(), *gathers(), *reductions(), *scans_and_scatters(),
+    *pointwise(), *arithmetic(), *walks(), *gathers(), *windows(), *reductions(), *scans_and_scatters(),
 )  # fmt: skip
 CHOICES: tuple[Case, ...] = tuple(choices())
