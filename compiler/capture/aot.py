@@ -28,6 +28,7 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
 )
+from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.rewrite.one_hot import sum_one_hots
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def _split(
 ) -> Any:
     save_places_as_bytes(joint)
     sum_one_hots(joint)
+    lay_gradients_out(joint)
     change_joint(joint)
     repeats = repeats_in(joint)
     forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
