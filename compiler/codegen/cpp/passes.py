@@ -13,6 +13,7 @@ from compiler.codegen.cpp.scans import RunningValue
 from compiler.codegen.cpp.statements import StatementPrinter, over, within
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
+from compiler.ir.index import Dim
 from compiler.ir.size import is_multiple, text_of
 
 
@@ -68,6 +69,9 @@ class PassPrinter(StatementPrinter):
         if not is_wanted:
             return
         plan, writer, dim = self.plan, self.writer, self.plan.r_loops[0]
+        if plan.is_chunk_one_point:
+            writer.line(f"const int64_t {dim.name} = chunk;")
+            return
         chunk = str(plan.chunk)
         if plan.shares:
             chunk = f"{dim.name}_share"
@@ -131,11 +135,11 @@ class PassPrinter(StatementPrinter):
             if statement.number in needed and statement.number not in self.kept_so_far:
                 needed |= statement.needs
         with ExitStack() as loops:
-            for place, dim in enumerate(plan.r_loops):
-                if not columns and place == len(plan.r_loops) - 1:
+            for dim in self._loops_of_a_chunk:
+                if not columns and dim == plan.r_loops[-1]:
                     sums = ", ".join(f"{name}_here" for one in relative for name in one.sums)
                     self.simd(section.statements, dim, f" reduction(+: {sums})")
-                loops.enter_context(writer.block(within(dim) if place == 0 else over(dim)))
+                loops.enter_context(writer.block(self._head(dim)))
             if columns and plan.inner is not None:
                 self.simd(section.statements, plan.inner)
                 loops.enter_context(writer.block(within(plan.inner)))
@@ -157,7 +161,16 @@ class PassPrinter(StatementPrinter):
     def _count(self) -> str:
         """How many points of the reduction a chunk has."""
         first, *others = self.plan.r_loops
-        return " * ".join([f"({first.name}_end - {first.name}_start)", *(f"({text_of(dim.size)})" for dim in others)])
+        of_first = [] if self.plan.is_chunk_one_point else [f"({first.name}_end - {first.name}_start)"]
+        return " * ".join([*of_first, *(f"({text_of(dim.size)})" for dim in others)])
+
+    @property
+    def _loops_of_a_chunk(self) -> tuple[Dim, ...]:
+        return self.plan.r_loops[1:] if self.plan.is_chunk_one_point else self.plan.r_loops
+
+    def _head(self, dim: Dim) -> str:
+        """Of a reduction loop: the first one goes over its chunk alone."""
+        return within(dim) if self.plan.is_cut and dim == self.plan.r_loops[0] else over(dim)
 
     def _join_chunk(self, relative: list[RelativeSum], suffix: str, place: str) -> None:
         if not relative:
@@ -217,10 +230,10 @@ class PassPrinter(StatementPrinter):
 
     def _r_loops(self, loops: ExitStack, section: Section, accumulators: list[Accumulator], suffix: str = "") -> None:
         plan, writer = self.plan, self.writer
-        for place, dim in enumerate(plan.r_loops):
-            if plan.shape == "rows" and place == len(plan.r_loops) - 1:
+        for dim in self._loops_of_a_chunk:
+            if plan.shape == "rows" and dim == plan.r_loops[-1]:
                 self._simd(accumulators, suffix, section.statements)
-            loops.enter_context(writer.block(within(dim) if place == 0 and plan.is_cut else over(dim)))
+            loops.enter_context(writer.block(self._head(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
             self.simd(section.statements, plan.inner)

@@ -41,8 +41,9 @@ PARALLEL_WORK = 32768
 ENOUGH_PIECES = 16
 #: Columns that one block of a `columns` kernel holds: accumulators of a few KB, and at least whole cache lines.
 COLUMN_BLOCK = 256
-#: Edge of the square that a transposing kernel works through, so that both sides stay in the cache.
-TRANSPOSE_BLOCK = 32
+#: Edge of the square that a transposing kernel works through, so that both sides stay in the cache (and far columns are
+#: read in runs of several cache lines), and the shortest side of what it is for.
+TRANSPOSE_BLOCK, TRANSPOSE_LEAST = 64, 32
 #: Columns that one thread of a scatter takes: whole cache lines, so that threads do not share them.
 SCATTER_BLOCK = 64
 #: Elements of one chunk of a long reduction: of a row, of which a vector takes 16 at once, and of a column.
@@ -86,6 +87,12 @@ class Plan:
     @property
     def is_cut(self) -> bool:
         return bool(self.chunk or self.shares)
+
+    @property
+    def is_chunk_one_point(self) -> bool:
+        """Whether a chunk is one point of the outermost of several reduction loops: it needs no loop over that one, and
+        with one of a single turn GCC 12 does not turn the loop inside into vectors."""
+        return self.chunk == 1 and len(self.r_loops) > 1
 
     @property
     def chunks(self) -> str:
@@ -148,9 +155,9 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
         return Plan(program, "pointwise", (), None, ())
     outer = tuple(dim for dim in x_loops if dim != inner)
     plan = Plan(program, "pointwise", outer, inner, (), parallel=parallel)
-    crossed = (dim for dim in outer if hint(dim.size) >= TRANSPOSE_BLOCK and _is_crossed(program, inner, dim))
+    crossed = (dim for dim in outer if hint(dim.size) >= TRANSPOSE_LEAST and _is_crossed(program, inner, dim))
     across = next(crossed, None)
-    if across is not None and hint(inner.size) >= TRANSPOSE_BLOCK:
+    if across is not None and hint(inner.size) >= TRANSPOSE_LEAST:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
     if parallel == "x" and outer and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:

@@ -15,6 +15,7 @@ from compiler.codegen.cpp.ops import columns_text, storage_type, value_type
 from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
+from compiler.codegen.cpp.turned import Turned, turned_accesses
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Statement
@@ -164,10 +165,30 @@ class _KernelPrinter(AcrossPrinter):
                     if dim is not None:
                         self._block_end(dim)
                 if plan.across is not None:
-                    loops.enter_context(self.writer.block(within(plan.across)))
+                    self._square(plan.inner, plan.across)
+                    return
                 self.writer.line("#pragma omp simd")
             loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
             self._sections_at_x()
+
+    def _square(self, inner: Dim, across: Dim) -> None:
+        """One square of a transposing kernel, between filling and emptying the arrays of what is turned."""
+        self.turned = turned_accesses(self.plan, self.written_over)
+        for one in self.turned.values():
+            self.writer.line(one.declaration, one.statement.nodes)
+            if one.statement.op == "load":
+                self._turn(one)
+        with self.writer.block(within(across)):
+            self.writer.line("#pragma omp simd")
+            with self.writer.block(within(inner)):
+                self._sections_at_x()
+        for one in self.turned.values():
+            if one.statement.op == "store":
+                self._turn(one)
+
+    def _turn(self, one: Turned) -> None:
+        assert one.statement.buffer is not None
+        self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
 
     def _scatter(self) -> None:
         plan = self.plan

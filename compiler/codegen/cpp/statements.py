@@ -20,6 +20,7 @@ from compiler.codegen.cpp.ops import (
 )
 from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
+from compiler.codegen.cpp.turned import Turned
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import EFFECTS, Section, Statement
@@ -43,6 +44,7 @@ class StatementPrinter:
         self.shared = self._values_of_several_sections()
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
+        self.turned: dict[int, Turned] = {}
 
     def _first_name(self, statement: Statement) -> str:
         if statement.op == "field":
@@ -92,7 +94,7 @@ class StatementPrinter:
 
     def _store(self, statement: Statement) -> str:
         assert statement.buffer is not None
-        pointer, offset = self.pointers[statement.buffer], self._offset(statement)
+        pointer, offset = self._element(statement)
         value, *masks = [self.names[number] for number in statement.operands]
         dtypes = self.statements[statement.operands[0]].dtype, self.program.storage[statement.buffer]
         if not statement.is_scatter:
@@ -105,6 +107,13 @@ class StatementPrinter:
         if keeps_apart(dim, statements):
             self.writer.line(f"#pragma omp simd{clauses}")
 
+    def _element(self, statement: Statement) -> tuple[str, str]:
+        """The array that a load or store goes to, and the place in it."""
+        assert statement.buffer is not None
+        if (turned := self.turned.get(statement.number)) is not None:
+            return turned.name, turned.place
+        return self.pointers[statement.buffer], self._offset(statement)
+
     def _offset(self, statement: Statement) -> str:
         assert statement.index is not None
         return index_text(statement.index, self.names, self.narrow)
@@ -113,9 +122,7 @@ class StatementPrinter:
         operands = [self.names[number] for number in statement.operands]
         if statement.op == "load":
             assert statement.buffer is not None
-            text = load_text(
-                self.pointers[statement.buffer], self._offset(statement), self.program.storage[statement.buffer]
-            )
+            text = load_text(*self._element(statement), self.program.storage[statement.buffer])
             zero = literal(0, statement.dtype)
             return f"{operands[0]} ? {text} : {zero}" if operands else text
         if statement.op == "index_value":

@@ -142,11 +142,21 @@ def _elementwise() -> list[Case]:
     return cases
 
 
+def _across_rows(x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    """Elements of one, two and eight bytes read across the rows."""
+    return sum((other.t().float() for other in others), x)
+
+
+def _turned() -> tuple[torch.Tensor, ...]:
+    others = (torch.int8, torch.bfloat16, torch.float64)
+    return floats(100, 70), *(integers(70, 100, dtype=torch.int64).to(dtype) for dtype in others)
+
+
 def _loops() -> list[Case]:
     mask = integers(40, 50, dtype=torch.bool)
     return [
         Case("broadcast", lambda x, y: x + y[:, None], lambda: (floats(20, 30), floats(20))),
-        Case("transposed", lambda x, y: x + y.t(), lambda: (floats(100, 70), floats(70, 100))),
+        Case("transposed", _across_rows, _turned),
         Case("permuted", lambda x: x.permute(2, 0, 1).contiguous() * 2, lambda: (floats(40, 5, 60),)),
         Case("transposed_batch", lambda x: x.transpose(1, 2).exp(), lambda: (floats(3, 64, 128),)),
         Case("sliced", lambda x: x[3:, ::2] * 2, lambda: (floats(20, 31),)),

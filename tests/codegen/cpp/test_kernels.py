@@ -254,7 +254,7 @@ extern "C" void fused_sin_mul(
     assert {nodes for _, nodes in kernel.lines} == {("mul",)}
 
 
-def test_transposed_read_is_tiled() -> None:
+def test_transposed_read_is_turned_square_by_square() -> None:
     a, b = Dim("x0", 100), Dim("x1", 77)
     made = group(
         "transposed",
@@ -273,7 +273,23 @@ def test_transposed_read_is_tiled() -> None:
     )
     x = torch.randn(77, 100)
     assert torch.equal(run(made, {"x": x})["out"], x.t())
-    assert "x0_start += 32" in render(made, {"x": x}).source
+    source = render(made, {"x": x}).source
+    assert "fs::turn(x_ptr + 100 * x1_start + x0_start, 100," in source
+
+
+def test_what_is_stored_both_ways_is_turned_on_its_way_out() -> None:
+    a, b = Dim("x0", 70), Dim("x1", 45)
+    along, across = 45 * Index.of(a) + Index.of(b), 70 * Index.of(b) + Index.of(a)
+
+    def copied(name: str, at: Index) -> Any:
+        return node(name, (70, 45), F32, (a, b), (), lambda: ops.store(name, at, ops.load("x", along, F32)))
+
+    made = group("both", (a, b), (), copied("out", along), copied("turned", across), stored=("out", "turned"))
+    x = torch.randn(70, 45)
+    found = run(made, {"x": x})
+    assert torch.equal(found["out"].flatten(), x.flatten())
+    assert torch.equal(found["turned"].flatten(), x.t().flatten())
+    assert "turned_ptr + 70 * x1_start + x0_start, 70);" in render(made, {"x": x}).source
 
 
 def test_small_kernels_start_no_threads() -> None:

@@ -15,6 +15,7 @@
 #include "random.h"
 #include "relative.h"
 #include "trigonometry.h"
+#include "turn.h"
 
 namespace fs = fusionscope;
 
