@@ -16,10 +16,10 @@ import triton.language as tl
 
 
 def run_in_turns(count: int, choose: Callable[[int], None], run: Callable[[], None], namespace: dict[str, Any]) -> None:
-    """Run `count` programs; `choose` makes the interpreter work for the program of a number, `run` runs it. The name
-    `wait_for` in `namespace` is replaced by a function that gives the turn away."""
+    """Run `count` programs; `choose` makes the interpreter work for the program of a number, `run` runs it. The
+    functions of `namespace` that wait are replaced by ones that give the turn away."""
     turns = _Turns(choose, run)
-    namespace["wait_for"] = turns.wait_for
+    namespace |= {"wait_for": turns.wait_for, "receive": turns.receive}
     turns.run_all(count)
 
 
@@ -70,7 +70,19 @@ class _Turns:
         """In the place of the kernel's own function of this name."""
         wanted = int(count)
         while int(tl.load(counter).handle.data.reshape(-1)[0]) < wanted:
-            number = self.current
-            self.back.release()
-            self.turn[number].acquire()
+            self._give_turn_away()
         self.progressed = True
+
+    def receive(self, pointer: Any, launch: Any) -> Any:
+        """In the place of the kernel's own function of this name."""
+        words = tl.load(pointer)
+        while np.any(((words & 0xFFFFFFFF) != launch).handle.data):
+            self._give_turn_away()
+            words = tl.load(pointer)
+        self.progressed = True
+        return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+    def _give_turn_away(self) -> None:
+        number = self.current
+        self.back.release()
+        self.turn[number].acquire()

@@ -73,7 +73,7 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
         values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
         builder = stock.interpreter_builder
         builder.set_grid_dim(max(count, 1), 1, 1)
-        if "wait_for" in namespace:
+        if "wait_for" in namespace or "receive" in namespace:
             run_in_turns(count, lambda number: builder.set_grid_idx(number, 0, 0), lambda: body(**values), namespace)
             return
         with np.errstate(all="ignore"):

@@ -139,13 +139,14 @@ class TritonLauncher:
             self._function[(grid,)](*arguments, **self._blocks, **self._options)
 
     def _workspace(self, device: int, stream: int) -> list[torch.Tensor]:
-        """Memory for the parts of a split reduction; one for each stream, since two launches must not share it."""
+        """Memory for the parts of a split reduction, or of a team; one for each stream, since two launches must not
+        share it. No word in it may look like one of the first launch."""
         assert self._wanted is not None
         known = self._workspaces.get((device, stream))
         if known is None:
             size, counters = self._wanted
             known = self._workspaces[device, stream] = [
-                torch.empty(max(size, ALIGNMENT), dtype=torch.uint8, device=f"cuda:{device}"),
+                torch.zeros(max(size, ALIGNMENT), dtype=torch.uint8, device=f"cuda:{device}"),
                 torch.zeros(max(counters, 1), dtype=torch.int32, device=f"cuda:{device}"),
             ]
         if not self._record.function or device == self._record.on_device:

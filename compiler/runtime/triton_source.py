@@ -169,6 +169,6 @@ def _spelled_out(size: Integer, given: Sequence[Atom]) -> str:
 
 def workspace_of(kernel: RenderedKernel) -> tuple[int, int] | None:
     """Bytes of the workspace and number of counters that the launcher adds as last arguments, if the kernel wants
-    them. The counters must be zero before the first launch, and are zero again after each."""
+    them. Both must be zero before the first launch; each launch leaves them as the next one wants them."""
     size, counters = kernel.config.get("workspace_bytes"), kernel.config.get("counters")
     return None if size is None or counters is None else (int(str(size)), int(str(counters)))

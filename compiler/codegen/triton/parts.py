@@ -7,6 +7,11 @@
 The programs of a team (`team`) must run at the same time. Which part a program takes is therefore not its number in
 the launch but the place at which it started, drawn from a counter: whoever waits only waits for programs that have
 started or start next, and a team is small enough for all of it to run (`schedule/team.py`).
+
+Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
+are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,
+so that no memory has to be in order. On an H200 a softmax of rows of 131,072 takes 173 us so, 184 by counters; a batch
+norm, which exchanges three values, 147 and 145.
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
+#: Bytes of a word, and the counters that the number of all programs so far takes where words are sent.
+WORD, COUNTERS_OF_WORDS = 8, 2
 
 HELPERS: dict[str, str] = {
     "wait_for": '''@triton.jit
@@ -35,6 +42,19 @@ def wait_for(counter, count):
     arrived = tl.atomic_add(counter, 0, sem="acquire")
     while arrived < count:
         arrived = tl.atomic_add(counter, 0, sem="acquire")
+''',
+    "send": '''@triton.jit
+def send(pointer, value, launch):
+    """Leave a float32 for the team."""
+    tl.store(pointer, (value.to(tl.int32, bitcast=True).to(tl.int64) << 32) | launch)
+''',
+    "receive": '''@triton.jit
+def receive(pointer, launch):
+    """The float32 at these places, when all of them are there."""
+    words = tl.load(pointer, volatile=True)
+    while any_lane((words & 0xFFFFFFFF) != launch):
+        words = tl.load(pointer, volatile=True)
+    return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
 ''',
 }
 
@@ -57,8 +77,16 @@ class RowParts:
             for statement in section.reductions:
                 for which, (_, dtype, _) in enumerate(self._values(statement)):
                     places[statement.number, which] = size
-                    size += -(-self.plan.splits * self._rows * dtype.itemsize // 16) * 16
+                    bytes_of_one = WORD if self.sends_words else dtype.itemsize
+                    size += -(-self.plan.splits * self._rows * bytes_of_one // 16) * 16
         return places, size
+
+    @cached_property
+    def sends_words(self) -> bool:
+        """Whether what a team exchanges are sums of exponentials alone, one row at a time."""
+        reductions = [s for section in self.plan.program.sections for s in section.reductions]
+        is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
+        return self.plan.kind == "team" and self.plan.axes[0].is_scalar and is_exponential
 
     @property
     def _rows(self) -> int:
@@ -162,10 +190,19 @@ class RowParts:
     @property
     def counters_of_teams(self) -> int:
         """One for the places, and one for each team."""
+        if self.sends_words:
+            return COUNTERS_OF_WORDS
         return COUNTERS_APART * (1 + known(self.plan.axes[0].blocks))
 
     def draw_place(self) -> None:
         self.writer.line("# Places are drawn in the order in which programs start, since they wait for each other.")
+        if self.sends_words:
+            programs = known(self.plan.grid)
+            drawn = 'tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")'
+            self.writer.line(f"drawn = {drawn}")
+            self.writer.line(f"place = (drawn % {programs}).to(tl.int32)")
+            self.writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
+            return
         self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
         self.writer.line(f"if place == {known(self.plan.grid) - 1}:")
         with self.writer.indented():
@@ -174,7 +211,8 @@ class RowParts:
     def team_sections(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
         exchanges = passes = 0
-        self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
+        if not self.sends_words:
+            self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
         for section in self.plan.program.sections:
             if section.level == "r":
                 passes += 1
@@ -185,6 +223,8 @@ class RowParts:
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)
+        if self.sends_words:
+            return
         self.writer.blank()
         self.writer.line("# The last one to leave puts the counter back to zero.")
         self.writer.line('left = tl.atomic_add(counter, 1, sem="relaxed")')
@@ -193,6 +233,9 @@ class RowParts:
             self.writer.line("tl.store(counter, 0)")
 
     def _exchange(self, section: Section, number: int) -> None:
+        if self.sends_words:
+            self._exchange_words(section)
+            return
         for statement in section.reductions:
             self.printer.note_axes(statement)
             if States.holds(statement):
@@ -206,3 +249,30 @@ class RowParts:
         self.writer.line("tl.atomic_add(counter, 1)")
         self.writer.line(f"wait_for(counter, {number * self.plan.splits})")
         self._join(section)
+
+    def _exchange_words(self, section: Section) -> None:
+        size, is_full = self.plan.splits, self.plan.splits == next_power_of_two(self.plan.splits)
+        self.printer.helpers |= {"any_lane", "send", "receive"}
+        for statement in section.reductions:
+            self.printer.note_axes(statement)
+            self.states.at_once(statement, text_of(self.plan.axes[-1].numel))
+            for which, (name, _, _) in enumerate(self._values(statement)):
+                start = self.workspace[0][statement.number, which]
+                base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
+                self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type(tl.int64))", statement.nodes)
+                self.writer.line(f"send({name}_ptr + {self._word('part')}, {name}, launch)", statement.nodes)
+        self.writer.line(f"parts = tl.arange(0, {next_power_of_two(size)})")
+        place = self._word("parts" if is_full else f"tl.minimum(parts, {size - 1})")
+        for statement in section.reductions:
+            names = []
+            for name, _, fill in self._values(statement):
+                names.append(f"{statement.target}_parts{name.removeprefix(statement.target)}")
+                value = f"receive({name}_ptr + {place}, launch)"
+                text = value if is_full else f"tl.where(parts < {size}, {value}, {fill})"
+                self.writer.line(f"{names[-1]} = {text}", statement.nodes)
+            length = text_of(self.plan.axes[-1].numel)
+            self.states.join_parts(statement, (names[0], names[1]), str(self.plan.chunk), length)
+
+    def _word(self, part: str) -> str:
+        """The parts of a row lie side by side."""
+        return part if self._rows == 1 else f"(x_index * {self.plan.splits} + {part})"
