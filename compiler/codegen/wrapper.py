@@ -17,7 +17,6 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
-from compiler.lowering.repaired import REPAIRED
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
 from compiler.schedule.lifetimes import stored_by
@@ -29,7 +28,7 @@ from compiler.schedule.units import read_by
 FUNCTIONS = frozenset(
     "torch device inf nan max min float empty view alias reuse as_planned as_promised readable read_as library inputs "
     "call".split()
-) | {function.__name__ for function in REPAIRED.values()}
+)
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long. One that a
 #: torch has not is called as an operator.
@@ -291,8 +290,6 @@ def _is_of_torch(target: Any) -> bool:
 
 def _operator_text(target: Any) -> str:
     """`torch.ops.aten.topk.default` for an operator, or the name under which the executable offers another callable."""
-    if target in REPAIRED:
-        return REPAIRED[target].__name__
     if target in _FUNCTIONS_OF_TORCH:
         return f"torch.{target._opname}"
     if isinstance(target, torch._ops.OpOverload):

@@ -13,7 +13,6 @@ import torch
 
 from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
-from compiler.lowering.repaired import REPAIRED
 from compiler.runtime.quick_torch import alias, allocator, view
 from compiler.schedule.scheduler import Schedule
 
@@ -58,7 +57,6 @@ def _executed(
 ) -> dict[str, Any]:
     launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
     scope = _scope(schedule.graph, device) | launches
-    scope |= {function.__name__: function for function in REPAIRED.values()}
     scope["library"] = {
         getattr(unit.target, "__name__", str(unit.target)): unit.target
         for unit in schedule.units
