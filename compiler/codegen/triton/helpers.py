@@ -56,6 +56,18 @@ def smaller_at(a, a_at, b, b_at):
     takes_a = (a < b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
     return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
 ''',
+    "later_larger_at": '''@triton.jit
+def later_larger_at(a, a_at, b, b_at):
+    """The same where b stands behind a, unless a stands for nothing yet, behind everything."""
+    takes_b = (b > a) | ((b != b) & (a == a)) | (a_at > b_at)
+    return tl.where(takes_b, b, a), tl.where(takes_b, b_at, a_at)
+''',
+    "later_smaller_at": '''@triton.jit
+def later_smaller_at(a, a_at, b, b_at):
+    """The same where b stands behind a, unless a stands for nothing yet, behind everything."""
+    takes_b = (b < a) | ((b != b) & (a == a)) | (a_at > b_at)
+    return tl.where(takes_b, b, a), tl.where(takes_b, b_at, a_at)
+''',
     "floor_divide_integers": '''@triton.jit
 def floor_divide_integers(a, b):
     """a // b towards minus infinity; Triton's own // rounds towards zero."""

@@ -339,12 +339,20 @@ class KernelPrinter:
         reduction = self.reduction_of(statement)
         lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
         if reduction.is_position:
-            call = f"{reduction.helper}({name}, {name}_at, {lanes[0]}, {lanes[1]})"
-            self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
+            helper = f"later_{reduction.helper}" if self._runs_forwards(statement) else str(reduction.helper)
+            self.printer.helpers.add(helper)
+            self.writer.line(f"{name}, {name}_at = {helper}({name}, {name}_at, {', '.join(lanes)})", statement.nodes)
         elif reduction.kind in ("sum", "prod"):
             self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {lanes[0]}", statement.nodes)
         else:
             self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
+
+    def _runs_forwards(self, statement: Statement) -> bool:
+        """Whether the positions that a lane meets grow from block to block."""
+        position = self.printer.by_number[statement.operands[1]]
+        loops = self.plan.program.space.r
+        stride = None if position.index is None or len(loops) != 1 else position.index.stride(loops[0])
+        return position.op == "index_value" and isinstance(stride, int) and stride > 0
 
     def _collapse(self, statement: Statement) -> None:
         reduction, name = self.reduction_of(statement), f"{statement.target}_acc"
