@@ -134,6 +134,20 @@ def test_shared_memory_holds_a_tile_of_each_tensor_that_an_operand_is_computed_f
     assert tile.shared_bytes(2, (4, 1)) == tile.stages * tile.k * (4 * tile.m + tile.n) * 2 <= H200.shared_per_block
 
 
+def test_what_an_operand_comes_from_is_computed_before_it_on_a_cpu() -> None:
+    """Though the product took it in later: a GPU's kernel computes all of it at once, a CPU one group after another."""
+
+    def joined(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
+        return torch.cat([a.sin(), b], 1) @ w
+
+    forced = [["cat", "mm"], ["sin", "mm"]]
+    knobs = {"disable": ["inline", "vertical"]}
+    (product,) = products(
+        scheduled(joined, (512, 64), (512, 64), (128, 64), dtype=torch.bfloat16, force=forced, knobs=knobs)
+    )
+    assert [sorted(group.stored) for group in product.before] == [["sin"], ["cat"]]
+
+
 def test_tiles_fit_the_device_and_spare_registers_for_what_follows() -> None:
     (light,) = products(scheduled(relu, (8192, 1024), (1024, 3072), dtype=torch.bfloat16, force=[["mm", "relu"]]))
     (heavy,) = products(

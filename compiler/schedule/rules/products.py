@@ -139,7 +139,8 @@ def _with_prologue(
         return Refuse("index.no_common_loops")
     absorbed = [replace(member, body=Body(())) for member in producer.members]
     everything = (*absorbed, *members)
-    fused = replace(product, name=fused_name(everything), members=everything, before=(*product.before, producer))
+    # What was taken in earlier may read it, and nothing of theirs is stored that it could read.
+    fused = replace(product, name=fused_name(everything), members=everything, before=(producer, *product.before))
     return Refuse("index.no_common_loops") if operands_overlap(fused) else fused
 
 
