@@ -26,6 +26,7 @@ from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, hint
 from compiler.lowering import (  # noqa: F401
     antialiasing,
+    bits,
     blocks,
     checks,
     creation,
@@ -66,7 +67,7 @@ from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
 from compiler.lowering.eager import EagerTensor, eager_tensors, first_sizes, symbol_in
 from compiler.lowering.late_sizes import told_by
-from compiler.lowering.registry import LOWERINGS, operator_name
+from compiler.lowering.registry import lowering_of, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
@@ -232,7 +233,7 @@ class _Walk:
 
     def _operator_call(self, node: torch.fx.Node, target: OpOverload, args: Any, kwargs: dict[str, Any]) -> Any:
         """A node of loops where there is a lowering that covers the case, else a call of the library."""
-        lowering = LOWERINGS.get(target)
+        lowering = lowering_of(target)
         if lowering is None and target.namespace not in _TORCH_NAMESPACES:
             reason = f"{operator_name(target)} is an operator of its author's own and runs as it is."
             return self._fall_back(node, args, kwargs, reason)

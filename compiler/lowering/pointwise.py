@@ -10,7 +10,7 @@ import torch
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise
-from compiler.lowering.registry import lowers
+from compiler.lowering.registry import lowers, lowers_late
 from compiler.lowering.values import CannotLower, TensorValue
 
 aten = torch.ops.aten
@@ -134,6 +134,13 @@ def _sum(build: Builder, x: Operand, y: Operand, alpha: Any, op: str) -> TensorV
 
 def _compute_dtype(kind: Kind, *operands: Operand) -> torch.dtype:
     return dtypes_of(kind, *operands)[0]
+
+
+# Dynamo writes `addcmul_` and `addcdiv_` of a `value` with it, and defines it only then.
+@lowers_late("prims.fma")
+def multiply_add(build: Builder, a: Operand, b: Operand, c: Operand) -> TensorValue:
+    """a * b + c; whether the product is rounded is left to the compiler of the kernel."""
+    return elementwise(build, SAME, lambda x, y, z: ops.add(ops.mul(x, y), z), a, b, c)
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)

@@ -18,6 +18,8 @@ Lowering = Callable[..., Any]
 Function = TypeVar("Function", bound=Lowering)
 
 LOWERINGS: dict[OpOverload[..., Any], Lowering] = {}
+#: By `operator_name`: operators that torch defines only once something has asked for them.
+LATE_LOWERINGS: dict[str, Lowering] = {}
 
 
 def lowers(*targets: OpOverload[..., Any] | OpOverloadPacket[..., Any]) -> Callable[[Function], Function]:
@@ -30,6 +32,21 @@ def lowers(*targets: OpOverload[..., Any] | OpOverloadPacket[..., Any]) -> Calla
         return function
 
     return register
+
+
+def lowers_late(name: str) -> Callable[[Function], Function]:
+    """Register the decorated function for an operator that may not be defined yet."""
+
+    def register(function: Function) -> Function:
+        LATE_LOWERINGS[name] = function
+        return function
+
+    return register
+
+
+def lowering_of(target: OpOverload[..., Any]) -> Lowering | None:
+    """The function that lowers an operator; None where it has none."""
+    return LOWERINGS.get(target) or LATE_LOWERINGS.get(operator_name(target))
 
 
 def overloads(target: OpOverload[..., Any] | OpOverloadPacket[..., Any]) -> list[OpOverload[..., Any]]:

@@ -204,6 +204,9 @@ ACTIVATIONS = [
     Operator("addcmul", lambda a, b, c: torch.addcmul(a, b, c, value=2), three, FLOATS),
     Operator("addcdiv", lambda a, b, c: torch.addcdiv(a, b, c, value=2), three, FLOATS),
     Operator("lerp", lambda a, b, c: torch.lerp(a, b, c), three, FLOATS),
+    # Dynamo writes these by a primitive of its own.
+    Operator("addcmul_.value", lambda a, b, c: a.clone().addcmul_(b, c, value=2.0), three, FLOATS),
+    Operator("addcdiv_.value", lambda a, b, c: a.clone().addcdiv_(b, c.abs() + 1, value=-2.0), three, FLOATS),
 ]
 
 BINARY = [
