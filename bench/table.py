@@ -15,6 +15,8 @@ COLUMNS = (
     ("ours", "ours", 4),
     ("Inductor", "inductor_default", 4),
     ("reduce-overhead", "inductor_reduce_overhead", 4),
+    ("max-autotune", "inductor_max_autotune", 4),
+    ("max-autotune replayed", "inductor_max_autotune_replayed", 4),
     ("ours / floor", "ours_to_floor", 2),
     ("ours / Inductor", "ours_to_inductor", 2),
     ("ours / its best", "ours_to_best", 2),
@@ -38,6 +40,7 @@ MODEL_COLUMNS = (
     ("Inductor ms", "inductor_default", 3),
     ("reduce-overhead ms", "inductor_reduce_overhead", 3),
     ("max-autotune ms", "inductor_max_autotune", 3),
+    ("max-autotune replayed ms", "inductor_max_autotune_replayed", 3),
     ("ours / Inductor", "ours_to_inductor", 2),
     ("ours / its best", "ours_to_best", 2),
 )

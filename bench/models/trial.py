@@ -15,7 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.contest import Outcome, Setup, compile_with, fresh_caches, note_failure, race_of, seconds_of, take_times
+from bench.contest import (
+    REPLAYED,
+    Outcome,
+    Setup,
+    compile_with,
+    fresh_caches,
+    note_failure,
+    race_of,
+    seconds_of,
+    take_times,
+)
 from bench.models.compiled import Compiled
 from bench.models.judge import InDouble, Judgement, judge
 from bench.models.model import Model
@@ -54,11 +64,11 @@ def run_model(
     outcome.callables["eager"] = lambda: plain.step(plain.callee())
     with ExitStack() as caches:
         for name in contestants:
-            if name == "eager" or (name == "inductor_reduce_overhead" and setup.device.type != "cuda"):
+            if name == "eager" or (name in REPLAYED and setup.device.type != "cuda"):
                 continue
             starting(name)
             earlier = graph_break_reasons()
-            if name != "inductor_reduce_overhead":
+            if name not in REPLAYED:
                 caches.enter_context(fresh_caches())
             with observed_compilations(compiled.add) if name == "ours" else nullcontext():
                 _compile_and_judge(name, run.copied(), others, judge_by, setup, outcome, story)
