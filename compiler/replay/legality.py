@@ -17,6 +17,7 @@ from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
 from compiler.replay.by_sizes import places_of_sizes
 from compiler.replay.decision import ReplayDecision
+from compiler.schedule.library_epilogues import ADDMM_GELU
 from compiler.schedule.scheduler import Schedule
 
 #: Fewer launches are not worth a recording: a replay takes the host about as long.
@@ -24,8 +25,11 @@ FEWEST_LAUNCHES = 4
 
 #: Library calls that were seen to be recorded and replayed, by their names in ATen.
 RECORDABLE = frozenset(
-    f"{PRODUCTS} {CONVOLUTIONS} {ATTENTION} copy_ randint topk sort cumsum embedding_dense_backward clone".split()
+    f"{PRODUCTS} _addmm_activation {CONVOLUTIONS} {ATTENTION} copy_ randint topk sort cumsum embedding_dense_backward"
+    " clone".split()
 )
+#: Calls of our own that are one or several of these.
+OWN_CALLS = (FUSED_CONVOLUTION, ADDMM_GELU)
 
 
 def obstacle(schedule: Schedule) -> ReplayDecision | None:
@@ -42,7 +46,7 @@ def _obstacle_of(call: ExternNode) -> ReplayDecision | None:
     name = operator_name(call.target) if isinstance(call.target, torch._ops.OpOverload) else str(call.target)
     if call.crosses_devices:
         return _refused("replay.other_device", name, call)
-    if call.target is FUSED_CONVOLUTION:
+    if call.target in OWN_CALLS:
         return None
     if not _is_recordable(call.target):
         return _refused("replay.unknown_call", name, call)

@@ -46,6 +46,21 @@ def test_what_may_be_recorded(program: Callable[..., Any], reason: str | None) -
     assert why is None or why.message
 
 
+def test_what_the_library_ends_with_an_activation_may_be_recorded() -> None:
+    def layers(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(FEWEST_LAUNCHES):
+            x = torch.relu(torch.addmm(x[0], x, x))
+            x = torch.nn.functional.gelu(torch.addmm(x[0], x, x), approximate="tanh")
+        return x
+
+    schedule = compile_program(layers, torch.randn(2048, 2048, dtype=torch.bfloat16)).schedule
+    assert schedule is not None
+    assert {str(unit.target) for unit in schedule.units if isinstance(unit, ExternNode)} == {
+        "aten._addmm_activation.default", "addmm_gelu"
+    }  # fmt: skip
+    assert obstacle(schedule) is None
+
+
 def test_open_sizes_must_be_inputs() -> None:
     schedule = compile_program(products, X, dynamic=True).schedule
     assert schedule is not None and schedule.graph.symbols
