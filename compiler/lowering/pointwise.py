@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -233,7 +234,7 @@ for _name in FLOAT_BINARY:
 
 @lowers(aten.pow.Tensor_Scalar)
 def pow_scalar(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
-    """The exponents for which ATen has a shorter way take the same one here."""
+    """The exponents for which ATen has a shorter way take the same one here, and small whole ones are products."""
     kind = Kind.BOOL_TO_LONG
     dtype = _compute_dtype(kind, x, exponent)
     if not is_float(dtype):
@@ -243,8 +244,12 @@ def pow_scalar(build: Builder, x: TensorValue, exponent: Any) -> TensorValue:
     return elementwise(build, kind, lambda a, b: _float_power(a, b, exponent, dtype), x, exponent)
 
 
+#: The largest exponent whose power of a float is a product: each factor rounds once, and `pow` costs thirty of them.
+LARGEST_PRODUCT = 16
+
+
 def _repeated_product(base: Any, exponent: int, dtype: torch.dtype) -> Any:
-    """Integer power by squaring, with the wrap-around of integer products."""
+    """A whole power by squaring, of integers with the wrap-around of their products."""
     result = None
     while exponent:
         if exponent & 1:
@@ -255,6 +260,8 @@ def _repeated_product(base: Any, exponent: int, dtype: torch.dtype) -> Any:
 
 
 def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) -> Any:
+    if not math.isfinite(number):
+        return ops.pow(base, exponent)
     if number == 0:
         return ops.constant(1, dtype)
     if number == 1:
@@ -265,12 +272,9 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
         return ops.rsqrt(base)
     if number == 2:
         return ops.square(base)
-    if number == 3:
-        return ops.mul(ops.square(base), base)
-    if number == -1:
-        return ops.reciprocal(base)
-    if number == -2:
-        return ops.reciprocal(ops.square(base))
+    if number == int(number) and abs(number) <= LARGEST_PRODUCT:
+        power = _repeated_product(base, abs(int(number)), dtype)
+        return power if number > 0 else ops.reciprocal(power)
     return ops.pow(base, exponent)
 
 
