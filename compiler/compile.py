@@ -18,6 +18,7 @@ from torch.fx import GraphModule
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.passed import saved_outputs
+from compiler.capture.written_back import written_back
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
@@ -69,6 +70,11 @@ class GraphCompilation:
     loops: LoopGraph | None = None
     #: Of a forward graph: places of the outputs that are saved for its backward graph.
     saved: frozenset[int] = frozenset()
+    #: Whether outputs that the caller copies into an input may be written there at once. Whoever calls it more than
+    #: once with the same inputs must not want that.
+    writes_inputs: bool = False
+    #: Those outputs, each with its input.
+    written_back: dict[str, str] = field(default_factory=dict)
     layouts: tuple[LayoutChoice, ...] = ()
     foldings: tuple[Folding, ...] = ()
     paddings: tuple[PaddingChoice, ...] = ()
@@ -104,6 +110,8 @@ class GraphCompilation:
         self.saved = saved_outputs(graph)
         padded, self.paddings = pad_products(graph, self.decides_for, self.options)
         self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
+        if self.writes_inputs:
+            self.written_back = written_back(graph, self.loops)
 
     def plan(self) -> None:
         assert self.loops is not None
@@ -112,7 +120,7 @@ class GraphCompilation:
             self.tuning = _tuning(self.runs_on, self.decides_for, self.loops)
         measure = None if self.tuning is None else self.tuning.microseconds
         self.schedule = schedule(self.loops, self.decides_for, self.options, self.wishes, measure)
-        self.memory = plan_memory(self.schedule)
+        self.memory = plan_memory(self.schedule, self.written_back)
 
     def generate(self, wants_triton: bool) -> None:
         """Render every kernel; Triton's besides C++ only where it is wanted. Raises `cannot_run`."""
@@ -203,7 +211,7 @@ def compile_graph(
 ) -> Implementation:
     """Compile one functional ATen graph for `device`; the result takes and gives flat lists. What of it may outlive the
     next call depends on the `phase`: nothing of an inference graph but its outputs."""
-    compilation = GraphCompilation(device, device_for(device), options)
+    compilation = GraphCompilation(device, device_for(device), options, writes_inputs=True)
     steps: dict[str, Callable[[], object]] = {
         "lower": lambda: compilation.lower(graph),
         "plan": compilation.plan,

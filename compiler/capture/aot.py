@@ -28,6 +28,7 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
 )
+from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.rewrite.one_hot import sum_one_hots
 
@@ -76,6 +77,8 @@ def compile_through_aot(
         restore_values(part)
         write_out_regions(part)
         attach_lines(part)
+        if phase == "inference":
+            note_written_back(part)
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
         if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():

@@ -264,6 +264,22 @@ def runs_as_it_is() -> bool:
     return getattr(facts, "grad_enabled_mutation", True) is None
 
 
+def changed_inputs() -> dict[int, int]:
+    """Of the inference graph that AOTAutograd has compiled now: from the place of an output to that of the input into
+    which it is copied after each call. Those come first, in the order of the inputs."""
+    context = torch._guards.TracingContext.try_get()
+    facts = context.fw_metadata if context is not None and not context.fakify_first_call else None
+    if facts is None or getattr(facts, "tokens", True):
+        return {}
+    places = list(facts.mutated_inp_runtime_indices)
+    changes = [facts.input_info[place] for place in places]
+    return {
+        output: place
+        for output, (place, change) in enumerate(zip(places, changes, strict=True))
+        if change.mutates_data and not change.mutates_metadata and not change.mutates_storage_metadata
+    }
+
+
 def is_autocast_on() -> bool:
     """Whether autocast is on for any device; while it compiles, AOTAutograd has it turned off."""
     return bool(torch._C._is_any_autocast_enabled())

@@ -81,7 +81,7 @@ def facts_of(graph: Compiled, phase: Phase) -> Facts:
         len(graph.schedule.units),
         graph.model.bandwidth,
         phase,
-        written_inputs(graph.schedule.graph),
+        written_inputs(graph.schedule.graph, graph.memory.written_inputs()),
         held,
         tails_of(graph.schedule, graph.memory, held),
         split,

@@ -7,6 +7,7 @@ call would have drawn), so the seeds of our kernels may be drawn in it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -70,9 +71,10 @@ def _drops_out(call: ExternNode) -> bool:
     return bool(given.get("dropout_p"))
 
 
-def written_inputs(graph: LoopGraph) -> frozenset[int]:
-    """Places of the inputs that the graph writes to: the last `copy_` that AOTAutograd leaves in it."""
-    written: set[str] = set()
+def written_inputs(graph: LoopGraph, by_kernels: Collection[str] = ()) -> frozenset[int]:
+    """Places of the inputs that the graph writes to: `by_kernels`, and the last `copy_` that AOTAutograd leaves in
+    it."""
+    written = set(by_kernels)
     for call in (node for node in graph.nodes if isinstance(node, ExternNode)):
         schema = getattr(call.target, "_schema", None)
         for argument, value in zip(schema.arguments, call.arguments, strict=False) if schema is not None else ():

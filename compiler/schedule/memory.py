@@ -8,15 +8,15 @@ after its last reader, or its storage goes on to a later buffer:
     reused     of the storage freed before, the smallest that is large enough, unless keeping it until then would raise
                the peak: memory that is let go can serve anybody
 
-Storage of library results is not ours to shape, and graph outputs always get storage of their own, since the caller
-keeps them. `peak_bytes` is what all of that comes to, inputs not counted.
+Storage of library results is not ours to shape, and graph outputs get storage of their own, since the caller keeps
+them, but for those that the caller would copy into an input; see `written_back.py`. `peak_bytes` is what all of that comes to, inputs not counted.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +26,7 @@ from compiler.schedule.group import Batch, Group
 from compiler.schedule.lifetimes import last_uses, lifetimes, live_bytes, storage_bytes, stored_by, updates_of
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit, produced_by, read_by
+from compiler.schedule.written_back import may_write_input, reads_where_it_writes
 
 Fate = Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"]
 
@@ -66,14 +67,21 @@ class MemoryPlan:
         pairs = [
             (name, self.buffers[name].takes_over)
             for name in group.stored
-            if self.buffers[name].fate == "in_place" and self.buffers[name].takes_over not in group.updated
+            if self.buffers[name].fate in ("in_place", "output")
+            and self.buffers[name].takes_over not in group.updated
         ]
-        return frozenset(name for pair in pairs for name in pair if name is not None)
+        return frozenset(name for pair in pairs if pair[1] is not None for name in pair if name is not None)
+
+    def written_inputs(self) -> frozenset[str]:
+        """The inputs whose memory an output takes."""
+        taken = {b.takes_over for b in self.buffers.values() if b.takes_over is not None}
+        return frozenset(name for name in taken if self.buffers[name].fate == "input")
 
 
-def plan_memory(schedule: Schedule) -> MemoryPlan:
-    """Lifetimes and reuse for the buffers of a schedule."""
-    return _Planner(schedule).plan()
+def plan_memory(schedule: Schedule, written_back: Mapping[str, str] | None = None) -> MemoryPlan:
+    """Lifetimes and reuse for the buffers of a schedule. `written_back` has the outputs that the caller copies into an
+    input, each with that."""
+    return _Planner(schedule, written_back or {}).plan()
 
 
 @dataclass
@@ -105,8 +113,9 @@ class _Pool:
 
 
 class _Planner:
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, written_back: Mapping[str, str]) -> None:
         self.schedule = schedule
+        self.written_back = written_back
         self.units = schedule.units
         self.layouts = schedule.graph.buffers
         self.outputs = schedule.graph.output_buffers
@@ -166,6 +175,11 @@ class _Planner:
         if name not in stored_by(unit):
             return PlannedBuffer(name, layout, "register", position, position)
         self.storage[name] = storage_bytes(layout)
+        given = self.written_back.get(name)
+        if given is not None and may_write_input(unit, position, name, given, self.layouts, self.last_use):
+            for place in range(position, len(self.live)):
+                self.live[place] -= hint(self.storage[name])
+            return PlannedBuffer(name, layout, "output", position, last, given)
         if name in self.kept:
             return PlannedBuffer(name, layout, "output" if name in self.outputs else "allocated", position, last)
         if isinstance(unit, Group) and layout.numel != 0:
@@ -191,12 +205,7 @@ class _Planner:
             and self._would_peak_at(old, name, self.planned[old].last or 0) > self.most
         ):
             return False
-        places = {member.name: place for place, member in enumerate(group.members)}
-        written = group.members[places[name]].body.writes
-        reads = [(place, a) for place, m in enumerate(group.members) for a in m.body.reads if a.buffer == old]
-        return len(written) == 1 and all(
-            place <= places[name] and access.index == written[0].index for place, access in reads
-        )
+        return reads_where_it_writes(group, name, old)
 
     def _is_as_large(self, storage: Integer, wanted: Integer) -> bool:
         return storage >= wanted if isinstance(storage, int) and isinstance(wanted, int) else storage == wanted
