@@ -9,7 +9,8 @@ after its last reader, or its storage goes on to a later buffer:
                the peak: memory that is let go can serve anybody
 
 Storage of library results is not ours to shape, and graph outputs get storage of their own, since the caller keeps
-them, but for those that the caller would copy into an input; see `written_back.py`. `peak_bytes` is what all of that comes to, inputs not counted.
+them, but for those that the caller would copy into an input; see `written_back.py`. `peak_bytes` is what all of that
+comes to, inputs not counted.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def reads_where_it_writes(group: Group, name: str, old: str) -> bool:
         return False
     places = {member.name: place for place, member in enumerate(group.members)}
     written = group.members[places[name]].body.writes
-    reads = [(place, access) for place, m in enumerate(group.members) for access in m.body.reads if access.buffer == old]
+    reads = [(place, a) for place, m in enumerate(group.members) for a in m.body.reads if a.buffer == old]
     return len(written) == 1 and all(
         place <= places[name] and access.index == written[0].index for place, access in reads
     )

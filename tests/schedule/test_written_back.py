@@ -1,4 +1,4 @@
-"""Where an input that a function changes gets its new values: in place, unless something may still read the old ones."""
+"""An input that a function changes gets its new values in place, unless something may still read the old ones."""
 
 from __future__ import annotations
 
