@@ -272,6 +272,8 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
         return ops.rsqrt(base)
     if number == 2:
         return ops.square(base)
+    if number == 3:
+        return ops.mul(ops.square(base), base)
     if number == int(number) and abs(number) <= LARGEST_PRODUCT:
         power = _repeated_product(base, abs(int(number)), dtype)
         return power if number > 0 else ops.reciprocal(power)
