@@ -90,7 +90,7 @@ PASSES = ("single_pass", "team", "layout", "folding", "padding", "bias", "patche
 #: All of them: the one list, which the API serves to the page.
 RULES = (*FUSION_KINDS, *PASSES)
 #: The most loop nodes in a kernel, where `largest_group` and the knob `most_nodes` ask for nothing else.
-LARGEST_GROUP = 256
+LARGEST_GROUP = 512
 
 #: The devices that there is a model of, as `compiler.devices.device_for` knows them. Listed here as well, since that
 #: module loads torch and this one does not.
@@ -135,7 +135,7 @@ class Options(BaseModel):
         default=(), max_length=MOST_ASKED_PAIRS, description="Pairs of nodes to keep in different kernels."
     )
     rules_off: tuple[str, ...] = Field(default=(), description="Rules of fusion that are not used, by their ids.")
-    largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel; 64 by default.")
+    largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel; 512 by default.")
     device_model: str | None = Field(
         default=None,
         description="Device whose model predicts and decides, such as A100; by default the one that kernels are for.",

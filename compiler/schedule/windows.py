@@ -24,8 +24,9 @@ from compiler.schedule.unroll import written_out
 
 #: Elements of a window that a lane goes over by itself, and of one that shares nothing with its neighbours.
 MOST_IN_A_LANE, MOST_APART = 49, 16
-#: A row of so few that are neighbours in memory is no row to go along.
-_SHORT_RUN = 2
+#: A row of so few that are neighbours in memory is no row to go along, and of so few that fill no tile: tiles are powers
+#: of two, and a lane that goes over its own seven float32 asks the L1 cache for about as much as memory delivers.
+_SHORT_RUN, _SHORT_ODD_RUN = 2, 6
 #: How many times the elements of a buffer are read, at the least, where windows overlap.
 _OVERLAP = 1.5
 #: The longest text of one lane, in instructions.
@@ -91,6 +92,10 @@ def _lie_side_by_side(group: Group, reads: list[_Read]) -> bool:
     r_dims = frozenset(group.space.r)
 
     def goes_along(access: Access) -> bool:
-        return any(hint(dim.size) > _SHORT_RUN for dim in access.fast_dims & r_dims)
+        return any(not _is_short_run(hint(dim.size)) for dim in access.fast_dims & r_dims)
 
     return not any(read.is_anywhere or goes_along(read.access) for read in reads)
+
+
+def _is_short_run(size: int) -> bool:
+    return size <= _SHORT_RUN or (size <= _SHORT_ODD_RUN and size & (size - 1) != 0)
