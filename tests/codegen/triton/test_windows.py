@@ -74,6 +74,14 @@ def test_of_several_nan_and_of_equals_the_first_is_the_position(kind: str) -> No
     assert torch.equal(result, torch.stack([column.tolist().index(min(column)) * torch.ones(()) for column in order.T]))
 
 
+@pytest.mark.parametrize(("row", "plan"), [(3, "pointwise"), (4, "persistent"), (6, "pointwise"), (7, "persistent")])
+def test_a_short_row_that_fills_no_tile_is_gone_over_by_one_lane(row: int, plan: str) -> None:
+    x = torch.randn(50, row)
+    compilation, (result,) = interpreted(lambda x: x.amax(1) - x.amin(1), x)
+    assert [kernel.config["plan"] for kernel in compilation.triton.values()] == [plan]
+    torch.testing.assert_close(result, x.amax(1) - x.amin(1))
+
+
 @pytest.mark.parametrize("padding", [0, 1])
 def test_a_relu_of_the_elements_of_a_window_is_done_once(padding: int) -> None:
     def program(x: Tensor) -> Tensor:
