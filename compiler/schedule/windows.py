@@ -24,8 +24,8 @@ from compiler.schedule.unroll import written_out
 
 #: Elements of a window that a lane goes over by itself, and of one that shares nothing with its neighbours.
 MOST_IN_A_LANE, MOST_APART = 49, 16
-#: A row of so few that are neighbours in memory is no row to go along, and of so few that fill no tile: tiles are powers
-#: of two, and a lane that goes over its own seven float32 asks the L1 cache for about as much as memory delivers.
+#: A row of so few that are neighbours in memory is no row to go along, nor one of so few that are no power of two, as
+#: tiles are; a lane that goes over its own seven float32 asks the L1 cache for about as much as memory delivers.
 _SHORT_RUN, _SHORT_ODD_RUN = 2, 6
 #: How many times the elements of a buffer are read, at the least, where windows overlap.
 _OVERLAP = 1.5
