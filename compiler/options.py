@@ -135,7 +135,7 @@ class Options(BaseModel):
         default=(), max_length=MOST_ASKED_PAIRS, description="Pairs of nodes to keep in different kernels."
     )
     rules_off: tuple[str, ...] = Field(default=(), description="Rules of fusion that are not used, by their ids.")
-    largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel; 512 if not set.")
+    largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel (512).")
     device_model: str | None = Field(
         default=None,
         description="Device whose model predicts and decides, such as A100; by default the one that kernels are for.",
