@@ -23,7 +23,10 @@ class BoxedGraph:
     def __init__(self, implementation: Implementation) -> None:
         # On the instance: AOTAutograd wraps what runs a backward graph in a function, which gets only these.
         self._boxed_call = True
-        self._implementation = implementation
+        #: The same as a builtin function of the inputs by position, where there is one.
+        self.direct: Callable[..., list[Any]] | None = getattr(implementation, "direct", None)
+        self.may_record_gradients: bool = getattr(implementation, "may_record_gradients", True)
+        self._implementation = getattr(implementation, "boxed", implementation)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         return self._implementation(inputs)
@@ -50,7 +53,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
         pad_joint(joint, options)
 
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
-        return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint)
+        return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:

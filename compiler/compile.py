@@ -150,14 +150,16 @@ class GraphCompilation:
         if self.runs_on.type == "cuda":
             parts = self.schedule, self.memory, launchers, self.runs_on, self.model
             graph = Compiled(*parts, rendered=self.primary, saved=self.saved)
-            self.replayed = replayed_or_not(made.call, graph, self.options.replays, phase)
+            self.replayed = replayed_or_not(
+                made.flat.boxed if made.flat else made.call, graph, self.options.replays, phase
+            )
         return made
 
     @property
     def implementation(self) -> Implementation:
         """What runs the graph: takes and gives flat lists."""
         assert self.executable is not None
-        return self.replayed if isinstance(self.replayed, Replayed) else self.executable.call
+        return self.replayed if isinstance(self.replayed, Replayed) else self.executable.flat or self.executable.call
 
     @property
     def replay_decision(self) -> ReplayDecision | None:

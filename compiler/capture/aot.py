@@ -27,6 +27,8 @@ from compiler.capture.torch_internals import (
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
+    without_guard_on_saved_tensors,
+    without_marks,
 )
 from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
@@ -55,11 +57,13 @@ def compile_through_aot(
     compile_graph: GraphCompiler,
     on_rewriting: Callable[[Rewriting], None] = lambda _: None,
     change_joint: JointPass = lambda _: None,
+    is_thin: bool = False,
 ) -> Callable[..., Any]:
     """Rewrite, functionalise, decompose and split Dynamo's graph, and have `compile_graph` compile each part.
 
     `graph` stays as it is; `on_rewriting` gets what is compiled in its place before any part is. `change_joint` may
-    change the graph of a training step before it is split.
+    change the graph of a training step before it is split. Where it `is_thin`, what a call passes before it gets to the
+    graph is kept as short as Dynamo lets us; a report shows all of it.
 
     `compile_graph` is called once for "inference", or for "forward" and, when the first gradient is asked for, for
     "backward". Every graph that it gets has its nodes' lines in `meta["lines"]`.
@@ -70,6 +74,7 @@ def compile_through_aot(
 
     names = input_names(graph)
     straight: list[Implementation] = []
+    phases: set[Phase] = set()
     may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
@@ -81,6 +86,7 @@ def compile_through_aot(
             note_written_back(part)
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
+        phases.add(phase)
         if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
             straight.append(implementation)
         return implementation
@@ -96,6 +102,10 @@ def compile_through_aot(
     on_rewriting(rewriting)
     with generators_as_tensors(), _gradients_of_interpolation(example_inputs):
         compiled: Callable[..., Any] = backend(rewriting.graph, example_inputs)
+    if is_thin:
+        without_marks()
+        if phases == {"inference"}:
+            without_guard_on_saved_tensors()
     if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
         return _called_straight(straight[0])
     return compiled
@@ -130,18 +140,26 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
     """What Dynamo calls instead of AOTAutograd's own function around an inference graph, where that would do no more.
 
     Kernels know no gradients, and library calls must not record any."""
+    direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
+    if direct is not None and not getattr(implementation, "may_record_gradients", True):
+        return direct
     is_grad_enabled = torch.is_grad_enabled
+    by_position = direct or _of_list(implementation)
 
     def call(*inputs: Any) -> Any:
         if not is_grad_enabled():
-            return implementation(list(inputs))
+            return by_position(*inputs)
         set_gradients(False)
         try:
-            return implementation(list(inputs))
+            return by_position(*inputs)
         finally:
             set_gradients(True)
 
     return call
+
+
+def _of_list(implementation: Implementation) -> Callable[..., Any]:
+    return lambda *inputs: implementation(list(inputs))
 
 
 def _gradients_of_interpolation(example_inputs: Sequence[Any]) -> AbstractContextManager[None]:

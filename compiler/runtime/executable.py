@@ -13,6 +13,7 @@ import torch
 
 from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.runtime.flat import FlatCall, flat_call
 from compiler.runtime.quick_torch import alias, allocator, view
 from compiler.schedule.scheduler import Schedule
 
@@ -29,19 +30,28 @@ class BrokenPromiseError(Exception):
 
 @dataclass(frozen=True)
 class Executable:
-    """`call` takes the graph's inputs and gives its outputs, both as flat lists; `wrapper` is its source."""
+    """`call` takes the graph's inputs and gives its outputs, both as flat lists; `wrapper` is its source. `flat` does
+    the same without Python, where it can be had."""
 
     call: Call
     wrapper: str
     kernels: Mapping[str, Callable[..., None]]
+    flat: FlatCall | None = None
+
+    @property
+    def quickest(self) -> Call:
+        return self.call if self.flat is None else self.flat.boxed
 
 
 def build_executable(
     schedule: Schedule, wrapper: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
 ) -> Executable:
     """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
-    call = _executed(wrapper, schedule, kernels, device)["call"]
-    return Executable(_on_device(call, device), wrapper, kernels)
+    scope = _executed(wrapper, schedule, kernels, device)
+    call = scope["call"]
+    there = _on_device(call, device)
+    flat = flat_call(wrapper, scope, kernels) if there is call else None
+    return Executable(there, wrapper, kernels, flat)
 
 
 def build_parts(

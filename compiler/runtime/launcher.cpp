@@ -22,12 +22,17 @@ struct PyMethodDef {
 extern PyObject _Py_NoneStruct;
 extern PyObject* PyExc_TypeError;
 extern PyObject* PyExc_RuntimeError;
+extern PyObject* PyExc_ValueError;
 PyObject* PyErr_Occurred();
 PyObject* PyErr_Format(PyObject* type, const char* format, ...);
 long long PyLong_AsLongLong(PyObject*);
 PyObject* PyBool_FromLong(long);
 std::intptr_t PyList_Size(PyObject*);
 PyObject* PyList_GetItem(PyObject*, std::intptr_t);
+std::intptr_t PySequence_Size(PyObject*);
+PyObject* PySequence_GetItem(PyObject*, std::intptr_t);
+PyObject* PyList_New(std::intptr_t);
+int PyList_SetItem(PyObject*, std::intptr_t, PyObject* taken);
 PyObject* PyObject_CallObject(PyObject* callable, PyObject* arguments);
 PyObject* PyObject_Vectorcall(PyObject* callable, PyObject* const* arguments, std::size_t count, PyObject* names);
 PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject* self, PyObject* module);
@@ -213,9 +218,148 @@ PyObject* are_there(PyObject* self, PyObject* const* arguments, std::intptr_t co
   return PyBool_FromLong(1);
 }
 
+// A wrapper as a list of steps over places: first its inputs, then constants, then what its variables hold. Each step is
+// the kind, then numbers as below; places are numbers too. compiler/runtime/flat.py writes them.
+enum Step : std::int64_t {
+  CALL,       // to, function, a tuple of keywords or -1, count, arguments...: those of keywords last
+  CALL_WITH,  // to, function, a tuple of all arguments
+  UNPACK,    // from, count, to...
+  LIST,      // to, count, items...
+  MOVE,      // to, from
+  FREE,      // what
+  GIVE,      // count, items...: the end
+};
+
+constexpr int MOST_PLACES = 512;  // as in flat.py
+
+struct Flat {
+  const std::int64_t* steps;
+  std::int64_t inputs, constants, variables;
+  PyObject* const* constant;
+};
+
+// What the steps do with the places of one call: variables are owned, inputs and constants are not.
+class FlatRun {
+ public:
+  FlatRun(const Flat& flat, PyObject* const* inputs) : flat(flat), first(flat.inputs + flat.constants) {
+    for (std::int64_t n = 0; n < flat.inputs; ++n) places[n] = inputs[n];
+    for (std::int64_t n = 0; n < flat.constants; ++n) places[flat.inputs + n] = flat.constant[n];
+    for (std::int64_t n = 0; n < flat.variables; ++n) places[first + n] = nullptr;
+  }
+  ~FlatRun() {
+    for (std::int64_t n = first; n < first + flat.variables; ++n) Py_DecRef(places[n]);
+  }
+
+  // The list of outputs; null with Python's error set where a step has failed.
+  PyObject* run() {
+    for (next = flat.steps;;) switch (*next++) {
+        case CALL: {
+          const std::int64_t to = *next++;
+          PyObject* function = places[*next++];
+          const std::int64_t named = *next++, count = *next++;
+          PyObject* names = named < 0 ? nullptr : places[named];
+          PyObject* arguments[MOST_ARGUMENTS];
+          for (std::int64_t n = 0; n < count; ++n) arguments[n] = places[*next++];
+          const std::intptr_t by_position = names ? count - PySequence_Size(names) : count;
+          if (!put(to, PyObject_Vectorcall(function, arguments, by_position, names))) return nullptr;
+          break;
+        }
+        case CALL_WITH: {
+          const std::int64_t to = *next++;
+          PyObject* function = places[*next++];
+          if (!put(to, PyObject_CallObject(function, places[*next++]))) return nullptr;
+          break;
+        }
+        case UNPACK:
+          if (!unpack()) return nullptr;
+          break;
+        case LIST: {
+          const std::int64_t to = *next++;
+          if (!put(to, list())) return nullptr;
+          break;
+        }
+        case MOVE: {
+          const std::int64_t to = *next++;
+          PyObject* moved = places[*next++];
+          Py_IncRef(moved);
+          put(to, moved);
+          break;
+        }
+        case FREE: {
+          const std::int64_t place = *next++;
+          if (place >= first) Py_DecRef(std::exchange(places[place], nullptr));
+          break;
+        }
+        default:
+          return list();
+      }
+  }
+
+ private:
+  bool put(std::int64_t to, PyObject* value) {
+    if (!value) return false;
+    Py_DecRef(to < 0 ? value : std::exchange(places[to], value));
+    return true;
+  }
+
+  bool unpack() {
+    PyObject* sequence = places[*next++];
+    const std::int64_t count = *next++;
+    if (PySequence_Size(sequence) != count) {
+      if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%lld results were expected", (long long)count);
+      return false;
+    }
+    for (std::int64_t n = 0; n < count; ++n)
+      if (!put(*next++, PySequence_GetItem(sequence, n))) return false;
+    return true;
+  }
+
+  PyObject* list() {
+    const std::int64_t count = *next++;
+    PyObject* made = PyList_New(count);
+    for (std::int64_t n = 0; made && n < count; ++n) {
+      PyObject* item = places[*next++];
+      Py_IncRef(item);
+      PyList_SetItem(made, n, item);
+    }
+    return made;
+  }
+
+  const Flat& flat;
+  const std::int64_t first;
+  const std::int64_t* next = nullptr;
+  PyObject* places[MOST_PLACES];
+};
+
+PyObject* wrong_count(const Flat& flat, std::intptr_t count) {
+  return PyErr_Format(PyExc_TypeError, "this graph takes %lld inputs, not %lld", (long long)flat.inputs,
+                      (long long)count);
+}
+
+// The graph as a function of its inputs.
+PyObject* run_flat(PyObject* self, PyObject* const* arguments, std::intptr_t count) {
+  const auto& flat = *static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr));
+  return count == flat.inputs ? FlatRun(flat, arguments).run() : wrong_count(flat, count);
+}
+
+// The same as a function of one list of them.
+PyObject* run_flat_boxed(PyObject* self, PyObject* const* arguments, std::intptr_t count) {
+  const auto& flat = *static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr));
+  if (count != 1) return PyErr_Format(PyExc_TypeError, "a graph is called with one list of its inputs");
+  const std::intptr_t given = PyList_Size(arguments[0]);
+  if (given != flat.inputs) return PyErr_Occurred() ? nullptr : wrong_count(flat, given);
+  PyObject* inputs[MOST_PLACES];
+  for (std::intptr_t n = 0; n < given; ++n) Py_IncRef(inputs[n] = PyList_GetItem(arguments[0], n));
+  PyObject* outputs = FlatRun(flat, inputs).run();
+  for (std::intptr_t n = 0; n < given; ++n) Py_DecRef(inputs[n]);
+  return outputs;
+}
+
 PyMethodDef addresses_method{"are_there", are_there, FASTCALL, nullptr};
 PyMethodDef cpu_method{"launch", launch_on_cpu, FASTCALL, nullptr};
 PyMethodDef gpu_method{"launch", launch_on_gpu, FASTCALL, nullptr};
+PyMethodDef flat_method{"call", run_flat, FASTCALL, nullptr};
+PyMethodDef flat_boxed_method{"call_boxed", run_flat_boxed, FASTCALL, nullptr};
 
 // The function lives as long as whoever holds it, and the record, with what it refers to, as long as the function.
 PyObject* function_of(PyMethodDef* method, PyObject* owner, void* record) {
@@ -236,4 +380,8 @@ extern "C" PyObject* cpu_launcher(PyObject* owner, void* record) { return functi
 extern "C" PyObject* gpu_launcher(PyObject* owner, void* record) { return function_of(&gpu_method, owner, record); }
 extern "C" PyObject* address_test(PyObject* owner, void* record) {
   return function_of(&addresses_method, owner, record);
+}
+extern "C" PyObject* flat_call(PyObject* owner, void* record) { return function_of(&flat_method, owner, record); }
+extern "C" PyObject* flat_call_boxed(PyObject* owner, void* record) {
+  return function_of(&flat_boxed_method, owner, record);
 }

@@ -73,6 +73,18 @@ class Addresses(ctypes.Structure):
     )
 
 
+class Flat(ctypes.Structure):
+    """A wrapper as a list of steps, for `flat_calls`: what their numbers mean stands in launcher.cpp."""
+
+    _fields_ = (
+        ("steps", ctypes.POINTER(ctypes.c_int64)),
+        ("inputs", ctypes.c_int64),
+        ("constants", ctypes.c_int64),
+        ("variables", ctypes.c_int64),
+        ("constant", ctypes.POINTER(ctypes.py_object)),
+    )
+
+
 @functools.cache
 def launcher_library() -> ctypes.PyDLL | None:
     """The compiled `launcher.cpp`; None where it cannot be had."""
@@ -83,7 +95,8 @@ def launcher_library() -> ctypes.PyDLL | None:
     except (CompilerMissing, CompilationFailed, OSError):
         return None
     with_interpreter = ctypes.PyDLL(library._name, handle=library._handle)
-    for make in (with_interpreter.cpu_launcher, with_interpreter.gpu_launcher, with_interpreter.address_test):
+    for name in ("cpu_launcher", "gpu_launcher", "address_test", "flat_call", "flat_call_boxed"):
+        make = getattr(with_interpreter, name)
         make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     return with_interpreter
 
@@ -108,6 +121,25 @@ def gpu_launch(record: GpuKernel) -> Launch | None:
     record.device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
     launch: Launch = library.gpu_launcher(record, ctypes.addressof(record))
     return launch
+
+
+def flat_calls(
+    steps: Sequence[int], inputs: int, constants: Sequence[Any], variables: int
+) -> tuple[Callable[..., list[Any]], Callable[[list[Any]], list[Any]]] | None:
+    """Builtin functions that run the steps: one of the inputs by position, one of a list of them. None where the
+    library cannot be had."""
+    library = launcher_library()
+    if library is None:
+        return None
+    record = Flat(
+        steps=(ctypes.c_int64 * len(steps))(*steps),
+        inputs=inputs,
+        constants=len(constants),
+        variables=variables,
+        constant=(ctypes.py_object * len(constants))(*constants),
+    )
+    where = ctypes.addressof(record)
+    return library.flat_call(record, where), library.flat_call_boxed(record, where)
 
 
 def address_test(addresses: Sequence[int]) -> Callable[[list[Any]], bool] | None:

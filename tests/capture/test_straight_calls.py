@@ -24,15 +24,29 @@ class Calls:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     seen = Calls()
-    run = BoxedGraph.__call__
+    run, begin = BoxedGraph.__call__, BoxedGraph.__init__
 
-    def noted(graph: BoxedGraph, inputs: list[Any]) -> Any:
+    def note() -> None:
         files = [frame.filename for frame in traceback.extract_stack()]
         seen.detours.append(any("_aot_autograd" in name for name in files))
         seen.gradients.append(torch.is_grad_enabled())
+
+    def noted(graph: BoxedGraph, inputs: list[Any]) -> Any:
+        note()
         return run(graph, inputs)
 
+    def begun(graph: BoxedGraph, implementation: Any) -> None:
+        begin(graph, implementation)
+        direct = graph.direct
+
+        def noted_directly(*inputs: Any) -> Any:
+            note()
+            return None if direct is None else direct(*inputs)
+
+        graph.direct = direct and noted_directly
+
     monkeypatch.setattr(BoxedGraph, "__call__", noted)
+    monkeypatch.setattr(BoxedGraph, "__init__", begun)
     torch._dynamo.reset()
     yield seen
     torch._dynamo.reset()
@@ -91,17 +105,24 @@ def test_library_calls_record_no_gradients(calls: Calls, enabled: bool) -> None:
     assert calls.detours == [False] and calls.gradients == [False]
 
 
-def test_gradients_are_on_again_after_a_failure(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = torch.compile(lambda x: x + 1, backend=fusionscope)
-    compiled(X)
+def test_gradients_are_on_again_after_a_failure() -> None:
+    fails: list[Exception] = []
 
-    def fail(graph: BoxedGraph, inputs: list[Any]) -> Any:
-        raise ValueError("a kernel failed")
+    @torch.library.custom_op("straight_calls::may_fail", mutates_args=())
+    def may_fail(x: torch.Tensor) -> torch.Tensor:
+        if fails:
+            raise fails[0]
+        return x.clone()
 
-    monkeypatch.setattr(BoxedGraph, "__call__", fail)
-    with pytest.raises(ValueError, match="a kernel failed"):
+    may_fail.register_fake(torch.empty_like)
+    compiled = torch.compile(lambda x: may_fail(x + 1) * 2, backend=fusionscope)
+    torch.testing.assert_close(compiled(X), (X + 1) * 2)
+    fails.append(ValueError("a call failed"))
+    with pytest.raises(ValueError, match="a call failed"):
         compiled(X)
     assert torch.is_grad_enabled()
+    fails.clear()
+    torch.testing.assert_close(compiled(X), (X + 1) * 2)
 
 
 def test_training_goes_through_aotautograd(calls: Calls) -> None:

@@ -43,8 +43,14 @@ TABLE = (
     ),
     # Dynamo and AOTAutograd.
     Taken(INTERNALS, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
-    Taken(INTERNALS, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
+    Taken(INTERNALS, "show bytecode, and make it thin", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
     Taken(INTERNALS, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
+    Taken(INTERNALS, "know a compilation again when its code is made", ("torch._guards.CompileContext.try_get",)),
+    Taken(
+        INTERNALS,
+        "see whether there are hooks on saved tensors",
+        _names("torch._C._autograd", "_top_saved_tensors_default_hooks"),
+    ),
     Taken(INTERNALS, "count graph breaks of any place", ("torch._dynamo.utils.counters",)),
     Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
