@@ -23,9 +23,8 @@ class BoxedGraph:
     def __init__(self, implementation: Implementation) -> None:
         # On the instance: AOTAutograd wraps what runs a backward graph in a function, which gets only these.
         self._boxed_call = True
-        #: The same as a builtin function of the inputs by position, where there is one.
+        #: The same as a builtin function of the inputs by position, where there is one; with gradients off.
         self.direct: Callable[..., list[Any]] | None = getattr(implementation, "direct", None)
-        self.may_record_gradients: bool = getattr(implementation, "may_record_gradients", True)
         self._implementation = getattr(implementation, "boxed", implementation)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:

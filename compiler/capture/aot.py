@@ -141,25 +141,20 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
 
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
-    if direct is not None and not getattr(implementation, "may_record_gradients", True):
+    if direct is not None:
         return direct
     is_grad_enabled = torch.is_grad_enabled
-    by_position = direct or _of_list(implementation)
 
     def call(*inputs: Any) -> Any:
         if not is_grad_enabled():
-            return by_position(*inputs)
+            return implementation(list(inputs))
         set_gradients(False)
         try:
-            return by_position(*inputs)
+            return implementation(list(inputs))
         finally:
             set_gradients(True)
 
     return call
-
-
-def _of_list(implementation: Implementation) -> Callable[..., Any]:
-    return lambda *inputs: implementation(list(inputs))
 
 
 def _gradients_of_interpolation(example_inputs: Sequence[Any]) -> AbstractContextManager[None]:

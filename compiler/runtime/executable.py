@@ -48,10 +48,9 @@ def build_executable(
 ) -> Executable:
     """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
     scope = _executed(wrapper, schedule, kernels, device)
-    call = scope["call"]
-    there = _on_device(call, device)
-    flat = flat_call(wrapper, scope, kernels) if there is call else None
-    return Executable(there, wrapper, kernels, flat)
+    number = _one_of_several(device)
+    call = _on_device(scope["call"], number)
+    return Executable(call, wrapper, kernels, flat_call(wrapper, scope, kernels, call, number))
 
 
 def build_parts(
@@ -59,7 +58,8 @@ def build_parts(
 ) -> tuple[Call, Tail]:
     """The functions `head` and `tail` of `compiler.codegen.wrapper.render_parts`."""
     scope = _executed(text, schedule, kernels, device)
-    return _on_device(scope["head"], device), _on_device(scope["tail"], device)
+    number = _one_of_several(device)
+    return _on_device(scope["head"], number), _on_device(scope["tail"], number)
 
 
 def _executed(
@@ -78,11 +78,17 @@ def _executed(
     return scope
 
 
-def _on_device(call: Callable[..., list[Any]], device: torch.device) -> Callable[..., list[Any]]:
-    """`call` with its GPU as the current one, which allocations and launches go to."""
+def _one_of_several(device: torch.device) -> int | None:
+    """The number of a GPU that is not the only one."""
     if device.type != "cuda" or torch.cuda.device_count() < 2:
+        return None
+    return torch.cuda.current_device() if device.index is None else device.index
+
+
+def _on_device(call: Callable[..., list[Any]], number: int | None) -> Callable[..., list[Any]]:
+    """`call` with that GPU as the current one, which allocations and launches go to."""
+    if number is None:
         return call
-    number = torch.cuda.current_device() if device.index is None else device.index
     current = torch.cuda.current_device
 
     def call_there(*arguments: list[Any]) -> list[Any]:

@@ -12,18 +12,25 @@ what is known here is translated: calls, results that are unpacked, lists, names
 from __future__ import annotations
 
 import ast
+import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.runtime.launcher import MOST_ARGUMENTS, flat_calls
+import torch
+
+from compiler.capture.torch_internals import set_gradients
+from compiler.runtime.launcher import MOST_ARGUMENTS, Flat, flat_calls
 
 #: Kinds of steps, and the most places that they may be about; as in launcher.cpp.
 CALL, CALL_WITH, UNPACK, LIST, MOVE, FREE, GIVE = range(7)
 MOST_PLACES = 512
+#: What autograd records nothing of, besides kernels: memory is made, or looked at as another tensor.
+_WITHOUT_GRADIENTS = frozenset({"empty", "view"})
 #: Functions that give the same for the same constants, so that calling them once is enough.
 _OF_CONSTANTS = frozenset({"torch.device", "float"})
 
+Call = Callable[[list[Any]], list[Any]]
 Place = tuple[str, int]
 NOWHERE: Place = "nowhere", 0
 
@@ -34,20 +41,21 @@ class _Unknown(Exception):
 
 @dataclass(frozen=True)
 class FlatCall:
-    """Called with a list of inputs, as `boxed`; `direct` takes them by position. All give the list of outputs."""
+    """Called with a list of inputs, as `boxed`; `direct` takes them by position. All give the list of outputs, and run
+    with gradients off where autograd would record a part."""
 
     direct: Callable[..., list[Any]]
     boxed: Callable[[list[Any]], list[Any]]
-    #: Whether autograd would record a part of it: it calls more than kernels and what makes memory for them.
-    may_record_gradients: bool
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         return self.boxed(inputs)
 
 
-def flat_call(text: str, scope: Mapping[str, Any], kernels: Collection[str]) -> FlatCall | None:
+def flat_call(
+    text: str, scope: Mapping[str, Any], kernels: Collection[str], call: Call, on_device: int | None = None
+) -> FlatCall | None:
     """The function `call(inputs)` that `text` defines, whose other names `scope` has, `kernels` among them; None where
-    it must be run by Python."""
+    it must be run by Python. With `on_device`, `call` is what is called while another GPU is the current one."""
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
     translation = _Translation(scope)
@@ -57,9 +65,19 @@ def flat_call(text: str, scope: Mapping[str, Any], kernels: Collection[str]) -> 
         steps = translation.steps_of_places()
     except _Unknown:
         return None
-    inputs, constants = translation.inputs, translation.constants
-    made = flat_calls(steps, inputs, constants, translation.variables)
-    return None if made is None else FlatCall(*made, not translation.called <= {"empty", "view", *kernels})
+    constants = translation.constants
+    record = Flat(
+        steps=(ctypes.c_int64 * len(steps))(*steps),
+        inputs=translation.inputs,
+        constants=len(constants),
+        variables=translation.variables,
+        constant=(ctypes.py_object * len(constants))(*constants),
+        otherwise=call,
+    )
+    if not translation.called <= {*_WITHOUT_GRADIENTS, *kernels}:
+        record.gradients_on, record.set_gradients = torch.is_grad_enabled, set_gradients
+    made = flat_calls(record, on_device)
+    return None if made is None else FlatCall(*made)
 
 
 @dataclass

@@ -24,6 +24,9 @@ extern PyObject* PyExc_TypeError;
 extern PyObject* PyExc_RuntimeError;
 extern PyObject* PyExc_ValueError;
 PyObject* PyErr_Occurred();
+void PyErr_Fetch(PyObject** type, PyObject** value, PyObject** traceback);
+void PyErr_Restore(PyObject* type, PyObject* value, PyObject* traceback);
+int PyObject_IsTrue(PyObject*);
 PyObject* PyErr_Format(PyObject* type, const char* format, ...);
 long long PyLong_AsLongLong(PyObject*);
 PyObject* PyBool_FromLong(long);
@@ -236,6 +239,11 @@ struct Flat {
   const std::int64_t* steps;
   std::int64_t inputs, constants, variables;
   PyObject* const* constant;
+  int (*device)(int*);      // cuCtxGetDevice; null where any device will do
+  std::int64_t on_device;   // where memory is made
+  PyObject* otherwise;      // a function of the list of inputs, for calls on another device
+  PyObject* gradients_on;   // torch.is_grad_enabled; null where there is nothing that autograd would record
+  PyObject* set_gradients;  // a function of a bool
 };
 
 // What the steps do with the places of one call: variables are owned, inputs and constants are not.
@@ -331,15 +339,52 @@ class FlatRun {
   PyObject* places[MOST_PLACES];
 };
 
-PyObject* wrong_count(const Flat& flat, std::intptr_t count) {
-  return PyErr_Format(PyExc_TypeError, "this graph takes %lld inputs, not %lld", (long long)flat.inputs,
-                      (long long)count);
+bool set_gradients(const Flat& flat, bool on) {
+  PyObject* value = PyBool_FromLong(on);
+  PyObject* done = PyObject_Vectorcall(flat.set_gradients, &value, 1, nullptr);
+  const bool is_done = done;
+  Py_DecRef(value);
+  Py_DecRef(done);
+  return is_done;
+}
+
+// Run with gradients off, and leave them as they were, whatever comes of it.
+PyObject* run_without_gradients(const Flat& flat, PyObject* const* inputs) {
+  if (!flat.gradients_on) return FlatRun(flat, inputs).run();
+  PyObject* answer = PyObject_CallObject(flat.gradients_on, nullptr);
+  if (!answer) return nullptr;
+  const bool were_on = PyObject_IsTrue(answer);
+  Py_DecRef(answer);
+  if (!were_on) return FlatRun(flat, inputs).run();
+  if (!set_gradients(flat, false)) return nullptr;
+  PyObject* outputs = FlatRun(flat, inputs).run();
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  set_gradients(flat, true);
+  PyErr_Restore(type, value, traceback);
+  return outputs;
+}
+
+PyObject* run_here(const Flat& flat, PyObject* const* inputs, std::intptr_t count) {
+  if (count != flat.inputs)
+    return PyErr_Format(PyExc_TypeError, "this graph takes %lld inputs, not %lld", (long long)flat.inputs,
+                        (long long)count);
+  int device = -1;
+  if (!flat.device || (flat.device(&device) == 0 && device == flat.on_device))
+    return run_without_gradients(flat, inputs);
+  PyObject* list = PyList_New(count);
+  for (std::intptr_t n = 0; list && n < count; ++n) {
+    Py_IncRef(inputs[n]);
+    PyList_SetItem(list, n, inputs[n]);
+  }
+  PyObject* outputs = list ? PyObject_Vectorcall(flat.otherwise, &list, 1, nullptr) : nullptr;
+  Py_DecRef(list);
+  return outputs;
 }
 
 // The graph as a function of its inputs.
 PyObject* run_flat(PyObject* self, PyObject* const* arguments, std::intptr_t count) {
-  const auto& flat = *static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr));
-  return count == flat.inputs ? FlatRun(flat, arguments).run() : wrong_count(flat, count);
+  return run_here(*static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr)), arguments, count);
 }
 
 // The same as a function of one list of them.
@@ -347,11 +392,12 @@ PyObject* run_flat_boxed(PyObject* self, PyObject* const* arguments, std::intptr
   const auto& flat = *static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr));
   if (count != 1) return PyErr_Format(PyExc_TypeError, "a graph is called with one list of its inputs");
   const std::intptr_t given = PyList_Size(arguments[0]);
-  if (given != flat.inputs) return PyErr_Occurred() ? nullptr : wrong_count(flat, given);
+  if (given < 0) return nullptr;
   PyObject* inputs[MOST_PLACES];
-  for (std::intptr_t n = 0; n < given; ++n) Py_IncRef(inputs[n] = PyList_GetItem(arguments[0], n));
-  PyObject* outputs = FlatRun(flat, inputs).run();
-  for (std::intptr_t n = 0; n < given; ++n) Py_DecRef(inputs[n]);
+  const std::intptr_t held = given < MOST_PLACES ? given : MOST_PLACES;
+  for (std::intptr_t n = 0; n < held; ++n) Py_IncRef(inputs[n] = PyList_GetItem(arguments[0], n));
+  PyObject* outputs = run_here(flat, inputs, given);
+  for (std::intptr_t n = 0; n < held; ++n) Py_DecRef(inputs[n]);
   return outputs;
 }
 

@@ -82,6 +82,11 @@ class Flat(ctypes.Structure):
         ("constants", ctypes.c_int64),
         ("variables", ctypes.c_int64),
         ("constant", ctypes.POINTER(ctypes.py_object)),
+        ("device", ctypes.c_void_p),
+        ("on_device", ctypes.c_int64),
+        ("otherwise", ctypes.py_object),
+        ("gradients_on", ctypes.py_object),
+        ("set_gradients", ctypes.py_object),
     )
 
 
@@ -124,20 +129,16 @@ def gpu_launch(record: GpuKernel) -> Launch | None:
 
 
 def flat_calls(
-    steps: Sequence[int], inputs: int, constants: Sequence[Any], variables: int
+    record: Flat, on_device: int | None = None
 ) -> tuple[Callable[..., list[Any]], Callable[[list[Any]], list[Any]]] | None:
-    """Builtin functions that run the steps: one of the inputs by position, one of a list of them. None where the
-    library cannot be had."""
-    library = launcher_library()
-    if library is None:
+    """Builtin functions that run the steps of `record`: one of the inputs by position, one of a list of them. With
+    `on_device`, a call while another GPU is the current one is left to `record.otherwise`. None where the library, or
+    what tells the current device, cannot be had."""
+    library, driver = launcher_library(), cuda_driver() if on_device is not None else None
+    if library is None or (on_device is not None and driver is None):
         return None
-    record = Flat(
-        steps=(ctypes.c_int64 * len(steps))(*steps),
-        inputs=inputs,
-        constants=len(constants),
-        variables=variables,
-        constant=(ctypes.py_object * len(constants))(*constants),
-    )
+    if driver is not None:
+        record.on_device, record.device = on_device, ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
     where = ctypes.addressof(record)
     return library.flat_call(record, where), library.flat_call_boxed(record, where)
 

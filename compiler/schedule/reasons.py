@@ -12,458 +12,455 @@ from typing import Any
 from compiler.replay.reasons import REPLAYS
 from compiler.schedule.reason import Reason, listed
 
-REASONS: dict[str, Reason] = (
-    listed(
-        Reason(
-            "fused.vertical",
-            "fused",
-            "One node reads what the other writes, at the same point of the same loops, so the value stays in a register.",
-            "{b} reads {shared} at the point where {a} makes it: the value stays in a register",
-        ),
-        Reason(
-            "fused.inline",
-            "fused",
-            "The producer is cheap and nothing else reads it, so it is computed again wherever the consumer needs it.",
-            "{a} is computed inside {b} at each point that reads it; {shared} never reaches memory",
-        ),
-        Reason(
-            "fused.horizontal",
-            "fused",
-            "Both nodes run over the same loops and read the same data, so one kernel reads it once for both.",
-            "{a} and {b} read {shared} in the same loops: it is read once for both",
-        ),
-        Reason(
-            "fused.recompute",
-            "fused",
-            "The value is cheap to compute again from what is in memory anyway, so it is not written for its readers.",
-            "{b} computes {shared} again instead of reading it: it never reaches memory",
-        ),
-        Reason(
-            "fused.single_pass",
-            "fused",
-            "A sum that is relative to another result of the row is made in the same pass: relative to what is known so "
-            "far, and put right when the other result is complete.",
-            "{reader} is added up in the pass that makes {writer}, so that one pass over the row serves both",
-        ),
-        Reason(
-            "fused.team",
-            "fused",
-            "A row that is too long for the registers of one program is held by a team of programs. They exchange what "
-            "they reduce and go on with what they hold, so that each element is read once.",
-            "a team of programs holds each row of {row} elements, so that {shared} is read once for {writer} and {reader}",
-        ),
-        Reason(
-            "fused.one_node",
-            "fused",
-            "Both names stand for the same loop: one operator, or a view that its reader looks through.",
-            "both are the loop {a}",
-        ),
-        Reason(
-            "fused.across",
-            "fused",
-            "One node reduces along the loops that the other keeps apart. Each program adds up its own rows, and the last "
-            "one to finish joins the results, so that both come from one pass over the data.",
-            "{b} is gathered across the rows of {a} while they are in registers: {shared} is read once for both",
-        ),
-        Reason(
-            "fused.epilogue",
-            "fused",
-            "The node needs one element of a matrix product at a time, so it is computed on the sums of a tile before they "
-            "are stored. A kernel of our own takes the place of the library's.",
-            "{b} is computed on the tiles of {call} before they are stored, in a kernel of our own: predicted "
-            "{fused_us:.1f} us instead of {unfused_us:.1f} us",
-        ),
-        Reason(
-            "fused.library_epilogue",
-            "fused",
-            "The library's kernel for the matrix product adds the bias and applies this activation itself, before it "
-            "stores.",
-            "the library computes {b} at the end of {call}, in one call: predicted {fused_us:.1f} us instead of "
-            "{unfused_us:.1f} us",
-        ),
-        Reason(
-            "fused.prologue",
-            "fused",
-            "The node makes an operand of a matrix product and is cheap, so it is computed on each tile of the operand as "
-            "it is loaded. A kernel of our own takes the place of the library's.",
-            "{a} is computed on the tiles that {call} loads, in a kernel of our own: predicted {fused_us:.1f} us instead "
-            "of {unfused_us:.1f} us",
-        ),
-        Reason(
-            "fused.shared_operand",
-            "fused",
-            "Matrix products of one left operand, of equal sizes: a kernel of our own walks along k once, loads each tile "
-            "of that operand once, and has a sum for each product.",
-            "{call} are {products} products of {shared} in one kernel of our own: predicted {fused_us:.1f} us instead of "
-            "{unfused_us:.1f} us",
-        ),
-        Reason(
-            "fused.batch",
-            "fused",
-            "Neither node needs the other, and each takes little longer than its launch: they run side by side in one "
-            "launch, each with some of the programs.",
-            "{a} and {b} run side by side in one launch",
-        ),
-        Reason(
-            "dependency.intermediate",
-            "dependency",
-            "A third node must run after the one and before the other; a single kernel cannot wait for it in the middle.",
-            "{between} must run after {a} and before {b}",
-        ),
-        Reason(
-            "dependency.scatter",
-            "dependency",
-            "A scatter may hit one element many times, at places that are known only when it runs: what it makes may be "
-            "read only when its last update is done.",
-            "{scatter} updates {shared} at computed places: its result may be read only when every update is done",
-        ),
-        Reason(
-            "dependency.mutation",
-            "dependency",
-            "A node changes in place what the other one fills: every element must be there before the first change.",
-            "{scatter} changes {shared} in place: it must be complete before",
-        ),
-        Reason(
-            "index.reversed",
-            "index",
-            "The consumer reads backwards what the producer makes forwards: the element that is needed first is made last.",
-            "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",
-        ),
-        Reason(
-            "index.transposed",
-            "index",
-            "The consumer reads rows where the producer makes columns: the same elements, with the loops exchanged.",
-            "{a} writes {shared} at {written}, {b} reads it with the loops exchanged, at {read}",
-        ),
-        Reason(
-            "index.shifted",
-            "index",
-            "The consumer reads a neighbour of the element that this point of the loop makes, and it may not be there yet.",
-            "{a} writes {shared} at {written}, {b} reads it some elements away, at {read}",
-        ),
-        Reason(
-            "index.indirect",
-            "index",
-            "The place that is read or written comes out of memory, so which element it is is known only when it runs.",
-            "{shared} is touched at computed places: no loops of {a} and {b} are known to meet at one element",
-        ),
-        Reason(
-            "dependency.across",
-            "dependency",
-            "A result that is gathered from all rows is known only when every row is done: nothing that belongs to a row "
-            "can use it in the same kernel.",
-            "{reader} would need {writer} before every row is done",
-        ),
-        Reason(
-            "index.different_positions",
-            "index",
-            "The consumer reads an element at another point of the loop than the one that makes it, and by then it may not "
-            "have been made.",
-            "{a} writes {shared} at {written}, {b} reads it at {read}",
-        ),
-        Reason(
-            "index.no_common_loops",
-            "index",
-            "No one-to-one change of loop variables makes the two loop nests visit the same elements together.",
-            "the loops {space_a} of {a} and {space_b} of {b} cannot be brought together over {shared}",
-        ),
-        Reason(
-            "shape.numel",
-            "shape",
-            "The two loop nests have different numbers of iterations.",
-            "{a} runs {iterations_a} iterations, {b} runs {iterations_b}",
-        ),
-        Reason(
-            "shape.reduction_axes",
-            "shape",
-            "One node reduces along an axis that is an independent loop of the other.",
-            "{a} reduces over {space_a}, {b} over {space_b}: the reduced axes differ",
-        ),
-        Reason(
-            "kind.extern",
-            "kind",
-            "A library call is a finished kernel: nothing can be put inside it.",
-            "{extern} is a library call",
-        ),
-        Reason(
-            "kind.not_pointwise",
-            "kind",
-            "A program of a matrix product's kernel holds one tile of the result: what needs more than one element at "
-            "a time, such as a reduction, cannot be computed there.",
-            "{call} is a matrix product: only what needs one element at a time could join its kernel",
-        ),
-        Reason(
-            "kind.fallback",
-            "kind",
-            "We have no loops for this operator, or not for this case of it, so it runs as PyTorch's own call.",
-            "{extern} runs as PyTorch's own call: there are no loops to put anything into",
-        ),
-        Reason(
-            "kind.other_device",
-            "kind",
-            "The two run on different devices, or one carries a tensor from one to the other: no kernel spans both.",
-            "{extern} has a tensor on another device",
-        ),
-        Reason(
-            "kind.other_stream",
-            "kind",
-            "The program puts the two on different streams, whose work a GPU may run at the same time and in any order: a "
-            "kernel is in one stream.",
-            "{a} is put on {stream_a} and {b} on {stream_b}",
-        ),
-        Reason(
-            "kind.own_launch",
-            "kind",
-            "Two nodes that share nothing can only run side by side in one launch, and one of these cannot: it works in "
-            "place or at computed places, its sizes differ from call to call, its rows are shared among programs, or it "
-            "waits for what runs in the launch of the other.",
-            "{a} and {b} share nothing, and {alone} needs a launch of its own",
-        ),
-        Reason(
-            "profit.slower",
-            "profit",
-            "The device model expects the fused kernel to take longer than the two separate ones.",
-            "predicted {fused_us:.1f} us fused against {unfused_us:.1f} us apart",
-        ),
-        Reason(
-            "profit.library",
-            "profit",
-            "The library's kernel for this matrix product is faster than ours, by more than the bytes and the launch that "
-            "fusion would save, or too nearly so for a prediction to decide.",
-            "predicted {fused_us:.1f} us as one kernel of our own, {unfused_us:.1f} us with the library's for {call} and "
-            "another one; it would have to be {least_gain:.0%} less",
-        ),
-        Reason(
-            "profit.operand_needed",
-            "profit",
-            "The operand of a matrix product is read by others too, or is too dear to compute again for each tile that is "
-            "loaded: it is written once.",
-            "{shared} is needed in memory, or too dear to compute for each tile of {b} that reads it",
-        ),
-        Reason(
-            "profit.recompute",
-            "profit",
-            "The value could be computed again in its readers instead of being written for them, but the device model "
-            "expects that to take longer.",
-            "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written",
-        ),
-        Reason(
-            "profit.single_pass",
-            "profit",
-            "The sum could be made in the pass of the result that it is relative to, but the device model expects nothing "
-            "from it: the row is in registers anyway, or the arithmetic costs more than to read the row again.",
-            "predicted {fused_us:.1f} us with {reader} added up in the pass that makes {writer}, {unfused_us:.1f} us after "
-            "it",
-        ),
-        Reason(
-            "profit.team",
-            "profit",
-            "Several programs could hold a row together, but the device model expects that to take longer: they wait for "
-            "each other, and what is read again comes from the cache.",
-            "predicted {fused_us:.1f} us with a team of programs for each row of {row} elements, {unfused_us:.1f} us with "
-            "one program",
-        ),
-        Reason(
-            "profit.registers",
-            "profit",
-            "The fused kernel would hold a whole row and a sum for each column in registers, and they do not fit.",
-            "a row of {row} elements with {sums} sums for each column does not fit into {registers} registers",
-        ),
-        Reason(
-            "profit.long_reduction",
-            "profit",
-            "The two share nothing, so one launch of both saves a launch and no bytes; and one is a reduction that takes "
-            "longer than that, whose kernel is planned to fill the device by itself.",
-            "{slow} takes {rest_us:.1f} us besides its launch, and sharing one would spare {spared_us:.1f} us",
-        ),
-        Reason(
-            "profit.kept_longer",
-            "profit",
-            "The two could share a launch, but then the result of the later one would be made long before it is needed, "
-            "and its memory be kept the longer: the most that is alive at a time would grow.",
-            "{early} would be made early for the sake of a launch: {bytes} bytes more at a time, and at most {limit} are "
-            "worth that",
-        ),
-        Reason(
-            "profit.too_many_buffers",
-            "profit",
-            "The fused kernel would touch so many tensors that their addresses and values no longer fit into registers.",
-            "{buffers} buffers in one kernel, at most {limit}",
-        ),
-        Reason(
-            "policy.disabled",
-            "policy",
-            "This rule of fusion was turned off by an option of the exploration.",
-            "the rule {knob} is turned off",
-        ),
-        Reason(
-            "policy.forbidden",
-            "policy",
-            "The reader asked for these two nodes to stay in different kernels: the fusion is legal, and the device model "
-            "expects it to pay.",
-            "{forbidden_a} and {forbidden_b} are to stay apart",
-        ),
-        Reason(
-            "policy.batch_size",
-            "policy",
-            "One launch would hold more kernels, or take more tensors, than the most allowed.",
-            "{parts} kernels with {buffers} buffers in one launch",
-        ),
-        Reason(
-            "policy.group_size",
-            "policy",
-            "The group would have more nodes than the largest allowed.",
-            "{nodes} nodes in one group, at most {limit}",
-        ),
-        Reason(
-            "policy.nothing_shared",
-            "policy",
-            "The two touch no buffer in common, so one kernel of both would move as many bytes as two; such pairs are not "
-            "asked about.",
-            "{a} and {b} share nothing: the pair was never considered",
-        ),
-        Reason(
-            "policy.only_loops_shared",
-            "policy",
-            "The two run over as many iterations, but touch no buffer in common: one kernel of both would save a launch "
-            "and no bytes, and each kernel is asked about with the nearest of that kind only.",
-            "{a} and {b} both run over {space_a} but share no buffer, and are not near each other: the pair was never "
-            "considered",
-        ),
-        Reason(
-            "policy.outscored",
-            "policy",
-            "The two could have been one kernel, but one of them went with a third that brings more, and the kernel that "
-            "it is in now does not fuse with the other.",
-            "{a} and {b} alone would take {fused_us:.1f} us instead of {unfused_us:.1f} us, but one of them went with what "
-            "brings more",
-        ),
-        Reason(
-            "policy.far_apart",
-            "policy",
-            "Many nodes read this buffer, and each is asked about with the nearest of them only: all pairs would be as "
-            "many as the square of the graph.",
-            "{shared} has {readers} readers, and {b} is not among those nearest to {a}: the pair was never considered",
-        ),
-        Reason(
-            "policy.removed",
-            "policy",
-            "One of the two was removed before there was anything to schedule, since no result needs it.",
-            "{removed} was removed before scheduling: {because}",
-        ),
-        Reason(
-            "policy.no_loop",
-            "policy",
-            "One of the two is no loop: an input, a constant, or a view that its readers look through.",
-            "{name} became no loop of its own: there is nothing to fuse",
-        ),
-        Reason(
-            "policy.other_graph",
-            "policy",
-            "The two belong to different graphs, which are compiled one by one: a graph break, a second compilation or the "
-            "step from forward to backward lies between them.",
-            "{a} belongs to {graph_a} and {b} to {graph_b}: graphs are compiled one by one",
-        ),
-        Reason(
-            "layout.channels_last",
-            "layout",
-            "The library's fast convolutions want all channels of a pixel side by side. Laid out so from the first to the "
-            "last, the tensors between them are never rearranged; only what enters and leaves is, once.",
-            "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} conversions; "
-            "{kept_us:.1f} us as eager lays them out",
-        ),
-        Reason(
-            "layout.slower",
-            "layout",
-            "The convolutions could work channels-last, but the device model expects the conversions of what enters and "
-            "leaves them to take longer than the library gains.",
-            "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} conversions; "
-            "{kept_us:.1f} us as eager lays them out",
-        ),
-        Reason(
-            "layout.library",
-            "layout",
-            "Nothing is known to be gained: on this device, or in this dtype, the library computes both layouts alike, or "
-            "gives only one of them.",
-            "nothing speaks for channels-last in this dtype on {device}",
-        ),
-        Reason(
-            "layout.precision",
-            "layout",
-            "In float32 the library may round operands to TF32, and whether it does depends on the layout: moving the "
-            "tensors would change how exact the result is.",
-            "in float32 on {device} the library rounds to TF32 in one layout where it may not in the other",
-        ),
-        Reason(
-            "layout.eager",
-            "layout",
-            "Eager has the results of these convolutions channels-last itself, or their channels or pixels are so few that "
-            "both layouts are one.",
-            "eager has them channels-last already",
-        ),
-        Reason(
-            "layout.patches",
-            "layout",
-            "The windows of the convolution do not overlap, so it is a matrix product over patches of the image, which the "
-            "device model expects to be faster, or a window is one pixel of an image that is channels-last.",
-            "predicted {product_us:.1f} us as a product, {copy_us:.1f} us of it for patches; {kept_us:.1f} us as a "
-            "convolution",
-        ),
-        Reason(
-            "layout.open_sizes",
-            "layout",
-            "Sizes differ from call to call, and which layout is faster depends on them, so tensors lie as eager lays them "
-            "out.",
-            "their sizes differ from call to call",
-        ),
-        Reason(
-            "folding.filter",
-            "folding",
-            "With constant statistics a batch norm is a product and a sum for each channel: the product goes into the "
-            "filter, and the sum, what is added after it and the ReLU into the library's call, which spares a pass over "
-            "the result.",
-            "predicted to save {saved_us:.1f} us, a pass over the result, for {filter_us:.1f} us to compute the filter",
-        ),
-        Reason(
-            "folding.slower",
-            "folding",
-            "What follows the convolution could go into its filter and its call, but that would save no pass over the "
-            "result, or less than computing the filter in each call takes.",
-            "predicted to save {saved_us:.1f} us, for {filter_us:.1f} us to compute the filter",
-        ),
-        Reason(
-            "folding.layout",
-            "folding",
-            "The library's kernels that go on from a convolution with a sum and a ReLU are channels-last, and this "
-            "convolution works on contiguous tensors.",
-            "the convolution stays contiguous",
-        ),
-        Reason(
-            "padding.padded",
-            "padding",
-            "Tensor cores take numbers of two bytes eight at a time, and the library's fast kernels take only sizes that "
-            "eight divides: with a border of zeros the product has such sizes, and nobody reads what comes of the border.",
-            "{sizes} is computed as {padded}: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} us padded, "
-            "with {copies_us:.1f} us for what is copied",
-        ),
-        Reason(
-            "padding.slower",
-            "padding",
-            "The library would take less time for sizes that eight divides, but copying what has to be copied for that is "
-            "expected to take longer than it gains.",
-            "{sizes} is predicted to take {kept_us:.1f} us as it is written, and as {padded} {padded_us:.1f} us, with "
-            "{copies_us:.1f} us for what is copied",
-        ),
-        Reason(
-            "padding.open_sizes",
-            "padding",
-            "Sizes of the product differ from call to call, and whether a border of zeros pays depends on them, so it is "
-            "computed as it is written.",
-            "the sizes {sizes} differ from call to call",
-        ),
-    )
-    | REPLAYS
-)
+REASONS: dict[str, Reason] = listed(
+    Reason(
+        "fused.vertical",
+        "fused",
+        "One node reads what the other writes, at the same point of the same loops, so the value stays in a register.",
+        "{b} reads {shared} at the point where {a} makes it: the value stays in a register",
+    ),
+    Reason(
+        "fused.inline",
+        "fused",
+        "The producer is cheap and nothing else reads it, so it is computed again wherever the consumer needs it.",
+        "{a} is computed inside {b} at each point that reads it; {shared} never reaches memory",
+    ),
+    Reason(
+        "fused.horizontal",
+        "fused",
+        "Both nodes run over the same loops and read the same data, so one kernel reads it once for both.",
+        "{a} and {b} read {shared} in the same loops: it is read once for both",
+    ),
+    Reason(
+        "fused.recompute",
+        "fused",
+        "The value is cheap to compute again from what is in memory anyway, so it is not written for its readers.",
+        "{b} computes {shared} again instead of reading it: it never reaches memory",
+    ),
+    Reason(
+        "fused.single_pass",
+        "fused",
+        "A sum that is relative to another result of the row is made in the same pass: relative to what is known so "
+        "far, and put right when the other result is complete.",
+        "{reader} is added up in the pass that makes {writer}, so that one pass over the row serves both",
+    ),
+    Reason(
+        "fused.team",
+        "fused",
+        "A row that is too long for the registers of one program is held by a team of programs. They exchange what "
+        "they reduce and go on with what they hold, so that each element is read once.",
+        "a team of programs holds each row of {row} elements, so that {shared} is read once for {writer} and {reader}",
+    ),
+    Reason(
+        "fused.one_node",
+        "fused",
+        "Both names stand for the same loop: one operator, or a view that its reader looks through.",
+        "both are the loop {a}",
+    ),
+    Reason(
+        "fused.across",
+        "fused",
+        "One node reduces along the loops that the other keeps apart. Each program adds up its own rows, and the last "
+        "one to finish joins the results, so that both come from one pass over the data.",
+        "{b} is gathered across the rows of {a} while they are in registers: {shared} is read once for both",
+    ),
+    Reason(
+        "fused.epilogue",
+        "fused",
+        "The node needs one element of a matrix product at a time, so it is computed on the sums of a tile before they "
+        "are stored. A kernel of our own takes the place of the library's.",
+        "{b} is computed on the tiles of {call} before they are stored, in a kernel of our own: predicted "
+        "{fused_us:.1f} us instead of {unfused_us:.1f} us",
+    ),
+    Reason(
+        "fused.library_epilogue",
+        "fused",
+        "The library's kernel for the matrix product adds the bias and applies this activation itself, before it "
+        "stores.",
+        "the library computes {b} at the end of {call}, in one call: predicted {fused_us:.1f} us instead of "
+        "{unfused_us:.1f} us",
+    ),
+    Reason(
+        "fused.prologue",
+        "fused",
+        "The node makes an operand of a matrix product and is cheap, so it is computed on each tile of the operand as "
+        "it is loaded. A kernel of our own takes the place of the library's.",
+        "{a} is computed on the tiles that {call} loads, in a kernel of our own: predicted {fused_us:.1f} us instead "
+        "of {unfused_us:.1f} us",
+    ),
+    Reason(
+        "fused.shared_operand",
+        "fused",
+        "Matrix products of one left operand, of equal sizes: a kernel of our own walks along k once, loads each tile "
+        "of that operand once, and has a sum for each product.",
+        "{call} are {products} products of {shared} in one kernel of our own: predicted {fused_us:.1f} us instead of "
+        "{unfused_us:.1f} us",
+    ),
+    Reason(
+        "fused.batch",
+        "fused",
+        "Neither node needs the other, and each takes little longer than its launch: they run side by side in one "
+        "launch, each with some of the programs.",
+        "{a} and {b} run side by side in one launch",
+    ),
+    Reason(
+        "dependency.intermediate",
+        "dependency",
+        "A third node must run after the one and before the other; a single kernel cannot wait for it in the middle.",
+        "{between} must run after {a} and before {b}",
+    ),
+    Reason(
+        "dependency.scatter",
+        "dependency",
+        "A scatter may hit one element many times, at places that are known only when it runs: what it makes may be "
+        "read only when its last update is done.",
+        "{scatter} updates {shared} at computed places: its result may be read only when every update is done",
+    ),
+    Reason(
+        "dependency.mutation",
+        "dependency",
+        "A node changes in place what the other one fills: every element must be there before the first change.",
+        "{scatter} changes {shared} in place: it must be complete before",
+    ),
+    Reason(
+        "index.reversed",
+        "index",
+        "The consumer reads backwards what the producer makes forwards: the element that is needed first is made last.",
+        "{a} writes {shared} at {written}, {b} reads it backwards, at {read}",
+    ),
+    Reason(
+        "index.transposed",
+        "index",
+        "The consumer reads rows where the producer makes columns: the same elements, with the loops exchanged.",
+        "{a} writes {shared} at {written}, {b} reads it with the loops exchanged, at {read}",
+    ),
+    Reason(
+        "index.shifted",
+        "index",
+        "The consumer reads a neighbour of the element that this point of the loop makes, and it may not be there yet.",
+        "{a} writes {shared} at {written}, {b} reads it some elements away, at {read}",
+    ),
+    Reason(
+        "index.indirect",
+        "index",
+        "The place that is read or written comes out of memory, so which element it is is known only when it runs.",
+        "{shared} is touched at computed places: no loops of {a} and {b} are known to meet at one element",
+    ),
+    Reason(
+        "dependency.across",
+        "dependency",
+        "A result that is gathered from all rows is known only when every row is done: nothing that belongs to a row "
+        "can use it in the same kernel.",
+        "{reader} would need {writer} before every row is done",
+    ),
+    Reason(
+        "index.different_positions",
+        "index",
+        "The consumer reads an element at another point of the loop than the one that makes it, and by then it may not "
+        "have been made.",
+        "{a} writes {shared} at {written}, {b} reads it at {read}",
+    ),
+    Reason(
+        "index.no_common_loops",
+        "index",
+        "No one-to-one change of loop variables makes the two loop nests visit the same elements together.",
+        "the loops {space_a} of {a} and {space_b} of {b} cannot be brought together over {shared}",
+    ),
+    Reason(
+        "shape.numel",
+        "shape",
+        "The two loop nests have different numbers of iterations.",
+        "{a} runs {iterations_a} iterations, {b} runs {iterations_b}",
+    ),
+    Reason(
+        "shape.reduction_axes",
+        "shape",
+        "One node reduces along an axis that is an independent loop of the other.",
+        "{a} reduces over {space_a}, {b} over {space_b}: the reduced axes differ",
+    ),
+    Reason(
+        "kind.extern",
+        "kind",
+        "A library call is a finished kernel: nothing can be put inside it.",
+        "{extern} is a library call",
+    ),
+    Reason(
+        "kind.not_pointwise",
+        "kind",
+        "A program of a matrix product's kernel holds one tile of the result: what needs more than one element at "
+        "a time, such as a reduction, cannot be computed there.",
+        "{call} is a matrix product: only what needs one element at a time could join its kernel",
+    ),
+    Reason(
+        "kind.fallback",
+        "kind",
+        "We have no loops for this operator, or not for this case of it, so it runs as PyTorch's own call.",
+        "{extern} runs as PyTorch's own call: there are no loops to put anything into",
+    ),
+    Reason(
+        "kind.other_device",
+        "kind",
+        "The two run on different devices, or one carries a tensor from one to the other: no kernel spans both.",
+        "{extern} has a tensor on another device",
+    ),
+    Reason(
+        "kind.other_stream",
+        "kind",
+        "The program puts the two on different streams, whose work a GPU may run at the same time and in any order: a "
+        "kernel is in one stream.",
+        "{a} is put on {stream_a} and {b} on {stream_b}",
+    ),
+    Reason(
+        "kind.own_launch",
+        "kind",
+        "Two nodes that share nothing can only run side by side in one launch, and one of these cannot: it works in "
+        "place or at computed places, its sizes differ from call to call, its rows are shared among programs, or it "
+        "waits for what runs in the launch of the other.",
+        "{a} and {b} share nothing, and {alone} needs a launch of its own",
+    ),
+    Reason(
+        "profit.slower",
+        "profit",
+        "The device model expects the fused kernel to take longer than the two separate ones.",
+        "predicted {fused_us:.1f} us fused against {unfused_us:.1f} us apart",
+    ),
+    Reason(
+        "profit.library",
+        "profit",
+        "The library's kernel for this matrix product is faster than ours, by more than the bytes and the launch that "
+        "fusion would save, or too nearly so for a prediction to decide.",
+        "predicted {fused_us:.1f} us as one kernel of our own, {unfused_us:.1f} us with the library's for {call} and "
+        "another one; it would have to be {least_gain:.0%} less",
+    ),
+    Reason(
+        "profit.operand_needed",
+        "profit",
+        "The operand of a matrix product is read by others too, or is too dear to compute again for each tile that is "
+        "loaded: it is written once.",
+        "{shared} is needed in memory, or too dear to compute for each tile of {b} that reads it",
+    ),
+    Reason(
+        "profit.recompute",
+        "profit",
+        "The value could be computed again in its readers instead of being written for them, but the device model "
+        "expects that to take longer.",
+        "predicted {fused_us:.1f} us with {shared} computed again in its readers, {unfused_us:.1f} us with it written",
+    ),
+    Reason(
+        "profit.single_pass",
+        "profit",
+        "The sum could be made in the pass of the result that it is relative to, but the device model expects nothing "
+        "from it: the row is in registers anyway, or the arithmetic costs more than to read the row again.",
+        "predicted {fused_us:.1f} us with {reader} added up in the pass that makes {writer}, {unfused_us:.1f} us after "
+        "it",
+    ),
+    Reason(
+        "profit.team",
+        "profit",
+        "Several programs could hold a row together, but the device model expects that to take longer: they wait for "
+        "each other, and what is read again comes from the cache.",
+        "predicted {fused_us:.1f} us with a team of programs for each row of {row} elements, {unfused_us:.1f} us with "
+        "one program",
+    ),
+    Reason(
+        "profit.registers",
+        "profit",
+        "The fused kernel would hold a whole row and a sum for each column in registers, and they do not fit.",
+        "a row of {row} elements with {sums} sums for each column does not fit into {registers} registers",
+    ),
+    Reason(
+        "profit.long_reduction",
+        "profit",
+        "The two share nothing, so one launch of both saves a launch and no bytes; and one is a reduction that takes "
+        "longer than that, whose kernel is planned to fill the device by itself.",
+        "{slow} takes {rest_us:.1f} us besides its launch, and sharing one would spare {spared_us:.1f} us",
+    ),
+    Reason(
+        "profit.kept_longer",
+        "profit",
+        "The two could share a launch, but then the result of the later one would be made long before it is needed, "
+        "and its memory be kept the longer: the most that is alive at a time would grow.",
+        "{early} would be made early for the sake of a launch: {bytes} bytes more at a time, and at most {limit} are "
+        "worth that",
+    ),
+    Reason(
+        "profit.too_many_buffers",
+        "profit",
+        "The fused kernel would touch so many tensors that their addresses and values no longer fit into registers.",
+        "{buffers} buffers in one kernel, at most {limit}",
+    ),
+    Reason(
+        "policy.disabled",
+        "policy",
+        "This rule of fusion was turned off by an option of the exploration.",
+        "the rule {knob} is turned off",
+    ),
+    Reason(
+        "policy.forbidden",
+        "policy",
+        "The reader asked for these two nodes to stay in different kernels: the fusion is legal, and the device model "
+        "expects it to pay.",
+        "{forbidden_a} and {forbidden_b} are to stay apart",
+    ),
+    Reason(
+        "policy.batch_size",
+        "policy",
+        "One launch would hold more kernels, or take more tensors, than the most allowed.",
+        "{parts} kernels with {buffers} buffers in one launch",
+    ),
+    Reason(
+        "policy.group_size",
+        "policy",
+        "The group would have more nodes than the largest allowed.",
+        "{nodes} nodes in one group, at most {limit}",
+    ),
+    Reason(
+        "policy.nothing_shared",
+        "policy",
+        "The two touch no buffer in common, so one kernel of both would move as many bytes as two; such pairs are not "
+        "asked about.",
+        "{a} and {b} share nothing: the pair was never considered",
+    ),
+    Reason(
+        "policy.only_loops_shared",
+        "policy",
+        "The two run over as many iterations, but touch no buffer in common: one kernel of both would save a launch "
+        "and no bytes, and each kernel is asked about with the nearest of that kind only.",
+        "{a} and {b} both run over {space_a} but share no buffer, and are not near each other: the pair was never "
+        "considered",
+    ),
+    Reason(
+        "policy.outscored",
+        "policy",
+        "The two could have been one kernel, but one of them went with a third that brings more, and the kernel that "
+        "it is in now does not fuse with the other.",
+        "{a} and {b} alone would take {fused_us:.1f} us instead of {unfused_us:.1f} us, but one of them went with what "
+        "brings more",
+    ),
+    Reason(
+        "policy.far_apart",
+        "policy",
+        "Many nodes read this buffer, and each is asked about with the nearest of them only: all pairs would be as "
+        "many as the square of the graph.",
+        "{shared} has {readers} readers, and {b} is not among those nearest to {a}: the pair was never considered",
+    ),
+    Reason(
+        "policy.removed",
+        "policy",
+        "One of the two was removed before there was anything to schedule, since no result needs it.",
+        "{removed} was removed before scheduling: {because}",
+    ),
+    Reason(
+        "policy.no_loop",
+        "policy",
+        "One of the two is no loop: an input, a constant, or a view that its readers look through.",
+        "{name} became no loop of its own: there is nothing to fuse",
+    ),
+    Reason(
+        "policy.other_graph",
+        "policy",
+        "The two belong to different graphs, which are compiled one by one: a graph break, a second compilation or the "
+        "step from forward to backward lies between them.",
+        "{a} belongs to {graph_a} and {b} to {graph_b}: graphs are compiled one by one",
+    ),
+    Reason(
+        "layout.channels_last",
+        "layout",
+        "The library's fast convolutions want all channels of a pixel side by side. Laid out so from the first to the "
+        "last, the tensors between them are never rearranged; only what enters and leaves is, once.",
+        "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} conversions; "
+        "{kept_us:.1f} us as eager lays them out",
+    ),
+    Reason(
+        "layout.slower",
+        "layout",
+        "The convolutions could work channels-last, but the device model expects the conversions of what enters and "
+        "leaves them to take longer than the library gains.",
+        "predicted {moved_us:.1f} us channels-last, {conversions_us:.1f} us of it in {conversions} conversions; "
+        "{kept_us:.1f} us as eager lays them out",
+    ),
+    Reason(
+        "layout.library",
+        "layout",
+        "Nothing is known to be gained: on this device, or in this dtype, the library computes both layouts alike, or "
+        "gives only one of them.",
+        "nothing speaks for channels-last in this dtype on {device}",
+    ),
+    Reason(
+        "layout.precision",
+        "layout",
+        "In float32 the library may round operands to TF32, and whether it does depends on the layout: moving the "
+        "tensors would change how exact the result is.",
+        "in float32 on {device} the library rounds to TF32 in one layout where it may not in the other",
+    ),
+    Reason(
+        "layout.eager",
+        "layout",
+        "Eager has the results of these convolutions channels-last itself, or their channels or pixels are so few that "
+        "both layouts are one.",
+        "eager has them channels-last already",
+    ),
+    Reason(
+        "layout.patches",
+        "layout",
+        "The windows of the convolution do not overlap, so it is a matrix product over patches of the image, which the "
+        "device model expects to be faster, or a window is one pixel of an image that is channels-last.",
+        "predicted {product_us:.1f} us as a product, {copy_us:.1f} us of it for patches; {kept_us:.1f} us as a "
+        "convolution",
+    ),
+    Reason(
+        "layout.open_sizes",
+        "layout",
+        "Sizes differ from call to call, and which layout is faster depends on them, so tensors lie as eager lays them "
+        "out.",
+        "their sizes differ from call to call",
+    ),
+    Reason(
+        "folding.filter",
+        "folding",
+        "With constant statistics a batch norm is a product and a sum for each channel: the product goes into the "
+        "filter, and the sum, what is added after it and the ReLU into the library's call, which spares a pass over "
+        "the result.",
+        "predicted to save {saved_us:.1f} us, a pass over the result, for {filter_us:.1f} us to compute the filter",
+    ),
+    Reason(
+        "folding.slower",
+        "folding",
+        "What follows the convolution could go into its filter and its call, but that would save no pass over the "
+        "result, or less than computing the filter in each call takes.",
+        "predicted to save {saved_us:.1f} us, for {filter_us:.1f} us to compute the filter",
+    ),
+    Reason(
+        "folding.layout",
+        "folding",
+        "The library's kernels that go on from a convolution with a sum and a ReLU are channels-last, and this "
+        "convolution works on contiguous tensors.",
+        "the convolution stays contiguous",
+    ),
+    Reason(
+        "padding.padded",
+        "padding",
+        "Tensor cores take numbers of two bytes eight at a time, and the library's fast kernels take only sizes that "
+        "eight divides: with a border of zeros the product has such sizes, and nobody reads what comes of the border.",
+        "{sizes} is computed as {padded}: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} us padded, "
+        "with {copies_us:.1f} us for what is copied",
+    ),
+    Reason(
+        "padding.slower",
+        "padding",
+        "The library would take less time for sizes that eight divides, but copying what has to be copied for that is "
+        "expected to take longer than it gains.",
+        "{sizes} is predicted to take {kept_us:.1f} us as it is written, and as {padded} {padded_us:.1f} us, with "
+        "{copies_us:.1f} us for what is copied",
+    ),
+    Reason(
+        "padding.open_sizes",
+        "padding",
+        "Sizes of the product differ from call to call, and whether a border of zeros pays depends on them, so it is "
+        "computed as it is written.",
+        "the sizes {sizes} differ from call to call",
+    ),
+) | REPLAYS
 
 
 @dataclass(frozen=True)
