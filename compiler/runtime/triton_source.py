@@ -43,7 +43,6 @@ def element_of(dtype: torch.dtype) -> torch.dtype:
     Triton, told of their own types, would not store a byte there."""
     return torch.uint8 if dtype in FLOAT8 else dtype
 
-
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
 _LAUNCH_OPTIONS = ("num_warps", "num_stages")
 #: Without `debug` Triton drops assertions; with it, it would add some of its own, of each sum and product of integers.
