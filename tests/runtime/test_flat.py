@@ -61,7 +61,8 @@ SUM = """
 BODIES = {
     "kernel": SUM,
     "one input": "x, = inputs\nreturn [x, None, 3, 2.5, inf]",
-    "results in a tuple": "x, y = inputs\n_, less = library['both'](x)\nmore, _ = library['both'](y)\nreturn [less, more]",
+    "results in a tuple": "x, y = inputs\n_, less = library['both'](x)\nmore, _ = library['both'](y)\n"
+    "return [less, more]",
     "names set anew": "x, y = inputs\nx = torch.neg(x)\nx = torch.mul(x, y)\ny = x\ndel x\nreturn [y, y]",
     "lists and what stands in arguments": (
         "x, y = inputs\nout = torch.cat([view(x, (3,), (1,), 3), torch.flatten(y), torch.ones([2])], 0)\nreturn [out]"
@@ -192,7 +193,12 @@ def test_on_another_device_it_is_called_as_python_calls_it(monkeypatch: pytest.M
     monkeypatch.setattr(launcher, "cuda_driver", lambda: SimpleNamespace(cuCtxGetDevice=get_device))
     text = "def call(inputs):\n    x, = inputs\n    return [x, 1]\n"
     elsewhere: list[Any] = []
-    flat = flat_call(text, SCOPE, (), lambda inputs: elsewhere.append(inputs) or ["elsewhere"], 1)
+
+    def call_there(inputs: list[Any]) -> list[Any]:
+        elsewhere.append(inputs)
+        return ["elsewhere"]
+
+    flat = flat_call(text, SCOPE, (), call_there, 1)
     assert flat is not None
     assert flat.direct(X) == [X, 1] and not elsewhere
     current[0] = 0
