@@ -1,4 +1,4 @@
-"""The wrapper's text as a flat list of steps, which `launcher.cpp` goes through without a frame of Python.
+"""The wrapper's text as a flat list of steps, which `flat.cpp` goes through without a frame of Python.
 
     add = empty((16,), (1,), torch.float32)        CALL_WITH add, empty, ((16,), (1,), torch.float32)
     fused_sin_add(x, add)                          CALL nowhere, fused_sin_add, x, add
@@ -22,7 +22,7 @@ import torch
 from compiler.capture.torch_internals import set_gradients
 from compiler.runtime.launcher import MOST_ARGUMENTS, Flat, flat_calls
 
-#: Kinds of steps, and the most places that they may be about; as in launcher.cpp.
+#: Kinds of steps, and the most places that they may be about; as in flat.cpp.
 CALL, CALL_WITH, UNPACK, LIST, MOVE, FREE, GIVE = range(7)
 MOST_PLACES = 512
 #: What autograd records nothing of, besides kernels: memory is made, or looked at as another tensor.

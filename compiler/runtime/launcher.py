@@ -17,7 +17,8 @@ from typing import Any
 from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing, load_library
 from compiler.runtime.quick_torch import address_function
 
-SOURCE = Path(__file__).with_name("launcher.cpp")
+#: Compiled as one text.
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("launcher.cpp", "flat.cpp"))
 
 #: Kernels with more arguments are launched the slower way; as in launcher.cpp.
 MOST_ARGUMENTS = 64
@@ -74,7 +75,7 @@ class Addresses(ctypes.Structure):
 
 
 class Flat(ctypes.Structure):
-    """A wrapper as a list of steps, for `flat_calls`: what their numbers mean stands in launcher.cpp."""
+    """A wrapper as a list of steps, for `flat_calls`: what their numbers mean stands in flat.cpp."""
 
     _fields_ = (
         ("steps", ctypes.POINTER(ctypes.c_int64)),
@@ -92,11 +93,11 @@ class Flat(ctypes.Structure):
 
 @functools.cache
 def launcher_library() -> ctypes.PyDLL | None:
-    """The compiled `launcher.cpp`; None where it cannot be had."""
+    """The compiled `launcher.cpp` and `flat.cpp`; None where it cannot be had."""
     if address_function() is None:
         return None
     try:
-        library = load_library(SOURCE.read_text(encoding="utf-8"))
+        library = load_library("\n".join(source.read_text(encoding="utf-8") for source in SOURCES))
     except (CompilerMissing, CompilationFailed, OSError):
         return None
     with_interpreter = ctypes.PyDLL(library._name, handle=library._handle)
