@@ -150,9 +150,7 @@ class GraphCompilation:
         if self.runs_on.type == "cuda":
             parts = self.schedule, self.memory, launchers, self.runs_on, self.model
             graph = Compiled(*parts, rendered=self.primary, saved=self.saved)
-            self.replayed = replayed_or_not(
-                made.flat.boxed if made.flat else made.call, graph, self.options.replays, phase
-            )
+            self.replayed = replayed_or_not(made.quickest, graph, self.options.replays, phase)
         return made
 
     @property
