@@ -35,14 +35,14 @@ class AcrossPrinter(PassPrinter):
         for s in across:
             ctype = self._gathered(s).fields[0].ctype
             count = plan.parts * self._values(s)
-            writer.line(f"const std::unique_ptr<{ctype}[]> {s.target}_parts(new {ctype}[{count}]);", s.nodes)
+            writer.line(f"const fs::Values<{ctype}> {s.target}_parts({count});", s.nodes)
         if plan.parallel == "parts":
             writer.line("#pragma omp parallel for schedule(static)")
         with writer.block(f"for (int64_t part = 0; part < {plan.parts}; ++part)"):
             for s in across:
                 field, values = self._gathered(s).fields[0], self._values(s)
-                writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.get() + {values} * part;", s.nodes)
-                writer.line(f"std::fill_n({s.target}_of_part, {values}, {field.start});", s.nodes)
+                writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.first + {values} * part;", s.nodes)
+                writer.line(f"fs::fill<{field.ctype}>({s.target}_of_part, {values}, {field.start});", s.nodes)
             self._rows_of_part()
         writer.comment("All parts as one, always in the same order.")
         for s in across:

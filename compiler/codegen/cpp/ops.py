@@ -53,14 +53,8 @@ _TO_STORAGE: Mapping[torch.dtype, str] = {
 
 _OPERATORS = ARITHMETIC | COMPARISONS
 
-#: Functions that the header has for both float and double (or for every type), under the op's own name.
-_HEADER = frozenset(
-    """exp expm1 exp2 log log2 log10 log1p sigmoid tanh erf sin cos relu square sign reciprocal rsqrt minimum maximum
-    pow truncdiv fmod floordiv remainder left_shift right_shift""".split()
-)
-
-#: Functions of the C library, where its name is another.
-_LIBRARY: Mapping[str, str] = {"round": "rint"}
+#: What is in a header of its own, beside the one that every kernel includes.
+HEADERS: Mapping[str, str] = {"sin": "trigonometry.h", "cos": "trigonometry.h", "randn": "normal.h"}
 
 
 class UnsupportedInCpp(NotImplementedError):
@@ -153,6 +147,8 @@ def convert(text: str, source: torch.dtype, target: torch.dtype) -> str:
         return text
     if target == torch.bool:
         return f"{text} != {literal(0, source)}"
+    if source == torch.bool and target.is_floating_point:
+        return f"{value_type(target)}(int32_t({text}))"  # GCC 12 makes vectors of it only by way of a whole number
     if source.is_floating_point and target.itemsize < 4 and not target.is_floating_point:
         return f"{value_type(target)}(int64_t({text}))"
     return f"{value_type(target)}({text})"
@@ -160,6 +156,8 @@ def convert(text: str, source: torch.dtype, target: torch.dtype) -> str:
 
 def load_text(pointer: str, offset: str, storage: torch.dtype) -> str:
     element = f"{pointer}[{offset}]"
+    if storage == torch.bool:
+        return f"fs::truth({element})"
     return f"fs::to_float({element})" if storage in _TO_STORAGE else element
 
 
@@ -194,8 +192,7 @@ def pointwise_text(statement: Statement | Instruction, operands: list[str], oper
         # C++ computes in int what is smaller; the way back is said.
         small = not operand_dtype.is_floating_point and operand_dtype.itemsize < 4 and statement.dtype == operand_dtype
         return f"{value_type(operand_dtype)}({text})" if small and operand_dtype != torch.bool else text
-    namespace = "fs" if op in _HEADER else "std"
-    return f"{namespace}::{_LIBRARY.get(op, op)}({', '.join(operands)})"
+    return f"fs::{op}({', '.join(operands)})"
 
 
 def _sign_bit(operands: list[str], dtype: torch.dtype) -> str:
@@ -204,7 +201,7 @@ def _sign_bit(operands: list[str], dtype: torch.dtype) -> str:
 
 def _rounding(name: str) -> Callable[[list[str], torch.dtype], str]:
     """floor, ceil, trunc, round: whole numbers are left as they are."""
-    return lambda operands, dtype: f"std::{name}({operands[0]})" if dtype.is_floating_point else operands[0]
+    return lambda operands, dtype: f"fs::{name}({operands[0]})" if dtype.is_floating_point else operands[0]
 
 
 def _test(text: str) -> Callable[[list[str], torch.dtype], str]:
@@ -229,7 +226,7 @@ _SPECIAL: Mapping[str, Callable[[list[str], torch.dtype], str]] = {
     "logical_or": _truths("|"),
     "logical_xor": _truths("!="),
     "isnan": _test("{0} != {0}"),
-    "isinf": _test("std::fabs({0}) == INFINITY"),
+    "isinf": _test("fs::fabs({0}) == INFINITY"),
     "signbit": _sign_bit,
     "floor": _rounding("floor"),
     "ceil": _rounding("ceil"),

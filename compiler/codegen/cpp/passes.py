@@ -232,10 +232,12 @@ class PassPrinter(StatementPrinter):
         plan, writer = self.plan, self.writer
         for dim in self._loops_of_a_chunk:
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
+                self._draw_row(loops, section, dim)
                 self._simd(accumulators, suffix, section.statements)
             loops.enter_context(writer.block(self._head(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
+            loops.enter_context(self.drawing(self.without_kept(section), plan.inner, True, plan.block))
             self.simd(section.statements, plan.inner)
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
@@ -254,6 +256,12 @@ class PassPrinter(StatementPrinter):
                 writer.line(text, statement.nodes)
         for number in plan.kept & {s.number for s in section.statements}:
             self.kept_so_far.add(number)
+
+    def _draw_row(self, loops: ExitStack, section: Section, dim: Dim) -> None:
+        is_within = self.plan.is_cut and dim == self.plan.r_loops[0]
+        if not (is_within and self.plan.shares):
+            most = self.plan.chunk if is_within else dim.size
+            loops.enter_context(self.drawing(self.without_kept(section), dim, is_within, most))
 
     def _running(self, statement: Statement) -> RunningValue:
         return RunningValue(statement, self.statements[statement.operands[0]].dtype)

@@ -26,6 +26,7 @@ from math import prod
 from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
+from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.functions import cost_of
@@ -160,6 +161,8 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
     if across is not None and hint(inner.size) >= TRANSPOSE_LEAST:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
+    if hint(inner.size) > DRAWN_BLOCK and draws_along(program, inner):
+        return replace(plan, block=DRAWN_BLOCK)
     if parallel == "x" and outer and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
         return replace(plan, block=4096)
     return plan

@@ -11,7 +11,7 @@ import torch
 from compiler.codegen.building import build_program
 from compiler.codegen.cpp.across import AcrossPrinter
 from compiler.codegen.cpp.functions import function_lines
-from compiler.codegen.cpp.ops import columns_text, storage_type, value_type
+from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_type
 from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import over, over_blocks, within
@@ -21,6 +21,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.single_pass import in_single_pass
+from compiler.ir.functions import with_calls
 from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, known, text_of
@@ -102,11 +103,14 @@ class _KernelPrinter(AcrossPrinter):
         return f"{constant}{storage_type(self.program.storage[buffer])}* {alone}{self.pointers[buffer]}"
 
     def head(self, statements: Sequence[Statement] | None = None) -> None:
-        """The include, and the named functions that the statements (this kernel's own unless given) call."""
-        self.writer.line('#include "fusionscope.h"')
-        self.writer.line()
+        """The headers, and the named functions that the statements (this kernel's own unless given) call."""
         called = self.program.statements if statements is None else statements
-        for line in function_lines((s.op, s.dtype) for s in called if s.op in NAMED):
+        functions = [(s.op, s.dtype) for s in called if s.op in NAMED]
+        ops = {s.op for s in called}.union(i.op for record in with_calls(functions) for i in record.instructions)
+        for header in ("fusionscope.h", *sorted({HEADERS[op] for op in ops & HEADERS.keys()})):
+            self.writer.line(f'#include "{header}"')
+        self.writer.line()
+        for line in function_lines(functions):
             self.writer.line(line)
 
     def function(self, head: str) -> None:
@@ -167,6 +171,8 @@ class _KernelPrinter(AcrossPrinter):
                 if plan.across is not None:
                     self._square(plan.inner, plan.across)
                     return
+                most = plan.block or plan.inner.size
+                loops.enter_context(self.drawing(self.program.statements, plan.inner, bool(plan.block), most))
                 self.writer.line("#pragma omp simd")
             loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
             self._sections_at_x()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 from compiler.codegen.cpp.collisions import keeps_apart
+from compiler.codegen.cpp.conditions import comparison
+from compiler.codegen.cpp.drawn import MOST_DRAWN, Drawn, can_be_drawn
 from compiler.codegen.cpp.ops import (
     convert,
     index_text,
@@ -25,7 +28,7 @@ from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import EFFECTS, Section, Statement
 from compiler.ir.index import Dim
-from compiler.ir.size import text_of
+from compiler.ir.size import Integer, text_of
 
 
 class StatementPrinter:
@@ -44,7 +47,15 @@ class StatementPrinter:
         self.shared = self._values_of_several_sections()
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
+        self.readers: dict[int, list[int]] = {}
+        for reader in self.program.statements:
+            for number in reader.needs:
+                self.readers.setdefault(number, []).append(reader.number)
         self.turned: dict[int, Turned] = {}
+        compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
+        self.comparisons = {number: found for number, found in compared.items() if found is not None}
+        self.drawn: dict[int, Drawn] = {}
+        self.names_of_drawn = {s.target for s in self.program.statements}
 
     def _first_name(self, statement: Statement) -> str:
         if statement.op == "field":
@@ -69,7 +80,7 @@ class StatementPrinter:
         return f"[{inner.name} - {inner.name}_start]" if self.plan.shape == "columns" and inner else ""
 
     def statement(self, statement: Statement) -> None:
-        if statement.op in ("constant", "field"):
+        if statement.op in ("constant", "field") or self._is_unread(statement):
             return
         nodes, writer = statement.nodes, self.writer
         if statement.op == "store":
@@ -133,9 +144,39 @@ class StatementPrinter:
             return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
         if statement.op == "where":
             return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+        if statement.number in self.comparisons:
+            index, operator, number = self.comparisons[statement.number]
+            return f"{index_text(index, self.names, self.narrow)} {operator} {number}"
+        if statement.number in self.drawn:
+            return self.drawn[statement.number].place
         if statement.op in ("rand", "randn"):
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
+
+    # Random numbers drawn before a loop.
+
+    @contextmanager
+    def drawing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
+        """Draw what a loop over `dim`, of at most as many points, asks for; the loop is what is written meanwhile."""
+        start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
+        for statement in statements if isinstance(most, int) and most <= MOST_DRAWN else ():
+            if statement.number in self.kept_so_far or not can_be_drawn(statement, dim, self.statements):
+                continue
+            name = statement.target
+            while f"{name}_drawn" in self.names_of_drawn:
+                name += "_"
+            self.names_of_drawn |= {f"{name}_drawn", f"{name}_numbers"}
+            one = Drawn(statement, name, dim, start, f"{end} - {start}" if is_within else end, most)
+            for text in one.lines(self._expression(self.statements[statement.operands[0]])):
+                self.writer.line(text, statement.nodes)
+            self.drawn[statement.number] = one
+        yield
+        self.drawn.clear()
+
+    def _is_unread(self, statement: Statement) -> bool:
+        """Whether only statements have a value for an operand that are written without it."""
+        readers = self.readers.get(statement.number, ())
+        return bool(readers) and all(reader in self.drawn or reader in self.comparisons for reader in readers)
 
     # Values kept between passes.
 

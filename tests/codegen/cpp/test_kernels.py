@@ -232,6 +232,7 @@ def test_loops_over_contiguous_memory_become_one() -> None:
         kernel.source
         == """\
 #include "fusionscope.h"
+#include "trigonometry.h"
 
 // fused_sin_mul over [x0 < 150000]: vectors along x0, threads over x.
 extern "C" void fused_sin_mul(
@@ -250,7 +251,7 @@ extern "C" void fused_sin_mul(
 """
     )
     assert kernel.parameters == ("u", "v", "mul")
-    assert [line for line, _ in kernel.lines] == [10, 11, 12, 13, 14]
+    assert [line for line, _ in kernel.lines] == [11, 12, 13, 14, 15]
     assert {nodes for _, nodes in kernel.lines} == {("mul",)}
 
 

@@ -1,8 +1,7 @@
 // Arithmetic in which PyTorch and C++ differ: NaN in comparisons, rounding of quotients, shifts by more than the width.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
+#include "c_library.h"
 
 namespace fusionscope {
 
@@ -11,6 +10,9 @@ inline int64_t unknown(int64_t value) {
     asm("" : "+r"(value));
     return value;
 }
+
+// What is stored of a bool. GCC 12 makes vectors of bytes that are compared, but not of a loop that loads bools.
+inline bool truth(const bool& stored) { return reinterpret_cast<const uint8_t&>(stored) != 0; }
 
 // NaN wins, as in PyTorch.
 template <typename T> inline T minimum(T a, T b) { return (a != a) | (a < b) ? a : b; }
@@ -29,7 +31,7 @@ template <typename T> inline bool is_below(T a, int64_t at, T best, int64_t best
 // log(exp(a) + exp(b)) without overflow; two infinities of one sign stay what they are.
 inline double log_of_sum(double a, double b) {
     const double low = minimum(a, b), high = maximum(a, b);
-    return low == high && std::isinf(low) ? low : high + std::log1p(std::exp(low - high));
+    return low == high && __builtin_isinf(low) ? low : high + ::log1p(::exp(low - high));
 }
 
 template <typename T> inline T relu(T a) { return a < T(0) ? T(0) : a; }
@@ -39,20 +41,18 @@ template <typename T> inline T sign(T a) { return T((a > T(0)) - (a < T(0))); }
 template <typename T> inline T absolute(T a) { return a < T(0) ? T(-a) : a; }
 inline uint8_t absolute(uint8_t a) { return a; }
 inline bool absolute(bool a) { return a; }
-inline float absolute(float a) { return std::fabs(a); }
-inline double absolute(double a) { return std::fabs(a); }
-template <typename T> inline T rsqrt(T a) { return T(1) / std::sqrt(a); }
+inline float absolute(float a) { return fabs(a); }
+inline double absolute(double a) { return fabs(a); }
+template <typename T> inline T rsqrt(T a) { return T(1) / sqrt(a); }
 
 // Division that rounds towards minus infinity, and its remainder, which has the divisor's sign. An integer divided by
 // zero gives zero: a kernel cannot raise, and the machine's instruction would end the process.
 template <typename T> inline T truncdiv(T a, T b) { return b == T(0) ? T(0) : b == T(-1) ? T(0 - a) : T(a / b); }
 inline uint8_t truncdiv(uint8_t a, uint8_t b) { return b == 0 ? 0 : a / b; }
-inline float truncdiv(float a, float b) { return std::trunc(a / b); }
-inline double truncdiv(double a, double b) { return std::trunc(a / b); }
+inline float truncdiv(float a, float b) { return trunc(a / b); }
+inline double truncdiv(double a, double b) { return trunc(a / b); }
 
 template <typename T> inline T fmod(T a, T b) { return T(a - truncdiv(a, b) * b); }
-inline float fmod(float a, float b) { return std::fmod(a, b); }
-inline double fmod(double a, double b) { return std::fmod(a, b); }
 
 template <typename T> inline T remainder(T a, T b) {
     const T rest = fmod(a, b);
@@ -65,18 +65,16 @@ template <typename T> inline T floordiv(T a, T b) {
 }
 
 template <typename T> inline T floordiv_of_floats(T a, T b) {
-    const T rest = std::fmod(a, b);
+    const T rest = fmod(a, b);
     T quotient = (a - rest) / b;
     quotient = (rest != T(0)) & ((b < T(0)) != (rest < T(0))) ? quotient - T(1) : quotient;
-    const T floor = std::floor(quotient);
-    const T nearest = quotient - floor > T(0.5) ? floor + T(1) : floor;
-    return b == T(0) ? a / b : quotient == T(0) ? std::copysign(T(0), a / b) : nearest;
+    const T below = floor(quotient);
+    const T nearest = quotient - below > T(0.5) ? below + T(1) : below;
+    return b == T(0) ? a / b : quotient == T(0) ? copysign(T(0), a / b) : nearest;
 }
 inline float floordiv(float a, float b) { return floordiv_of_floats(a, b); }
 inline double floordiv(double a, double b) { return floordiv_of_floats(a, b); }
 
-inline float pow(float a, float b) { return std::pow(a, b); }
-inline double pow(double a, double b) { return std::pow(a, b); }
 template <typename T> inline T pow(T base, T exponent) {
     if (exponent < T(0)) return base == T(1) ? T(1) : base == T(-1) ? (exponent % 2 ? T(-1) : T(1)) : T(0);
     T result = 1;

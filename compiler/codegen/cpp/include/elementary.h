@@ -4,8 +4,7 @@
 // library for each vector costs four times as much. Functions of a double come from the C library.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
+#include "c_library.h"
 
 namespace fusionscope {
 
@@ -29,9 +28,9 @@ template <typename To, typename From> inline To bitcast(From value) {
     return result;
 }
 
-// std::signbit, of which GCC 12 cannot make short vectors.
+// The C library's signbit, of which GCC 12 cannot make short vectors.
 inline bool has_sign(float value) { return int32_t(bits_of_float(value)) < 0; }
-inline bool has_sign(double value) { return std::copysign(1.0, value) < 0.0; }
+inline bool has_sign(double value) { return copysign(1.0, value) < 0.0; }
 
 // a * b + c, in one rounding where the machine has an instruction for it.
 inline float multiply_add(float a, float b, float c) {
@@ -146,14 +145,14 @@ inline float log1p(float x) {
 inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 
 inline float tanh(float x) {
-    const float size = std::fabs(x) > 10.0f ? 10.0f : std::fabs(x);
+    const float size = fabs(x) > 10.0f ? 10.0f : fabs(x);
     const float e = expm1(2.0f * size);
     return __builtin_copysignf(e / (e + 2.0f), x);
 }
 
 inline float erf(float x) {
     const float square = x * x;
-    const float t = std::fabs(x) > 5.0f ? 5.0f : std::fabs(x);
+    const float t = fabs(x) > 5.0f ? 5.0f : fabs(x);
     const float t_square = t * t;
     float far = multiply_add(-1.72853470e-5f, t, 3.83197126e-4f);
     far = multiply_add(far, t_square, multiply_add(-3.88396438e-3f, t, 2.42546219e-2f));
@@ -171,15 +170,15 @@ inline float erf(float x) {
     return t > 0.927734375f ? __builtin_copysignf(far, x) : near;
 }
 
-inline double exp(double x) { return std::exp(x); }
-inline double expm1(double x) { return std::expm1(x); }
-inline double exp2(double x) { return std::exp2(x); }
-inline double log(double x) { return std::log(x); }
-inline double log2(double x) { return std::log2(x); }
-inline double log10(double x) { return std::log10(x); }
-inline double log1p(double x) { return std::log1p(x); }
-inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-inline double tanh(double x) { return std::tanh(x); }
-inline double erf(double x) { return std::erf(x); }
+inline double exp(double x) { return ::exp(x); }
+inline double expm1(double x) { return ::expm1(x); }
+inline double exp2(double x) { return ::exp2(x); }
+inline double log(double x) { return ::log(x); }
+inline double log2(double x) { return ::log2(x); }
+inline double log10(double x) { return ::log10(x); }
+inline double log1p(double x) { return ::log1p(x); }
+inline double sigmoid(double x) { return 1.0 / (1.0 + ::exp(-x)); }
+inline double tanh(double x) { return ::tanh(x); }
+inline double erf(double x) { return ::erf(x); }
 
 }  // namespace fusionscope

@@ -1,12 +1,9 @@
 // What every kernel of Fusionscope on a CPU is made of: functions of one element, written without branches so that the
 // compiler turns a loop over them into vector instructions.
+//
+// Reading headers can take longer than compiling a kernel, so C++'s own are left out, and normal.h and trigonometry.h,
+// which are code even where nothing calls it, are included by the kernels that need them.
 #pragma once
-
-#include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <memory>
 
 #include "arithmetic.h"
 #include "elementary.h"
@@ -14,19 +11,34 @@
 #include "half.h"
 #include "random.h"
 #include "relative.h"
-#include "trigonometry.h"
 #include "turn.h"
 
 namespace fs = fusionscope;
 
 namespace fusionscope {
 // The message of the first check that failed since `fusionscope_failed_check` was last asked, of this library's kernels.
-static std::atomic<const char*> failed_check{nullptr};
+static const char* failed_check = nullptr;
 
 static inline void check(bool holds, const char* message) {
-  const char* none = nullptr;
-  if (!holds) failed_check.compare_exchange_strong(none, message);
+    const char* none = nullptr;
+    if (!holds)
+        __atomic_compare_exchange_n(&failed_check, &none, message, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+// Values on the heap, as many as the stack may not have room for.
+template <typename T> struct Values {
+    T* const first;
+    explicit Values(int64_t count) : first(new T[count]) {}
+    Values(const Values&) = delete;
+    ~Values() { delete[] first; }
+    T& operator[](int64_t place) const { return first[place]; }
+};
+
+template <typename T> inline void fill(T* target, int64_t count, T value) {
+    for (int64_t place = 0; place < count; ++place) target[place] = value;
 }
 }  // namespace fusionscope
 
-extern "C" const char* fusionscope_failed_check() { return fs::failed_check.exchange(nullptr); }
+extern "C" const char* fusionscope_failed_check() {
+    return __atomic_exchange_n(&fs::failed_check, static_cast<const char*>(nullptr), __ATOMIC_SEQ_CST);
+}

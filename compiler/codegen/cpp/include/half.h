@@ -28,7 +28,7 @@ inline float to_float(half value) {
 inline half to_half(float value) {
     const uint32_t bits = bits_of_float(value);
     const uint32_t doubled = bits + bits;
-    const float base = (std::fabs(value) * 0x1p112f) * 0x1p-110f;
+    const float base = (fabs(value) * 0x1p112f) * 0x1p-110f;
     const uint32_t bias = (doubled & 0xFF000000) < 0x71000000 ? 0x71000000 : doubled & 0xFF000000;
     const uint32_t sum = bits_of_float(float_of_bits((bias >> 1) + 0x07800000) + base);
     const uint32_t rounded = ((sum >> 13) & 0x7C00) + (sum & 0x0FFF);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "arithmetic.h"
-#include "trigonometry.h"
 
 namespace fusionscope {
 
@@ -37,10 +36,19 @@ inline float rand(int64_t seed, int64_t position) {
     return uniform(position & 2 ? high : low);
 }
 
-inline float randn(int64_t seed, int64_t counter) {
-    const Random bits = philox(seed, counter);
-    const float radius = std::sqrt(-2.0f * log(maximum(1.0e-7f, uniform(bits.first))));
-    return radius * cos(6.283185307179586f * uniform(bits.second));
+// The numbers at `count` positions in a row, at the address that is returned: each word of each draw is used, and the
+// draws are vector instructions. `numbers` has room for 6 more, those of the first and the last draw.
+inline const float* draw(int64_t seed, int64_t position, int64_t count, float* numbers) {
+    const int64_t first = position >> 2, draws = ((position + count + 3) >> 2) - first;
+    #pragma omp simd
+    for (int64_t place = 0; place < draws; ++place) {
+        const Random bits = philox(seed, first + place);
+        numbers[4 * place] = uniform(bits.first);
+        numbers[4 * place + 1] = uniform(bits.second);
+        numbers[4 * place + 2] = uniform(bits.third);
+        numbers[4 * place + 3] = uniform(bits.fourth);
+    }
+    return numbers + (position & 3);
 }
 
 }  // namespace fusionscope

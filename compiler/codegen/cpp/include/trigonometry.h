@@ -18,7 +18,7 @@ __attribute__((simd("notinbranch"), const)) float fusionscope_cos(float);
 namespace fusionscope {
 
 // The largest argument for which `near_sine` is right; not true of NaN, which the C library handles.
-inline bool is_near(float x) { return std::fabs(x) <= 131072.0f; }
+inline bool is_near(float x) { return fabs(x) <= 131072.0f; }
 
 // x = n * pi / 2 + r with |r| <= pi / 4, exact to 72 bits of pi; n says which of sin(r), cos(r) it is and its sign.
 template <bool is_cosine> inline float near_sine(float x) {
@@ -42,7 +42,7 @@ template <bool is_cosine> inline float near_sine(float x) {
 }
 
 template <bool is_cosine> inline float any_sine(float x) {
-    return is_near(x) ? near_sine<is_cosine>(x) : is_cosine ? std::cos(x) : std::sin(x);
+    return is_near(x) ? near_sine<is_cosine>(x) : is_cosine ? ::cosf(x) : ::sinf(x);
 }
 
 template <bool is_cosine, typename Vector> __attribute__((always_inline)) inline Vector vector_sine(Vector x) {
@@ -75,11 +75,10 @@ typedef float float16 __attribute__((vector_size(64)));
         return fusionscope::vector_sine<true>(x); \
     }
 FUSIONSCOPE_VECTOR(float4, _ZGVbN4v)
-#ifdef __AVX__
-FUSIONSCOPE_VECTOR(float8, _ZGVcN8v)
-#endif
-#ifdef __AVX2__
+#if defined(__AVX2__)
 FUSIONSCOPE_VECTOR(float8, _ZGVdN8v)
+#elif defined(__AVX__)
+FUSIONSCOPE_VECTOR(float8, _ZGVcN8v)
 #endif
 #ifdef __AVX512F__
 FUSIONSCOPE_VECTOR(float16, _ZGVeN16v)
@@ -100,13 +99,13 @@ inline float cos(float x) { return fusionscope_cos(x); }
 #else
 
 namespace fusionscope {
-inline float sin(float x) { return std::sin(x); }
-inline float cos(float x) { return std::cos(x); }
+inline float sin(float x) { return ::sinf(x); }
+inline float cos(float x) { return ::cosf(x); }
 }
 
 #endif
 
 namespace fusionscope {
-inline double sin(double x) { return std::sin(x); }
-inline double cos(double x) { return std::cos(x); }
+inline double sin(double x) { return ::sin(x); }
+inline double cos(double x) { return ::cos(x); }
 }

@@ -1,8 +1,8 @@
 // Small matrices from rows to columns: what a kernel reads or writes across the direction of its vectors.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
+#include <stdint.h>
+
 #include <utility>
 
 namespace fusionscope {
@@ -36,7 +36,7 @@ template <typename word> inline void turn_in_registers(
     constexpr int half = TURNED / 2;
     constexpr auto places = std::make_integer_sequence<int, TURNED>();
     typename row_of<word>::type rows[TURNED], merged[TURNED];
-    for (int i = 0; i < TURNED; ++i) std::memcpy(&rows[i], source + source_stride * i, sizeof(rows[i]));
+    for (int i = 0; i < TURNED; ++i) __builtin_memcpy(&rows[i], source + source_stride * i, sizeof(rows[i]));
     for (int bit = 1; bit < TURNED; bit *= 2) {
         for (int i = 0; i < half; ++i) {
             merged[2 * i] = merge<0>(rows[i], rows[i + half], places);
@@ -44,7 +44,7 @@ template <typename word> inline void turn_in_registers(
         }
         for (int i = 0; i < TURNED; ++i) rows[i] = merged[i];
     }
-    for (int i = 0; i < TURNED; ++i) std::memcpy(target + target_stride * i, &rows[i], sizeof(rows[i]));
+    for (int i = 0; i < TURNED; ++i) __builtin_memcpy(target + target_stride * i, &rows[i], sizeof(rows[i]));
 }
 
 // target[column * target_stride + row] = source[row * source_stride + column]; strides in elements.

@@ -1,0 +1,71 @@
+"""Random numbers that a vector loop reads from an array, which is filled just before it.
+
+    float rand_numbers[1024 + 6];
+    const float* rand_drawn = fs::draw(seeds_ptr[0], 4096 * x0 + x1_start, x1_end - x1_start, rand_numbers);
+    for x1 from x1_start to x1_end:  ... rand_drawn[x1 - x1_start] ...
+
+One draw of the generator is four numbers in a row. A loop that asks for one number at each point would draw four times
+as often, and together with much else it is too much for some compilers to make vectors of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.codegen.program import Program, Statement
+from compiler.ir.index import Dim, Index, Indirect
+
+#: Numbers of one array: enough to make the calls cheap, and few enough to stay in the cache with all else.
+DRAWN_BLOCK = 1024
+#: The longest loop that may have its numbers in one array.
+MOST_DRAWN = 8192
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The numbers of one statement along one loop, whose points start at the text `start`, `count` of them."""
+
+    statement: Statement
+    #: Of the array is `NAME_numbers`, of the pointer to the first point's number `NAME_drawn`.
+    name: str
+    dim: Dim
+    start: str
+    count: str
+    most: int
+
+    @property
+    def place(self) -> str:
+        """The number of the present point."""
+        point = self.dim.name if self.start == "0" else f"{self.dim.name} - {self.start}"
+        return f"{self.name}_drawn[{point}]"
+
+    def lines(self, seed: str) -> tuple[str, str]:
+        """What declares the array, and what fills it."""
+        index, numbers = self.statement.index, f"{self.name}_numbers"
+        assert index is not None
+        at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
+        position = at_start.render(self._at_start, "/")
+        return (
+            f"float {numbers}[{self.most} + 6];",
+            f"const float* {self.name}_drawn = fs::draw({seed}, {position}, {self.count}, {numbers});",
+        )
+
+    def _at_start(self, atom: Dim | Indirect) -> str:
+        assert isinstance(atom, Dim)
+        return self.start if atom == self.dim else atom.name
+
+
+def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statement]) -> bool:
+    """Whether the numbers follow each other along `dim`, with a seed that is one for the loop."""
+    index = statement.index
+    if statement.op != "rand" or index is None or not index.is_affine or index.stride(dim) != 1:
+        return False
+    seed = statements[statement.operands[0]]
+    return seed.op == "load" and not seed.operands and seed.index is not None and not seed.index.dims
+
+
+def draws_along(program: Program, dim: Dim) -> bool:
+    """Whether some statement of a program can be drawn along a loop."""
+    statements = {statement.number: statement for statement in program.statements}
+    return any(can_be_drawn(statement, dim, statements) for statement in program.statements)
