@@ -42,7 +42,7 @@ def _of_fewer(index: Index, limit: int) -> tuple[Index, int] | None:
         small = Index(index.offset, tuple(term for term in index.terms if term[1] % divisor != 0))
         low, high = small.bounds
         if small.terms and large and isinstance(low, int) and isinstance(high, int):
-            bound = -((low - limit) // divisor)
-            if bound == -((high - limit) // divisor):
+            bound = (limit - low + divisor - 1) // divisor
+            if isinstance(bound, int) and bound == (limit - high + divisor - 1) // divisor:
                 return Index(0, large), bound
     return None

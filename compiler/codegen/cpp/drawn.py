@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from compiler.codegen.program import Program, Statement
 from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.size import Integer
 
 #: Numbers of one array: enough to make the calls cheap, and few enough to stay in the cache with all else.
 DRAWN_BLOCK = 1024
@@ -32,7 +33,7 @@ class Drawn:
     dim: Dim
     start: str
     count: str
-    most: int
+    most: Integer
 
     @property
     def place(self) -> str:

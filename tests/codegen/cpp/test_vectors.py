@@ -1,0 +1,75 @@
+"""What a compiler makes vector instructions of: loops in which GCC found something that it knows for single numbers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.codegen.cpp.conditions import comparison
+from compiler.codegen.program import Statement
+from compiler.ir.index import Dim, Index
+from compiler.runtime.cpp_compiler import FLAGS, INCLUDE, compiler, machine
+from tests.compile_program import compile_program
+
+PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "a mask from memory": lambda x, m: torch.where(m, x, 0.0),
+    "a mask times a number": lambda x, m: m * x,
+    "a comparison times a number": lambda x, m: (x > 0.5) * x,
+    "dropout": lambda x, m: F.dropout(F.gelu(x), 0.1, True),
+    "masks joined": lambda x, m: torch.where(m & (x > 0.5), x, -x),
+}
+
+
+def test_masks_and_random_numbers_leave_a_loop_in_vectors(tmp_path: Path) -> None:
+    if "Free Software Foundation" not in machine():
+        pytest.skip("only GCC tells of its loops in this way")
+    x, mask = torch.randn(64, 192).bfloat16(), torch.ones(64, 192, dtype=torch.bool)
+    kernels = [compile_program(one, x, mask, target="cpu").cpp for one in PROGRAMS.values()]
+    text = "".join(f"namespace n{n} {{\n{k.source}}}\n" for n, of_one in enumerate(kernels) for k in of_one.values())
+    (tmp_path / "kernels.cpp").write_text('#include "fusionscope.h"\n#include "trigonometry.h"\n' + text)
+    command = [compiler(), *FLAGS, "-fopt-info-vec-optimized", "-c", f"-I{INCLUDE}", "kernels.cpp"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+    found = re.findall(r"^kernels\.cpp:(\d+):\d+: optimized: loop vectorized", said, re.MULTILINE)
+    made = [int(line) for line in found]
+    lines = (tmp_path / "kernels.cpp").read_text().splitlines()
+    starts = [number for number, line in enumerate(lines, start=1) if "omp" in line and "simd" in line]
+    assert len(starts) == len(PROGRAMS)
+    # GCC names a line of the loop.
+    assert all(any(start < line < start + 8 for line in made) for start in starts)
+
+
+def test_numbers_are_drawn_by_fours_before_the_loop() -> None:
+    x, mask = torch.randn(8, 4096), torch.ones(1, dtype=torch.bool)
+    (kernel,) = compile_program(PROGRAMS["dropout"], x, mask, target="cpu").cpp.values()
+    assert "fs::draw(seeds_ptr[0], x0_start, x0_end - x0_start" in kernel.source and "fs::rand(" not in kernel.source
+
+
+def test_a_comparison_depends_on_no_more_loops_than_decide_it() -> None:
+    outer, middle, inner = Dim("a", 3), Dim("b", 4), Dim("c", 5)
+    a, b, c = (Index.of(dim) for dim in (outer, middle, inner))
+    points = [{outer: i, middle: j, inner: k} for i in range(3) for j in range(4) for k in range(5)]
+    shorter = 0
+    for index in (20 * a + 5 * b + c, 20 * a - 5 * b + c + 7, 5 * b + 2 * c, 6 * b + c - 3, a + b + c):
+        for op, holds in (("ge", int.__ge__), ("lt", int.__lt__), ("gt", int.__gt__), ("le", int.__le__)):
+            for limit in range(-12, 64):
+                at = Statement(0, "at", "index_value", (), torch.int64, "x", (), index=index)
+                number = Statement(1, "number", "constant", (), torch.int64, "x", (), value=limit)
+                found = comparison(Statement(2, op, op, (0, 1), torch.bool, "x", ()), {0: at, 1: number})
+                if found is None:
+                    continue
+                less, operator, bound = found
+                assert less.dims < index.dims
+                shorter += 1
+                for point in points:
+                    place = {dim: Index.number(value) for dim, value in point.items()}
+                    whole, part = index.substitute(place).offset, less.substitute(place).offset
+                    assert holds(whole, limit) is (part >= bound if operator == ">=" else part < bound)
+    assert shorter > 100
