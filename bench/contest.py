@@ -135,10 +135,14 @@ def fresh_caches() -> Iterator[None]:
     process compiled for something else is forgotten too."""
     from torch._inductor.utils import fresh_cache
 
+    from compiler.runtime.device_functions import function_texts
     from compiler.runtime.launcher import launcher_library
     from compiler.runtime.triton_source import forget_kernels
 
-    launcher_library()  # a part of ours that is compiled once for a machine, with no kernel of any case in it
+    # Parts of ours that are made once for a machine, with no kernel of any case in them.
+    launcher_library()
+    if torch.cuda.is_available():
+        function_texts()
     forget_kernels()
     with tempfile.TemporaryDirectory(prefix="fusionscope-bench-", ignore_cleanup_errors=True) as ours, fresh_cache():
         kept = os.environ.get("FUSIONSCOPE_CACHE_DIR")

@@ -13,6 +13,7 @@ import torch
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.repeated_writes import write_to_repeated_memory
+from compiler.capture.torch_internals import time_guards_as_they_are
 from compiler.garbage import garbage_kept
 from compiler.options import Options
 
@@ -51,6 +52,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
 
         pad_joint(joint, options)
 
+    time_guards_as_they_are()
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
         return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
 

@@ -1,11 +1,8 @@
 """The library of device functions that a Triton kernel is linked with.
 
-Triton takes every function from one file, libdevice, of half a megabyte; to read that takes as long as all the rest of
-a small kernel's compilation. A kernel that wants no more of it than what `one_instruction.ll` has, functions that are
-one instruction each, is linked with that file instead, and becomes the same instructions.
-
-Triton itself may take from libdevice what its own functions are made of (`tl.floor`, `tl.umulhi`), so a kernel that
-calls one of Triton's that is not known to need nothing is linked with libdevice.
+A kernel is linked with the functions that it calls, each from a file of its own (see `device_functions`), where it is
+known which these are. Triton itself may take from libdevice what its own functions are made of (`tl.floor`), so a
+kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice.
 """
 
 from __future__ import annotations
@@ -13,37 +10,47 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import torch
 
-#: LLVM's assembly text, which Triton reads as it reads libdevice.
-FILE = Path(__file__).with_name("one_instruction.ll")
-
-#: The functions that it defines, for float32, by the names that kernels call them by.
-ONE_INSTRUCTION = frozenset("rsqrt sqrt exp2 fast_dividef rint".split())
+from compiler.runtime.device_functions import SIGNATURES, function_files
 
 #: What of Triton's language needs no function of a library.
 _NEEDS_NONE = frozenset(
     """load store arange program_id where full zeros broadcast broadcast_to join sum max min reduce minimum maximum abs
-    PropagateNan constexpr pointer_type debug_barrier atomic_add atomic_cas cdiv dot cumsum associative_scan
+    range PropagateNan constexpr pointer_type debug_barrier atomic_add atomic_cas cdiv dot cumsum associative_scan
     int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )
+#: What of it needs these.
+_NEEDS = {name: ("__nv_umulhi", "__nv_umul64hi") for name in ("randint4x", "rand4x", "umulhi")}
+
+#: Functions that `libdevice` calls by other names than CUDA does.
+_OTHER_NAMES = {"fast_dividef": "fast_fdivide"}
 
 
 def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, Any]:
-    """Triton's options for the library of a kernel with this text and pointers to such elements; none for libdevice."""
-    if torch.float64 in pointers or not _is_enough(source):
+    """Triton's options for the libraries of a kernel with this text and pointers to such elements; none for
+    libdevice."""
+    symbols = _symbols(source)
+    if torch.float64 in pointers or not symbols:
         return {}
-    return {"extern_libs": {"libdevice": str(FILE)}}
+    try:
+        files = function_files(symbols)
+    except (RuntimeError, OSError):  # another libdevice than is known here, or a full disk
+        return {}
+    # Triton adds libdevice unless a library has its name.
+    return {"extern_libs": dict(zip(("libdevice", *symbols[1:]), map(str, files), strict=True))}
 
 
 @lru_cache(maxsize=512)
-def _is_enough(source: str) -> bool:
-    """Whether the kernel calls functions of libdevice, and none but those of one instruction."""
+def _symbols(source: str) -> tuple[str, ...]:
+    """The functions of libdevice that a kernel needs; none where that is not known."""
     used: dict[str, set[str]] = {"tl": set(), "libdevice": set()}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in used:
             used[node.value.id].add(node.attr)
-    return bool(used["libdevice"]) and used["libdevice"] <= ONE_INSTRUCTION and used["tl"] <= _NEEDS_NONE
+    called = {f"__nv_{_OTHER_NAMES.get(name, name)}f" for name in used["libdevice"]}
+    if not called <= SIGNATURES.keys() or not used["tl"] <= _NEEDS_NONE | _NEEDS.keys():
+        return ()
+    return tuple(sorted(called.union(*(_NEEDS[name] for name in used["tl"] & _NEEDS.keys()))))

@@ -78,6 +78,7 @@ TABLE = (
             *_names("torch.ops.aten.add.Tensor", "py_kernels _dispatch_cache"),
         ),
     ),
+    Taken(INTERNALS, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
     Taken(
         INTERNALS,
         "read guards",
@@ -137,6 +138,15 @@ TABLE = (
     ),
     Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
     # Triton.
+    Taken(
+        ("compiler/runtime/device_functions.py",),
+        "take functions out of libdevice",
+        (
+            "triton.knobs",
+            "triton.backends.nvidia.compiler",
+            *_names("triton._C.libtriton", "ir nvidia llvm"),
+        ),
+    ),
     Taken(
         ("compiler/runtime/triton_cache.py",),
         "keep compiled kernels within bounds, and only whole ones",

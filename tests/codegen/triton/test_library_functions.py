@@ -1,18 +1,19 @@
-"""The small library's functions are the same instructions as libdevice's, and a kernel that needs more is linked with
-libdevice."""
+"""What is taken out of libdevice is the same instructions, and a kernel that needs more is linked with libdevice."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime import triton_offline
-from compiler.runtime.triton_library import FILE, ONE_INSTRUCTION, library_options
+from compiler.runtime import triton_compile, triton_offline
+from compiler.runtime.device_functions import SIGNATURES, function_files
+from compiler.runtime.triton_launch import TritonLauncher, load_triton
+from compiler.runtime.triton_library import library_options
+from compiler.runtime.triton_source import forget_kernels
 
 TEXT = """
 import triton
@@ -28,7 +29,6 @@ def kernel(x_ptr, y_ptr, out_ptr, XBLOCK: tl.constexpr):
     tl.store(out_ptr + x_index, {call})
 """
 FLOATS = (torch.float32,) * 3
-OURS = {"extern_libs": {"libdevice": str(FILE)}}
 
 
 def source(call: str) -> str:
@@ -41,34 +41,87 @@ def instructions(call: str) -> list[str]:
     kernel = RenderedKernel("kernel", "triton", source(call), ("x", "y", "out"), (), config)
     result = triton_offline.compile_offline(kernel, dict.fromkeys(("x", "y", "out"), torch.float32), "sm_90")
     assert result.error is None, result.error
-    return sorted(re.findall(r"^\s+((?:\w+\.)+f(?:32|64)\S*)\s", result.ptx, re.MULTILINE))
+    return sorted(re.findall(r"^\s+(?:@\S+\s+)?((?:\w+\.)+f(?:32|64)\S*)\s", result.ptx, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", sorted(ONE_INSTRUCTION))
+CALLS = {
+    symbol: f"libdevice.{symbol.removeprefix('__nv_').removesuffix('f')}({'x, y' if len(types) > 1 else 'x'})"
+    for symbol, (types, result) in SIGNATURES.items()
+    if result == "f32"
+} | {"__nv_fast_fdividef": "libdevice.fast_dividef(x, y)"}
+
+
+def linked_with(kernel_source: str) -> list[str]:
+    """The names of the files of a kernel's libraries."""
+    libraries = library_options(kernel_source, FLOATS).get("extern_libs", {})
+    assert not libraries or "libdevice" in libraries  # or Triton would add it
+    return [Path(path).name for path in libraries.values()]
+
+
+@pytest.mark.parametrize("symbol", ["__nv_erff", "__nv_expf", "__nv_fast_fdividef", "__nv_rintf", "__nv_sqrtf"])
 def test_a_function_is_the_same_instructions_as_libdevices(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    symbol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
-    call = f"libdevice.{name}(x{', y' if name == 'fast_dividef' else ''})"
-    assert library_options(source(call), FLOATS) == OURS
-    by_ours = instructions(call)
+    assert linked_with(source(CALLS[symbol])) == [f"{symbol}.ll"]
+    by_ours = instructions(CALLS[symbol])
     monkeypatch.setattr(triton_offline, "library_options", lambda *_: {})
-    assert by_ours == instructions(call) and by_ours
+    assert by_ours == instructions(CALLS[symbol]) and by_ours
 
 
 @pytest.mark.parametrize(
-    ("call", "pointers", "expected"),
+    ("call", "expected"),
     [
-        ("libdevice.rsqrt(x) + libdevice.exp2(y)", FLOATS, OURS),
-        ("x + y", FLOATS, {}),
-        ("libdevice.rsqrt(x) + libdevice.exp(y)", FLOATS, {}),
-        ("libdevice.rsqrt(tl.floor(x))", FLOATS, {}),
-        ("libdevice.rsqrt(x.to(tl.float64))", FLOATS, {}),
-        ("libdevice.rsqrt(x)", (torch.float64, torch.float32, torch.float32), {}),
+        ("libdevice.rsqrt(x) + libdevice.exp(y)", ["__nv_expf.ll", "__nv_rsqrtf.ll"]),
+        ("x + y", []),
+        ("libdevice.rsqrt(tl.floor(x))", []),
+        ("libdevice.j0(x)", []),
+        ("libdevice.rsqrt(x.to(tl.float64))", []),
     ],
-    ids=["two of one instruction", "none", "one of many", "one of Triton's own", "float64", "pointers to float64"],
+    ids=["two", "none", "one of Triton's own", "one that is not taken out", "float64"],
 )
-def test_only_a_kernel_that_needs_no_more_is_linked_with_ours(
-    call: str, pointers: tuple[torch.dtype, ...], expected: dict[str, Any]
-) -> None:
-    assert library_options(source(call), pointers) == expected
+def test_a_kernel_is_linked_with_what_it_is_known_to_need(call: str, expected: list[str]) -> None:
+    assert linked_with(source(call)) == expected
+
+
+def test_a_kernel_of_float64_is_linked_with_libdevice() -> None:
+    assert library_options(source("libdevice.rsqrt(x)"), (torch.float64, *FLOATS[1:])) == {}
+
+
+def test_a_damaged_file_is_written_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
+    (file,) = function_files(["__nv_expf"])
+    whole = file.read_text()
+    file.write_text(whole[:-10])
+    assert function_files(["__nv_expf"]) == [file] and file.read_text() == whole
+
+
+VALUES = 1 << 28
+
+
+def launcher(call: str) -> TritonLauncher:
+    """A kernel that is compiled anew, and ready."""
+    config = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
+    kernel = RenderedKernel("kernel", "triton", source(call), ("x", "y", "out"), (), config, grid=VALUES // 1024)
+    forget_kernels()
+    made = load_triton(kernel)
+    made.prepare_for(FLOATS, 0)
+    return made
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("symbol", sorted(CALLS))
+def test_a_function_gives_what_libdevices_gives(symbol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For every float32; for two arguments, with a second one that comes from the bits of the first."""
+    monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path))
+    ours = launcher(CALLS[symbol])
+    monkeypatch.setattr(triton_compile, "library_options", lambda *_: {})
+    libdevices = launcher(CALLS[symbol])
+    for start in range(-(2**31), 2**31, VALUES):
+        bits = torch.arange(start, start + VALUES, dtype=torch.int32, device="cuda")
+        x, y = bits.view(torch.float32), (bits * 1664525 + 1013904223).view(torch.float32)
+        results = torch.empty_like(x), torch.empty_like(x)
+        for launch, out in zip((ours, libdevices), results, strict=True):
+            launch(x, y, out)
+            out.masked_fill_(out.isnan(), 0.5)
+        assert torch.equal(*(out.view(torch.int32) for out in results))

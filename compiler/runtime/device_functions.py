@@ -1,0 +1,150 @@
+"""Functions of libdevice, CUDA's library of mathematics, one file each.
+
+Triton takes every function from one file of half a megabyte; to read that takes as long as all the rest of a small
+kernel's compilation. What it takes from there asks at every step whether denormal numbers count as zero
+(`__nvvm_reflect("__CUDA_FTZ")`), and only the last of LLVM's passes hears the answer: all passes before it work on both
+ways of each step, once for every call in an unrolled kernel.
+
+Here the functions that kernels call are taken out of libdevice all at once, which takes a tenth of a second, once for a
+machine. They get the answers that Triton's passes would give, are simplified by the same passes, and are kept as LLVM's
+assembly text, which Triton reads as it reads libdevice. What a kernel then computes is the same instructions.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import tempfile
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from compiler.runtime.disk_cache import cache_directory, is_whole, write_whole
+
+#: Functions of one float32, of two, and of two integers, by their names in libdevice.
+_ONE = """acosf acoshf asinf asinhf atanf atanhf ceilf cosf coshf erfcf erff exp2f expf expm1f floorf lgammaf log10f
+log1pf log2f logf rintf rsqrtf sinf sinhf sqrtf tanf tanhf truncf""".split()
+_TWO = "atan2f copysignf fast_fdividef fmodf hypotf powf".split()
+
+#: The types, in MLIR's words, of arguments and result.
+SIGNATURES: dict[str, tuple[tuple[str, ...], str]] = {
+    **{f"__nv_{name}": (("f32",), "f32") for name in _ONE},
+    **{f"__nv_{name}": (("f32", "f32"), "f32") for name in _TWO},
+    "__nv_umulhi": (("i32", "i32"), "i32"),
+    "__nv_umul64hi": (("i64", "i64"), "i64"),
+}
+
+#: What the functions ask: whether denormal numbers are zero (Triton says yes), and whether roots are to be exact (no).
+QUESTIONS = {"__CUDA_FTZ", "__CUDA_PREC_SQRT"}
+
+#: The answer to a question, by its letter that differs.
+_ANSWER = """
+llvm.func @__nvvm_reflect(%question: !llvm.ptr) -> i32 attributes {always_inline} {
+  %place = llvm.getelementptr %question[7] : (!llvm.ptr) -> !llvm.ptr, i8
+  %letter = llvm.load %place : !llvm.ptr -> i8
+  %f = llvm.mlir.constant(70 : i8) : i8
+  %is_f = llvm.icmp "eq" %letter, %f : i8
+  %answer = llvm.zext %is_f : i1 to i32
+  llvm.return %answer : i32
+}
+"""
+
+#: Before the names of the functions that call libdevice's, and become them.
+_WHOLE = "whole_"
+
+_lock = threading.Lock()
+
+
+def function_files(symbols: Iterable[str]) -> list[Path]:
+    """A file for each of these functions. Raises KeyError for one that is not among `SIGNATURES`, RuntimeError where
+    this libdevice is not of the kind that is known here."""
+    folder = cache_directory("device") / _key()
+    files = []
+    for symbol in symbols:
+        files.append(file := folder / f"{symbol}.ll")
+        if not is_whole(file):
+            write_whole(file, function_texts()[symbol].encode())
+    return files
+
+
+def function_texts() -> dict[str, str]:
+    """LLVM's text of each function of `SIGNATURES`, made once in a process."""
+    with _lock:
+        return _made()
+
+
+@functools.cache
+def _made() -> dict[str, str]:
+    linked, text = _simplified(libdevice())
+    asked = set(re.findall(r'c"(\w+)\\00"', linked))
+    if not asked <= QUESTIONS:
+        raise RuntimeError(f"libdevice asks what is not known here: {', '.join(sorted(asked - QUESTIONS))}")
+    definition = re.compile(r"^define [^\n]*?@(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
+    blocks = {found[1]: found[0] for found in definition.finditer(text)}
+    own = {f"{_WHOLE}{symbol}": symbol for symbol in SIGNATURES}
+    if blocks.keys() - {"__nvvm_reflect"} != own.keys():
+        raise RuntimeError("libdevice's functions are not those that are known here")
+    rest = re.sub(r"^;.*\n|^\n", "", definition.sub("", text), flags=re.MULTILINE).splitlines(keepends=True)
+    return {symbol: _file(blocks[name].replace(f"@{name}(", f"@{symbol}("), rest) for name, symbol in own.items()}
+
+
+def _file(function: str, rest: Iterable[str]) -> str:
+    """A function with what else there is in its module, but for declarations that it does not use."""
+    declared = re.compile(r"declare .*@([\w.]+)\(")
+    needed = (line for line in rest if (found := declared.match(line)) is None or f"@{found[1]}(" in function)
+    return "".join(needed) + function
+
+
+def _simplified(library: Path) -> tuple[str, str]:
+    """The functions as they stand in the library, and after LLVM's passes over a function for each that calls it."""
+    from triton._C.libtriton import ir, llvm, nvidia
+
+    dialects = ir.context()
+    ir.load_dialects(dialects)
+    nvidia.load_dialects(dialects)
+    llvm.init_targets()
+    context: Any = llvm.context()
+    with tempfile.TemporaryDirectory(prefix="fusionscope-") as folder:
+        path = Path(folder) / "calls.mlir"
+        path.write_text(_calls())
+        module = llvm.to_module(ir.parse_mlir_module(str(path), dialects), context)
+    llvm.attach_datalayout(module, "nvptx64-nvidia-cuda", "sm_80", "")
+    llvm.link_extern_libs(module, [str(library)])
+    linked = str(module)
+    llvm.optimize_module(module, llvm.OPTIMIZE_O3)
+    return linked, str(module)
+
+
+def _calls() -> str:
+    """A module of functions that call one of libdevice's each."""
+    texts = [_ANSWER]
+    for symbol, (types, result) in SIGNATURES.items():
+        given = ", ".join(f"%{place}: {kind}" for place, kind in enumerate(types))
+        passed = ", ".join(f"%{place}" for place in range(len(types)))
+        texts.append(f"""
+llvm.func @{symbol}({", ".join(types)}) -> {result}
+llvm.func @{_WHOLE}{symbol}({given}) -> {result} attributes {{always_inline}} {{
+  %result = llvm.call @{symbol}({passed}) : ({", ".join(types)}) -> {result}
+  llvm.return %result : {result}
+}}
+""")
+    return f"module {{{''.join(texts)}}}\n"
+
+
+def libdevice() -> Path:
+    """The file that Triton would link a kernel with."""
+    from triton import knobs
+    from triton.backends.nvidia import compiler
+
+    return Path(knobs.nvidia.libdevice_path or Path(compiler.__file__).parent / "lib" / "libdevice.10.bc")
+
+
+@functools.cache
+def _key() -> str:
+    """What the texts follow from."""
+    import triton
+
+    parts = (triton.__version__.encode(), _calls().encode(), libdevice().read_bytes())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
