@@ -146,5 +146,5 @@ def _key() -> str:
     """What the texts follow from."""
     import triton
 
-    parts = (triton.__version__.encode(), _calls().encode(), libdevice().read_bytes())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+    version = triton.__version__
+    return hashlib.sha256(f"{version}\n{_calls()}".encode() + libdevice().read_bytes()).hexdigest()[:32]
