@@ -57,9 +57,12 @@ _WHOLE = "whole_"
 _lock = threading.Lock()
 
 
+class UnknownLibrary(Exception):
+    """This libdevice, or this Triton, is not of the kind that is known here."""
+
+
 def function_files(symbols: Iterable[str]) -> list[Path]:
-    """A file for each of these functions. Raises KeyError for one that is not among `SIGNATURES`, RuntimeError where
-    this libdevice is not of the kind that is known here."""
+    """A file for each of these functions of `SIGNATURES`. Raises UnknownLibrary."""
     folder = cache_directory("device") / _key()
     files = []
     for symbol in symbols:
@@ -70,22 +73,29 @@ def function_files(symbols: Iterable[str]) -> list[Path]:
 
 
 def function_texts() -> dict[str, str]:
-    """LLVM's text of each function of `SIGNATURES`, made once in a process."""
+    """LLVM's text of each function of `SIGNATURES`, made once in a process. Raises UnknownLibrary."""
     with _lock:
-        return _made()
+        made = _made()
+    if isinstance(made, UnknownLibrary):
+        raise made
+    return made
 
 
 @functools.cache
-def _made() -> dict[str, str]:
-    linked, text = _simplified(libdevice())
+def _made() -> dict[str, str] | UnknownLibrary:
+    """The texts; or what speaks against them, which will not change."""
+    try:
+        linked, text = _simplified(libdevice())
+    except Exception as error:  # Triton says in many ways what it does not understand
+        return UnknownLibrary(str(error))
     asked = set(re.findall(r'c"(\w+)\\00"', linked))
     if not asked <= QUESTIONS:
-        raise RuntimeError(f"libdevice asks what is not known here: {', '.join(sorted(asked - QUESTIONS))}")
+        return UnknownLibrary(f"it asks {', '.join(sorted(asked - QUESTIONS))}")
     definition = re.compile(r"^define [^\n]*?@(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
     blocks = {found[1]: found[0] for found in definition.finditer(text)}
     own = {f"{_WHOLE}{symbol}": symbol for symbol in SIGNATURES}
     if blocks.keys() - {"__nvvm_reflect"} != own.keys():
-        raise RuntimeError("libdevice's functions are not those that are known here")
+        return UnknownLibrary("its functions call others that stay")
     rest = re.sub(r"^;.*\n|^\n", "", definition.sub("", text), flags=re.MULTILINE).splitlines(keepends=True)
     return {symbol: _file(blocks[name].replace(f"@{name}(", f"@{symbol}("), rest) for name, symbol in own.items()}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from compiler.runtime.device_functions import SIGNATURES, function_files
+from compiler.runtime.device_functions import SIGNATURES, UnknownLibrary, function_files
 
 #: What of Triton's language needs no function of a library.
 _NEEDS_NONE = frozenset(
@@ -37,7 +37,7 @@ def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, A
         return {}
     try:
         files = function_files(symbols)
-    except (RuntimeError, OSError):  # another libdevice than is known here, or a full disk
+    except (UnknownLibrary, OSError):  # the second where the disk is full
         return {}
     # Triton adds libdevice unless a library has its name.
     return {"extern_libs": dict(zip(("libdevice", *symbols[1:]), map(str, files), strict=True))}

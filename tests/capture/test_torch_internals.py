@@ -90,3 +90,23 @@ def test_signatures() -> None:
     assert isinstance(INTERN_TABLE, dict)
     assert torch_internals.recompile_limit() > 0
     assert isinstance(torch._functorch.config.force_non_lazy_backward_lowering, bool)
+
+
+def test_guards_are_timed_once_as_they_are_and_then_by_torch_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[object] = []
+
+    def by_torch(*given: object) -> float:
+        timed.append(given)
+        return 1.0
+
+    monkeypatch.setattr(torch._dynamo.guards, "profile_guard_manager", by_torch)
+
+    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
+        torch_internals.time_guards_as_they_are()
+        torch_internals.time_guards_as_they_are()  # as after a compilation that failed
+        return graph.forward
+
+    torch.compile(scaled, backend=backend)(torch.ones(3), 2)
+    assert timed == []
+    torch._dynamo.optimize("eager")(scaled)(torch.ones(3), 3)
+    assert len(timed) == 1
