@@ -131,6 +131,13 @@ def test_a_contestant_that_raises_leaves_its_error_and_the_others_go_on(monkeypa
     assert started == ["eager", "ours", "timing"]
 
 
+def test_either_is_the_first_to_compile_in_about_half_of_the_cases() -> None:
+    orders = [contest.in_order(contest.CONTESTANTS, case) for case in PATTERNS]
+    ours_first = sum(order.index("ours") < order.index("inductor_default") for order in orders)
+    assert 10 <= ours_first <= 20
+    assert all(order.index("inductor_default") < order.index("inductor_reduce_overhead") for order in orders)
+
+
 def test_a_wrong_result_is_found_and_kept_out_of_the_means(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contest, "compile_with", lambda _name, function: lambda *inputs: function(*inputs) + 0.1)
     result = contest.run_case(PATTERNS["softmax_by_hand"], ("eager", "ours"), setup_of(), lambda _: None)
