@@ -143,8 +143,8 @@ class GraphCompilation:
 
     def build(self, phase: Phase = "forward") -> Executable:
         assert self.schedule is not None and self.memory is not None
-        launchers = self._launchers()  # first, as it begins to compile Triton's kernels
         wrapper = render_wrapper(self.schedule, self.memory, self.primary)
+        launchers = self._launchers()
         made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
         self.replayed = ReplayDecision("replay.cpu")
         if self.runs_on.type == "cuda":
@@ -170,14 +170,14 @@ class GraphCompilation:
         return self._launchers_of_gpu()
 
     def _launchers_of_gpu(self) -> dict[str, Callable[..., None]]:
-        from compiler.runtime.triton_compile import prepare_meanwhile
+        from compiler.runtime.triton_compile import prepare_all
         from compiler.runtime.triton_launch import load_triton
 
         assert self.schedule is not None
         launchers = {name: load_triton(kernel) for name, kernel in self.primary.items()}
         device = torch.cuda.current_device() if self.runs_on.index is None else self.runs_on.index
         dtypes = self.schedule.graph.dtypes
-        prepare_meanwhile(
+        prepare_all(
             [
                 partial(launcher.prepare_for, [dtypes[name] for name in launcher.kernel.parameters], device)
                 for launcher in launchers.values()

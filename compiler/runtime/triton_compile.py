@@ -2,8 +2,7 @@
 
 Kernels that differ in names alone are one function (see `shared_function`), which is compiled when the first of them is
 asked for; the others wait for it. Triton's passes, and the assembler, leave Python's interpreter to others while they
-work, so that threads are enough; and Dynamo goes on with the graph's guards and its code while they do, until the first
-launch wants its kernel.
+work, so that threads are enough.
 
 A kernel is loaded here and not by Triton, which up to 3.6 has a C compiler make a function that launches it, for every
 list of argument types anew; that takes as long as all the rest, and `launcher.cpp` launches every one of ours.
@@ -144,26 +143,8 @@ def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:
     for prepare in prepares[:1]:
         _attempt(prepare)
     if len(prepares) > 1:
-        with _threads(len(prepares) - 1) as pool:
+        with ThreadPoolExecutor(min(len(prepares) - 1, os.cpu_count() or 1, MOST_THREADS)) as pool:
             list(pool.map(_attempt, prepares[1:]))
-
-
-def prepare_meanwhile(prepares: Sequence[Callable[[], object]]) -> None:
-    """The same, without waiting for it: what is launched waits for its own kernel."""
-    if prepares:
-        pool = _threads(len(prepares))
-        pool.submit(_prepare_on, pool, prepares)
-
-
-def _prepare_on(pool: ThreadPoolExecutor, prepares: Sequence[Callable[[], object]]) -> None:
-    _attempt(prepares[0])
-    for prepare in prepares[1:]:
-        pool.submit(_attempt, prepare)
-    pool.shutdown(wait=False)
-
-
-def _threads(tasks: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(tasks, os.cpu_count() or 1, MOST_THREADS), "fusionscope-triton")
 
 
 def _attempt(prepare: Callable[[], object]) -> None:

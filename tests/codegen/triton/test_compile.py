@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +14,7 @@ from triton.runtime import driver
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime import triton_compile
-from compiler.runtime.triton_compile import compiled_kernel, prepare_all, prepare_meanwhile
+from compiler.runtime.triton_compile import compiled_kernel, prepare_all
 
 
 def kernel(name: str = "kernel_a", **config: int) -> RenderedKernel:
@@ -162,20 +160,3 @@ def test_a_kernel_that_fails_stops_no_other() -> None:
 
     prepare_all([fail, lambda: done.append(1), fail, lambda: done.append(2)])
     assert sorted(done) == [1, 2]
-
-
-def test_what_is_prepared_meanwhile_is_not_waited_for_and_gets_done() -> None:
-    may_go = threading.Event()
-    done: SimpleQueue[str] = SimpleQueue()
-
-    def prepare(name: str) -> None:
-        assert may_go.wait(30)
-        if name == "second":
-            raise ValueError("no such instruction")
-        done.put(name)
-
-    names = ["first", "second", "third", "fourth"]
-    prepare_meanwhile([partial(prepare, name) for name in names])
-    assert done.empty()
-    may_go.set()
-    assert sorted(done.get(timeout=30) for _ in range(3)) == ["first", "fourth", "third"]
