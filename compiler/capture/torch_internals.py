@@ -379,7 +379,7 @@ def time_guards_as_they_are() -> None:
         return 1e6 * (time.perf_counter() - started)
 
     time_once.is_ours = True  # type: ignore[attr-defined]
-    torch._dynamo.guards.profile_guard_manager = time_once
+    torch._dynamo.guards.profile_guard_manager = time_once  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

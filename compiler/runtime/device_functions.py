@@ -109,7 +109,7 @@ def _file(function: str, rest: Iterable[str]) -> str:
 
 def _simplified(library: Path) -> tuple[str, str]:
     """The functions as they stand in the library, and after LLVM's passes over a function for each that calls it."""
-    from triton._C.libtriton import ir, llvm, nvidia
+    from triton._C.libtriton import ir, llvm, nvidia  # type: ignore[attr-defined]
 
     dialects = ir.context()
     ir.load_dialects(dialects)
