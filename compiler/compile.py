@@ -24,6 +24,7 @@ from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import render_wrapper
+from compiler.complex_numbers.write import in_real_numbers
 from compiler.devices import Device, device_for
 from compiler.folding.fold import Folding
 from compiler.garbage import garbage_kept
@@ -108,7 +109,7 @@ class GraphCompilation:
     def lower(self, graph: GraphModule) -> None:
         self.cannot_run = refusal_of_streams(graph.graph)
         self.saved = saved_outputs(graph)
-        padded, self.paddings = pad_products(graph, self.decides_for, self.options)
+        padded, self.paddings = pad_products(in_real_numbers(graph), self.decides_for, self.options)
         self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
         if self.writes_inputs:
             self.written_back = written_back(graph, self.loops)

@@ -14,6 +14,7 @@ from compiler.codegen.naming import named
 from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement, closure
 from compiler.ir.body import Instruction, operands_of
 from compiler.ir.choices import known_values
+from compiler.ir.masked_places import simpler_places
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import Atom, atoms_of, known
 from compiler.schedule.group import Group, Space
@@ -44,9 +45,12 @@ def build_program(
 
 
 def without_known_conditions(statements: list[Statement]) -> list[Statement]:
-    """The statements, which are numbered in order, without bounds that computed places keep anyway."""
-    if not any(s.index is not None and s.index.indirections for s in statements):
+    """The statements, which are numbered in order, without conditions and bounds that are kept wherever they stand, and
+    with the places of loads as simple as their masks let them be."""
+    if not any(s.op == "index_value" or (s.index is not None and s.index.indirections) for s in statements):
         return statements
+    places = simpler_places(statements)
+    statements = [replace(s, index=places[s.number]) if s.number in places else s for s in statements]
     known = known_values(statements)
     return [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
 

@@ -25,7 +25,7 @@ import torch
 from compiler.ir.index import MOST_KEPT, Dim, Index, Indirect, Mod
 from compiler.ir.lazy import lazy
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
-from compiler.ir.places import LARGEST_PLACE, formula_of_place
+from compiler.ir.places import LARGEST_PLACE, Step, formula_of_place
 from compiler.ir.size import Integer, hint
 
 
@@ -331,7 +331,7 @@ def formula_of(value: Callable[[], Value]) -> Index | None:
     return formula_of_place(number, LARGEST_PLACE, recorder.instructions)
 
 
-def operands_of(instruction: Instruction) -> set[int]:
+def operands_of(instruction: Step) -> set[int]:
     """All instructions that it needs: operands, and loaded values inside its index."""
     needed = set(instruction.operands)
     if instruction.index is not None:

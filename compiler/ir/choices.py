@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
+from compiler.ir.body import Body, drop_dead, moved, operands_of
 from compiler.ir.index import Index
 from compiler.ir.places import Step
 from compiler.ir.ranges import Range, ranges_of
@@ -59,7 +59,7 @@ class _Same(dict[int, int]):
 
 def without_repeated_choices(body: Body) -> Body:
     """The body without choices by a mask of what is used only where that mask holds."""
-    holds, known = _masks_that_hold(body), Known()
+    holds, known = masks_that_hold(body.instructions), Known()
     for number, i in enumerate(body.instructions):
         if i.op == "where" and i.operands[_MASK] in holds[number]:
             known.replace(number, i.operands[_CHOSEN])
@@ -100,8 +100,8 @@ def known_values(instructions: Sequence[Step]) -> Known:
             value = _back(i, instructions, known)
         elif i.op == "index_value" and i.index is not None and not i.index.indirections:
             places[number] = i.index
-        elif i.op == "where" and i.operands[_MASK] in outcomes:
-            value = i.operands[_CHOSEN if outcomes[i.operands[_MASK]] else _OTHER]
+        elif i.op == "where":
+            value = _chosen(i, instructions, outcomes)
         elif i.op == "load" and i.operands and outcomes.get(i.operands[0]):
             known.unmasked.add(number)
         elif i.op in _DECIDED_BY and i.dtype == torch.bool:
@@ -113,6 +113,20 @@ def known_values(instructions: Sequence[Step]) -> Known:
     needed = {known.same.get(number, number) for number in used}
     known.places = {number: index for number, index in places.items() if number in needed}
     return known
+
+
+def _chosen(i: Step, instructions: Sequence[Step], outcomes: dict[int, bool]) -> int | None:
+    """What a choice comes to, where that is known: by its mask, or since both are the same."""
+    mask, chosen, other = i.operands
+    if mask in outcomes:
+        return chosen if outcomes[mask] else other
+    one, instead = instructions[chosen], instructions[other]
+    if instead.op != "constant" or instead.value != 0 or repr(instead.value) == "-0.0":
+        return None
+    if one.op == "constant" and one.value is True and i.dtype == torch.bool:
+        return mask
+    # A load gives zero where its mask does not hold.
+    return chosen if one.op == "load" and one.operands == (mask,) else None
 
 
 def _of_comparison(i: Step, instructions: Sequence[Step], ranges: Sequence[Range | None]) -> bool | None:
@@ -180,23 +194,23 @@ def _extreme(i: Step, ranges: Sequence[Range | None]) -> int | None:
     return None
 
 
-def _masks_that_hold(body: Body) -> list[frozenset[int]]:
-    """For each instruction the masks that hold wherever its value is used."""
-    found: list[frozenset[int] | None] = [None] * len(body.instructions)
+def masks_that_hold(steps: Sequence[Step]) -> list[frozenset[int]]:
+    """For each step the masks that hold wherever its value is used."""
+    found: list[frozenset[int] | None] = [None] * len(steps)
 
     def used(number: int, masks: frozenset[int]) -> None:
         before = found[number]
         found[number] = masks if before is None else before & masks
 
-    def passes_on(i: Instruction) -> bool:
+    def passes_on(i: Step) -> bool:
         # A reduction's or a store's value is one of all points, an address is needed to be one everywhere, and a
         # processor stops at a division by an integer zero.
         is_division = i.op in ("floordiv", "truncdiv", "remainder", "fmod") and not i.dtype.is_floating_point
-        return not is_division and i.op not in ("store", "reduce", "scan", "load", "indirect")
+        return not is_division and i.op not in ("store", "reduce", "scan", "across", "load", "indirect")
 
     nothing = frozenset[int]()
-    for number in reversed(range(len(body.instructions))):
-        i = body.instructions[number]
+    for number in reversed(range(len(steps))):
+        i = steps[number]
         here = (found[number] or nothing) if passes_on(i) else nothing
         for place, operand in enumerate(i.operands):
             is_chosen = i.op == "where" and place == _CHOSEN

@@ -54,6 +54,14 @@ def formula_of_place(number: int, size: Integer, steps: Sequence[Step]) -> Index
         return None
 
 
+def formula_of_step(number: int, steps: Sequence[Step]) -> Index | None:
+    """The value of step `number` as a formula of loop variables, or None where it is none."""
+    try:
+        return _Reader(steps).formula(number)
+    except Undecided:
+        return None
+
+
 class _Reader:
     """Reads the steps of one body, back from a value."""
 

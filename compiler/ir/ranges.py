@@ -31,6 +31,8 @@ def ranges_of(instructions: Sequence[Step]) -> list[Range | None]:
     found: list[Range | None] = []
     for instruction in instructions:
         value = _range_of(instruction, found)
+        if value is None and instruction.dtype == torch.bool:
+            value = 0, 1
         is_small = value is not None and -_LARGEST <= value[0] <= value[1] <= _LARGEST
         found.append(_widened(value, instruction.dtype) if value is not None and is_small else None)
     return found
@@ -54,7 +56,8 @@ def _range_of(i: Step, found: list[Range | None]) -> Range | None:
         return (low, high) if isinstance(low, int) and isinstance(high, int) else None
     operands = [value for operand in i.operands if (value := found[operand]) is not None]
     if i.op == "where":
-        return _either(found[i.operands[1]], found[i.operands[2]])
+        condition, chosen, other = (found[operand] for operand in i.operands)
+        return chosen if condition == (1, 1) else other if condition == (0, 0) else _either(chosen, other)
     if len(operands) < len(i.operands) or i.op not in _OF:
         return None
     return _to_dtype(operands[0], i.dtype) if i.op == "to_dtype" else _OF[i.op](*operands)
@@ -86,6 +89,40 @@ def _quotient(a: Range, b: Range) -> Range | None:
     return min(corners), max(corners)
 
 
+def _whole_quotient(rounded: Callable[[float], int]) -> Callable[[Range, Range], Range | None]:
+    """Of integers alone: of floats the rounding before it may reach the next whole number."""
+
+    def quotient(a: Range, b: Range) -> Range | None:
+        found = _quotient(a, b) if all(isinstance(number, int) for number in (*a, *b)) else None
+        return None if found is None else (rounded(found[0]), rounded(found[1]))
+
+    return quotient
+
+
+def _remainder(a: Range, b: Range) -> Range | None:
+    """With the sign of b."""
+    return (0, b[1]) if b[0] > 0 else None
+
+
+def _fmod(a: Range, b: Range) -> Range | None:
+    """With the sign of a."""
+    return (0, min(a[1], b[1])) if a[0] >= 0 and b[0] > 0 else None
+
+
+def _growing(function: Callable[[float], float], least: float = -math.inf) -> Callable[[Range], Range | None]:
+    """A function that grows with its operand, from above `least` on."""
+    return lambda a: (function(a[0]), function(a[1])) if a[0] > least else None
+
+
+def _is_below(a: Range, b: Range) -> Range:
+    """Whether a < b, as the truth values 0 and 1."""
+    return (1, 1) if a[1] < b[0] else (0, 0) if a[0] >= b[1] else (0, 1)
+
+
+def _not(a: Range) -> Range:
+    return 1 - a[1], 1 - a[0]
+
+
 def _abs(a: Range) -> Range:
     return max(a[0], -a[1], 0), max(abs(a[0]), abs(a[1]))
 
@@ -99,7 +136,22 @@ _OF: Mapping[str, Callable[..., Range | None]] = {
     "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     "neg": lambda a: (-a[1], -a[0]),
+    "lt": _is_below,
+    "gt": lambda a, b: _is_below(b, a),
+    "ge": lambda a, b: _not(_is_below(a, b)),
+    "le": lambda a, b: _not(_is_below(b, a)),
+    "logical_and": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "logical_or": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "logical_not": _not,
     "abs": _abs,
+    "square": lambda a: (_abs(a)[0] ** 2, _abs(a)[1] ** 2),
+    "floordiv": _whole_quotient(math.floor),
+    "truncdiv": _whole_quotient(math.trunc),
+    "remainder": _remainder,
+    "fmod": _fmod,
+    "log": _growing(math.log, 0),
+    "log2": _growing(math.log2, 0),
+    "sqrt": _growing(math.sqrt, 0),
     "floor": lambda a: (math.floor(a[0]), math.floor(a[1])),
     "ceil": lambda a: (math.ceil(a[0]), math.ceil(a[1])),
     "trunc": lambda a: (math.trunc(a[0]), math.trunc(a[1])),

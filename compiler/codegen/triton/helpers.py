@@ -56,16 +56,21 @@ def smaller_at(a, a_at, b, b_at):
     takes_a = (a < b) | (a_is_nan & (b == b)) | (is_tie & (a_at < b_at))
     return tl.where(takes_a, a, b), tl.where(takes_a, a_at, b_at)
 ''',
+    "first_place_of": '''@triton.jit
+def first_place_of(best, values, places, last: tl.constexpr, axis: tl.constexpr):
+    """The lowest place of the extreme along an axis: where that is NaN, of a NaN."""
+    return tl.min(tl.where((values == best) | (values != values), places, last), axis)
+''',
     "later_larger_at": '''@triton.jit
 def later_larger_at(a, a_at, b, b_at):
-    """The same where b stands behind a, unless a stands for nothing yet, behind everything."""
-    takes_b = (b > a) | ((b != b) & (a == a)) | (a_at > b_at)
+    """The same where b stands behind a; what stands for nothing yet is at the first position."""
+    takes_b = ((b > a) | (b != b)) & (a == a)
     return tl.where(takes_b, b, a), tl.where(takes_b, b_at, a_at)
 ''',
     "later_smaller_at": '''@triton.jit
 def later_smaller_at(a, a_at, b, b_at):
-    """The same where b stands behind a, unless a stands for nothing yet, behind everything."""
-    takes_b = (b < a) | ((b != b) & (a == a)) | (a_at > b_at)
+    """The same where b stands behind a; what stands for nothing yet is at the first position."""
+    takes_b = ((b < a) | (b != b)) & (a == a)
     return tl.where(takes_b, b, a), tl.where(takes_b, b_at, a_at)
 ''',
     "floor_divide_integers": '''@triton.jit

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from compiler.codegen.program import Section, Statement
+from compiler.codegen.triton.extremes import position_dtype
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.states import States
@@ -97,10 +98,12 @@ class RowParts:
         if States.holds(statement):
             values = zip(self.states.names(statement), self.states.identities(statement), strict=True)
             return [(name, statement.dtype, fill) for name, fill in values]
-        reduction, name = self.kernel.reduction_of(statement), f"{statement.target}_acc"
-        last = str(torch.iinfo(torch.int64).max)
-        both = [(name, reduction.dtype, reduction.identity), (f"{name}_at", torch.int64, last)]
-        return both[: 1 + reduction.is_position]
+        reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
+        found = [(name, reduction.dtype, reduction.identity)]
+        if reduction.is_position:
+            dtype = position_dtype(statement, self.printer.by_number)
+            found.append((f"{name}_at", dtype, str(torch.iinfo(dtype).max)))
+        return found
 
     # Split: the last program goes on ----------------------------------------------------------------------------
 
@@ -142,9 +145,10 @@ class RowParts:
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""
-        reduction, name = self.kernel.reduction_of(statement), f"{statement.target}_acc"
+        reduction, name = self.kernel.reductions.kind_of(statement), f"{statement.target}_acc"
         spread = "[:, None]" if self.axis else ""
         if reduction.is_position:
+            self.printer.helpers.add(str(reduction.helper))
             call = reduction.collapse(f"({lanes[0]}, {lanes[1]})", self.axis)
             self.writer.line(f"{name}, {name}_at = {call}", statement.nodes)
             if spread:
@@ -182,8 +186,7 @@ class RowParts:
                 chunk = str(self.plan.chunk) if self.plan.chunk else "chunk"
                 self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
             else:
-                value = f"({', '.join(names)})" if len(names) > 1 else names[0]
-                self.kernel.emit_collapsed(statement, self.kernel.reduction_of(statement), value)
+                self.kernel.reductions.emit_collapsed(statement, self.kernel.reductions.kind_of(statement), list(names))
 
     # A team: all go on ------------------------------------------------------------------------------------------
 
@@ -241,8 +244,8 @@ class RowParts:
             if States.holds(statement):
                 self.states.at_once(statement, text_of(self.plan.axes[-1].numel))
             else:
-                reduction = self.kernel.reduction_of(statement)
-                self._collapse(statement, self.kernel.lanes_of(statement, reduction, is_whole=True))
+                reduction = self.kernel.reductions.kind_of(statement)
+                self._collapse(statement, self.kernel.reductions.lanes_of(statement, reduction, is_whole=True))
             self._store(statement)
         self.printer.helpers.add("wait_for")
         self.writer.line("tl.debug_barrier()")

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import torch
-
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.across import Gathering
 from compiler.codegen.triton.module import module_head
-from compiler.codegen.triton.ops import DTYPES, Reduction
-from compiler.codegen.triton.ops import reduction_of as printed_reduction
 from compiler.codegen.triton.order import loads_first
 from compiler.codegen.triton.parts import RowParts
 from compiler.codegen.triton.plan import Axis, Plan
+from compiler.codegen.triton.reducing import Reductions
 from compiler.codegen.triton.scans import Scan
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import States
@@ -39,8 +36,9 @@ class KernelPrinter:
         self.vectors = plan.vectors
         self.printer = StatementPrinter(plan)
         self.writer = Writer(indent=1)
-        self.gathering = Gathering(plan, self.printer, self.writer, self.reduction_of)
-        self.states = States(self.printer, self.writer, self._filled)
+        self.reductions = Reductions(plan, self.printer, self.writer)
+        self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
+        self.states = States(self.printer, self.writer, self.reductions.filled)
         self.parts = RowParts(self)
         self.is_wide = plan.needs_wide_offsets
 
@@ -208,7 +206,7 @@ class KernelPrinter:
                 if States.holds(statement):
                     self.states.collapse(statement, "0", length)
                 else:
-                    self._collapse(statement)
+                    self.reductions.collapse(statement)
 
     def comment_pass(self, section: Section, number: int) -> None:
         made = [s.target for s in (*section.scans, *section.reductions)]
@@ -223,9 +221,9 @@ class KernelPrinter:
             if States.holds(statement):
                 self.states.take(statement)
             elif statement.op == "reduce" and pass_number:
-                self._accumulate(statement)
+                self.reductions.accumulate(statement)
             elif statement.op == "reduce":
-                self._reduce_at_once(statement)
+                self.reductions.reduce_at_once(statement)
             elif statement.op == "across":
                 self.gathering.take(statement)
             elif statement.op == "scan":
@@ -240,13 +238,14 @@ class KernelPrinter:
             if States.holds(statement):
                 self.states.start(statement)
             else:
-                self._accumulators(statement)
+                self.reductions.start(statement)
         r_axis = self.plan.axes[-1]
         self._start_scans(section.scans)
         self.writer.line(f"for r_start in {self._range(first, last, r_axis.block_name)}:")
         with self.writer.indented():
             self._axis(r_axis, "r_start")
             self.print_statements(section, pass_number)
+        self.reductions.end_loop(section.reductions)
 
     def _range(self, first: str, last: str, step: str) -> str:
         bounds = ", ".join(filter(None, (first, last, step)))
@@ -291,84 +290,6 @@ class KernelPrinter:
         for carry, name in zip(carries, names, strict=True):
             last = f"tl.sum(tl.where(last_lane, {name}, 0), {axis}, keep_dims=True)"
             self.writer.line(f"{carry} = {last}", statement.nodes)
-
-    # Reductions ----------------------------------------------------------------------------------------------
-
-    def reduction_of(self, statement: Statement) -> Reduction:
-        reduction = printed_reduction(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
-        if reduction.helper:
-            self.printer.helpers.add(reduction.helper)
-        return reduction
-
-    def lanes_of(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
-        """The operands of a reduction with lanes outside of r filled by its identity; `is_whole` asks for the shape of
-        the whole tile."""
-        fills = [reduction.identity, str(torch.iinfo(torch.int64).max)]
-        operands = zip(statement.operands, fills, strict=False)
-        return [self._filled_lanes(number, fill, is_whole) for number, fill in operands]
-
-    def _filled_lanes(self, number: int, fill: str, is_whole: bool) -> str:
-        operand = self.printer.operand(number)
-        text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
-        axes = self.printer.axes_of[number]
-        if self.printer.masks(frozenset("r")):
-            text = f"tl.where(r_mask, {text}, {fill})"
-            axes = axes | {"r"}
-        if is_whole and axes != self.printer.all_axes:
-            text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
-        return text
-
-    def _filled(self, statement: Statement, fill: str) -> str:
-        return self._filled_lanes(statement.operands[0], fill, is_whole=False)
-
-    def _reduce_at_once(self, statement: Statement) -> None:
-        reduction = self.reduction_of(statement)
-        lanes = self.lanes_of(statement, reduction, is_whole=True)
-        value = f"({', '.join(lanes)})" if reduction.is_position else lanes[0]
-        self.emit_collapsed(statement, reduction, value)
-
-    def _accumulators(self, statement: Statement) -> None:
-        reduction = self.reduction_of(statement)
-        shape, name = self.printer.shape(self.printer.all_axes), f"{statement.target}_acc"
-        self.writer.line(f"{name} = tl.full({shape}, {reduction.identity}, {DTYPES[reduction.dtype]})", statement.nodes)
-        if reduction.is_position:
-            last = torch.iinfo(torch.int64).max
-            self.writer.line(f"{name}_at = tl.full({shape}, {last}, tl.int64)", statement.nodes)
-
-    def _accumulate(self, statement: Statement) -> None:
-        reduction = self.reduction_of(statement)
-        lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
-        if reduction.is_position:
-            helper = f"later_{reduction.helper}" if self._runs_forwards(statement) else str(reduction.helper)
-            self.printer.helpers.add(helper)
-            self.writer.line(f"{name}, {name}_at = {helper}({name}, {name}_at, {', '.join(lanes)})", statement.nodes)
-        elif reduction.kind in ("sum", "prod"):
-            self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {lanes[0]}", statement.nodes)
-        else:
-            self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
-
-    def _runs_forwards(self, statement: Statement) -> bool:
-        """Whether the positions that a lane meets grow from block to block."""
-        position = self.printer.by_number[statement.operands[1]]
-        loops = self.plan.program.space.r
-        stride = None if position.index is None or len(loops) != 1 else position.index.stride(loops[0])
-        return position.op == "index_value" and isinstance(stride, int) and stride > 0
-
-    def _collapse(self, statement: Statement) -> None:
-        reduction, name = self.reduction_of(statement), f"{statement.target}_acc"
-        self.emit_collapsed(statement, reduction, f"({name}, {name}_at)" if reduction.is_position else name)
-
-    def emit_collapsed(self, statement: Statement, reduction: Reduction, value: str) -> None:
-        """The line that makes the reduction's result of a tile."""
-        axis = len(self.vectors) - 1
-        text = reduction.collapse(value, axis)
-        spread = "[:, None]" if axis else ""
-        if reduction.is_position:
-            text = f"{text}[1]"
-        text += spread
-        if statement.dtype == torch.bool:
-            text = f"{text} != 0"
-        self.writer.line(f"{statement.target} = {text}", statement.nodes)
 
     # Reductions across x ------------------------------------------------------------------------------------
 

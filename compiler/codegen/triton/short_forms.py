@@ -5,6 +5,7 @@
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
     mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
+    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`)
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
 An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
@@ -25,6 +26,7 @@ import torch
 
 from compiler.codegen.building import build_program
 from compiler.codegen.program import Program, Statement
+from compiler.codegen.triton.narrow import in_32_bits
 from compiler.schedule.group import Group
 
 #: The error that a form may have, relative to its value.
@@ -80,7 +82,8 @@ def short_program(
     """The program of `group` in short forms; see `build_program`."""
 
     def shorten(statements: list[Statement]) -> list[Statement]:
-        return in_short_forms(statements if rewrite is None else rewrite(statements), storage)
+        narrow = in_32_bits(statements if rewrite is None else rewrite(statements), group.space.reduction_numel)
+        return in_short_forms(narrow, storage)
 
     return build_program(group, storage, is_persistent, shorten)
 

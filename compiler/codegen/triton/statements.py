@@ -18,7 +18,7 @@ from compiler.codegen.triton.random import CALLS, runs_by_fours
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
-from compiler.ir.size import known
+from compiler.ir.size import Integer, known, text_of
 
 #: The most that one thread loads by one instruction.
 LOAD_BYTES = 16
@@ -161,6 +161,8 @@ class StatementPrinter:
                 return constant_operand(statement.index.offset, statement.dtype).typed
             return f"{statement.index.offset}.to({DTYPES[statement.dtype]})"
         text = self._offset(statement.index)
+        if statement.dtype == torch.int32 and not self.plan.needs_wide_offsets and not statement.index.indirections:
+            return text
         return f"({text}).to({DTYPES[statement.dtype]})" if " " in text else f"{text}.to({DTYPES[statement.dtype]})"
 
     def _name(self, atom: Dim | Indirect) -> str:
@@ -168,12 +170,33 @@ class StatementPrinter:
             return atom.name
         operand = self.operand(atom.value)
         if atom.value in self.computed_places and not self.plan.needs_wide_offsets:
-            return f"{operand.tensor}.to(tl.int32)"
+            return operand.typed if operand.dtype == torch.int32 else f"{operand.tensor}.to(tl.int32)"
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
         return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
 
     def _offset(self, index: Index) -> str:
+        for axis in self.plan.axes:
+            walk = self._walk_of(index, axis)
+            if walk is not None:
+                flat, index = walk
+                rest = index.render(self._name)
+                return flat if rest == "0" else f"{flat} - {rest[1:]}" if rest[0] == "-" else f"{flat} + {rest}"
         return index.render(self._name)
+
+    def _walk_of(self, index: Index, axis: Axis) -> tuple[str, Index] | None:
+        """An index that goes through all loops of an axis one after another, as a multiple of its flat index and the
+        rest: Triton sees that lanes read neighbours then, also where a row ends between them."""
+        if len(axis.dims) < 2 or axis.is_scalar or self.plan.kind == "product":
+            return None
+        step = index.coefficient(axis.dims[-1])
+        inner: Integer = 1
+        for dim in reversed(axis.dims):
+            if step == 0 or index.stride(dim) != step * inner:
+                return None
+            inner = inner * dim.size
+        others = tuple((atom, factor) for atom, factor in index.terms if atom not in axis.dims)
+        flat = f"{axis.name}_index"
+        return flat if step == 1 else f"{text_of(step)} * {flat}", Index(index.offset, others)
 
     def _address(self, statement: Statement, axes: frozenset[str]) -> str:
         """The pointers of a load or store; they must have all of `axes`, which the index alone may not bring."""

@@ -1,0 +1,118 @@
+"""Whole numbers in 32 bits where their values fit.
+
+    v0 = index x1: int64            0 .. 127                v0 = index x1: int32
+    v1 = v0 - 1                    -1 .. 126        ->      v1 = v0 - 1
+    v2 = v1 >= 0                                            v2 = v1 >= 0
+    store a[x1] = v1                                        store a[x1] = int64(v1)
+
+Positions are int64 in a program, as eager has them. A GPU's registers have 32 bits: each sum, comparison or choice of
+int64 is two or more instructions there, and a conversion from or to a float goes at a quarter of the speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from compiler.codegen.program import Statement
+from compiler.ir.ranges import Range, ranges_of
+from compiler.ir.size import Integer
+
+_LIMITS = torch.iinfo(torch.int32)
+
+#: Ops of whole numbers whose result is narrow where all their operands are, and it fits.
+_ARITHMETIC = frozenset("add sub mul neg abs square minimum maximum where floordiv remainder truncdiv fmod".split())
+#: What makes a whole number of something else.
+_SOURCES = frozenset(("index_value", "constant", "to_dtype"))
+_COMPARISONS = frozenset("eq ne lt le gt ge".split())
+
+
+def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Statement]:
+    """The statements with int64 values in int32 where that holds them; who needs them in int64 converts them. `length`
+    is how many points the loops have that sums and scans go over, 0 where that is not known."""
+    if not any(s.dtype == torch.int64 for s in statements):
+        return list(statements)
+    places = {s.number: place for place, s in enumerate(statements)}
+    steps = [replace(s, operands=tuple(places[number] for number in s.operands)) for s in statements]
+    ranges = ranges_of(steps)
+    narrow: set[int] = set()
+    for s, step, found in zip(statements, steps, ranges, strict=True):
+        if _is_sum(s):
+            found = _of_sum(ranges[step.operands[0]], length)
+        if s.dtype == torch.int64 and _fits(found) and _may_be_narrow(s, narrow):
+            narrow.add(s.number)
+    narrow = _worth_it(statements, narrow)
+    return _written(statements, narrow) if narrow else list(statements)
+
+
+def _is_sum(s: Statement) -> bool:
+    return s.op in ("reduce", "scan") and s.value == "sum"
+
+
+def _of_sum(of_each: Range | None, length: Integer) -> Range | None:
+    """Of all sums of values within a range, also of a few of them."""
+    if of_each is None or not isinstance(length, int) or length == 0:
+        return None
+    return min(of_each[0] * length, 0), max(of_each[1] * length, 0)
+
+
+def _fits(found: Range | None) -> bool:
+    return found is not None and _LIMITS.min <= found[0] and found[1] <= _LIMITS.max
+
+
+def _may_be_narrow(s: Statement, narrow: set[int]) -> bool:
+    if s.op in _SOURCES:
+        return True
+    takes = s.operands[1:] if s.op == "where" else s.operands
+    return (s.op in _ARITHMETIC or _is_sum(s)) and narrow.issuperset(takes)
+
+
+def _worth_it(statements: Sequence[Statement], narrow: set[int]) -> set[int]:
+    """Without what every reader would have to convert back, unless it is computed: positions that are stored."""
+    computed = {s.number for s in statements if s.op in _ARITHMETIC or _is_sum(s)}
+    while True:
+        used = {number for s in statements for number in _taken(s, narrow)}
+        kept = narrow & (used | computed)
+        if kept == narrow:
+            return narrow
+        narrow = kept
+
+
+def _taken(s: Statement, narrow: set[int]) -> set[int]:
+    """The narrow values that a statement takes as they are."""
+    places = s.needs - set(s.operands)
+    if s.number in narrow or s.op in ("to_dtype", "load") or (s.op in _COMPARISONS and narrow.issuperset(s.operands)):
+        return narrow & s.needs
+    # The position beside a value.
+    position = s.operands[1:] if s.op == "reduce" and str(s.value).startswith("arg") else ()
+    return narrow & places.union(position)
+
+
+def _written(statements: Sequence[Statement], narrow: set[int]) -> list[Statement]:
+    following = 1 + max(s.number for s in statements)
+    by_number = {s.number: s for s in statements}
+    wide: dict[int, int] = {}
+    result: list[Statement] = []
+    for s in statements:
+        if s.number in narrow:
+            result.append(replace(s, dtype=torch.int32))
+            continue
+        taken = _taken(s, narrow)
+        again = [number for number in s.operands if number in narrow and number not in taken]
+        for number in again:
+            if number not in wide:
+                wide[number] = following
+                following += 1
+                result.append(_widened(by_number[number], wide[number]))
+        result.append(replace(s, operands=tuple(wide[number] if number in again else number for number in s.operands)))
+    return result
+
+
+def _widened(source: Statement, number: int) -> Statement:
+    if source.op in ("constant", "index_value"):
+        return replace(source, number=number)
+    return replace(
+        source, number=number, op="to_dtype", operands=(source.number,), dtype=torch.int64, index=None, value=None
+    )

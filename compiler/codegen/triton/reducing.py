@@ -1,0 +1,147 @@
+"""Ordinary reductions of a kernel: over a tile in registers at once, or in a loop by an accumulator for each lane.
+
+    loop      acc = start;  for each block: acc = acc + x;   total = sum of acc over the lanes
+    at once   total = sum of x over the lanes
+
+A position (`argmax`) is the first place where the extreme is, which is found with it where it is wanted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from compiler.codegen.program import Program, Statement
+from compiler.codegen.triton.extremes import position_dtype, runs_from_the_first, taken_along
+from compiler.codegen.triton.ops import DTYPES, Reduction, reduction_of
+from compiler.codegen.triton.plan import Plan
+from compiler.codegen.triton.statements import StatementPrinter
+from compiler.codegen.triton.writer import Writer
+
+
+class Reductions:
+    """Prints the ordinary reductions of one plan."""
+
+    def __init__(self, plan: Plan, printer: StatementPrinter, writer: Writer) -> None:
+        self.plan = plan
+        self.program: Program = plan.program
+        self.vectors = plan.vectors
+        self.printer = printer
+        self.writer = writer
+        #: Extremes that the reduction to their position finds too, by their numbers.
+        self.along: dict[int, Statement] = {}
+        for section in self.program.sections:
+            self.along |= taken_along(section.reductions, plan.kind)
+
+    def kind_of(self, statement: Statement) -> Reduction:
+        """The rules of its kind; what they call is printed above the kernel."""
+        reduction = reduction_of(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
+        if reduction.helper and not reduction.is_position:
+            self.printer.helpers.add(reduction.helper)
+        return reduction
+
+    def lanes_of(self, statement: Statement, reduction: Reduction, is_whole: bool) -> list[str]:
+        """The operands of a reduction with lanes outside of r filled by its identity; `is_whole` asks for the shape of
+        the whole tile."""
+        fills = [reduction.identity]
+        if reduction.is_position:
+            fills.append(str(torch.iinfo(position_dtype(statement, self.printer.by_number)).max))
+        operands = zip(statement.operands, fills, strict=True)
+        return [self._filled_lanes(number, fill, is_whole) for number, fill in operands]
+
+    def _filled_lanes(self, number: int, fill: str, is_whole: bool) -> str:
+        operand = self.printer.operand(number)
+        text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
+        axes = self.printer.axes_of[number]
+        if self.printer.masks(frozenset("r")):
+            text = f"tl.where(r_mask, {text}, {fill})"
+            axes = axes | {"r"}
+        if is_whole and axes != self.printer.all_axes:
+            text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
+        return text
+
+    def filled(self, statement: Statement, fill: str) -> str:
+        return self._filled_lanes(statement.operands[0], fill, is_whole=False)
+
+    def reduce_at_once(self, statement: Statement) -> None:
+        """The result of a tile that holds all of r."""
+        if statement.number in self.along:
+            return
+        reduction = self.kind_of(statement)
+        lanes = self.lanes_of(statement, reduction, is_whole=True)
+        if reduction.is_position:
+            self.writer.line(f"{statement.target}_values = {lanes[0]}", statement.nodes)
+            lanes[0] = f"{statement.target}_values"
+        self.emit_collapsed(statement, reduction, lanes)
+
+    def start(self, statement: Statement) -> None:
+        """The accumulators before a loop."""
+        if statement.number in self.along:
+            return
+        reduction = self.kind_of(statement)
+        shape, name = self.printer.shape(self.printer.all_axes), f"{statement.target}_acc"
+        self.writer.line(f"{name} = tl.full({shape}, {reduction.identity}, {DTYPES[reduction.dtype]})", statement.nodes)
+        if reduction.is_position:
+            dtype = position_dtype(statement, self.printer.by_number)
+            first = 0 if self._runs_forwards(statement) else torch.iinfo(dtype).max
+            self.writer.line(f"{name}_at = tl.full({shape}, {first}, {DTYPES[dtype]})", statement.nodes)
+
+    def accumulate(self, statement: Statement) -> None:
+        """One more block of a loop."""
+        if statement.number in self.along:
+            return
+        reduction = self.kind_of(statement)
+        lanes, name = self.lanes_of(statement, reduction, is_whole=False), f"{statement.target}_acc"
+        if reduction.is_position:
+            helper = str(reduction.helper)
+            if self._runs_forwards(statement):
+                helper, lanes[1] = f"later_{helper}", self.printer.operand(statement.operands[1]).block
+            self.printer.helpers.add(helper)
+            self.writer.line(f"{name}, {name}_at = {helper}({name}, {name}_at, {', '.join(lanes)})", statement.nodes)
+        elif reduction.kind in ("sum", "prod"):
+            self.writer.line(f"{name} {'+' if reduction.kind == 'sum' else '*'}= {lanes[0]}", statement.nodes)
+        else:
+            self.writer.line(f"{name} = {reduction.join(name, lanes[0])}", statement.nodes)
+
+    def _runs_forwards(self, statement: Statement) -> bool:
+        return runs_from_the_first(statement, self.program, self.printer.by_number)
+
+    def end_loop(self, reductions: Iterable[Statement]) -> None:
+        """Where programs share a row, each leaves an extreme of its part in both places that are joined later."""
+        for statement in reductions:
+            if statement.number in self.along and self.plan.kind == "split":
+                self.writer.line(f"{statement.target}_acc = {self.along[statement.number].target}_acc", statement.nodes)
+
+    def collapse(self, statement: Statement) -> None:
+        """The result after a loop."""
+        if statement.number in self.along:
+            return
+        reduction, name = self.kind_of(statement), f"{statement.target}_acc"
+        self.emit_collapsed(statement, reduction, [name, f"{name}_at"] if reduction.is_position else [name])
+
+    def emit_collapsed(self, statement: Statement, reduction: Reduction, lanes: list[str]) -> None:
+        """The lines that make the reduction's result of a tile."""
+        if reduction.is_position:
+            self._emit_position(statement, reduction, lanes)
+            return
+        axis = len(self.vectors) - 1
+        text = reduction.collapse(lanes[0], axis) + ("[:, None]" if axis else "")
+        if statement.dtype == torch.bool:
+            text = f"{text} != 0"
+        self.writer.line(f"{statement.target} = {text}", statement.nodes)
+
+    def _emit_position(self, statement: Statement, reduction: Reduction, lanes: list[str]) -> None:
+        """The extreme of a tile, and then the first place where it is: both are cheaper than pairs that are joined."""
+        values, places = lanes
+        axis, dtype = len(self.vectors) - 1, position_dtype(statement, self.printer.by_number)
+        spread, last = "[:, None]" if axis else "", torch.iinfo(dtype).max
+        plain = [number for number, finder in self.along.items() if finder.number == statement.number]
+        is_found = plain and self.plan.kind != "split"
+        best = self.printer.by_number[plain[0]].target if is_found else f"{statement.target}_best"
+        extreme = reduction_of(reduction.kind.removeprefix("arg"), reduction.dtype)
+        self.printer.helpers |= {"first_place_of", *filter(None, [extreme.helper])}
+        self.writer.line(f"{best} = {extreme.collapse(values, axis)}{spread}", statement.nodes)
+        widened = f".to({DTYPES[statement.dtype]})" if dtype != statement.dtype else ""
+        call = f"first_place_of({best}, {values}, {places}, {last}, {axis}){spread}{widened}"
+        self.writer.line(f"{statement.target} = {call}", statement.nodes)

@@ -1,0 +1,180 @@
+"""What operators on complex numbers do to their real and imaginary parts.
+
+A rule takes the operator's arguments with a `Parts` in the place of each complex tensor, and writes ATen calls on them.
+One that does not cover a case gives None: then nothing is written that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+aten = torch.ops.aten
+
+#: Writes a call and gives its node, which has its value in `meta`.
+Call = Callable[..., Node]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The real and the imaginary part of a complex tensor: nodes of one shape, or Python numbers."""
+
+    real: Any
+    imaginary: Any
+
+    @property
+    def both(self) -> tuple[Any, Any]:
+        return self.real, self.imaginary
+
+
+def parts_of_number(value: Any) -> Parts:
+    """A Python number, or a real tensor, as parts."""
+    return Parts(value.real, value.imag) if isinstance(value, complex) else Parts(value, None)
+
+
+Rule = Callable[..., Parts | Node | None]
+
+
+# Sources ----------------------------------------------------------------------------------------------------------
+
+
+def _view_as_complex(call: Call, x: Node) -> Parts:
+    return Parts(call(aten.select.int, x, -1, 0), call(aten.select.int, x, -1, 1))
+
+
+def _polar(call: Call, size: Node, angle: Node) -> Parts:
+    cosine, sine = call(aten.cos.default, angle), call(aten.sin.default, angle)
+    return Parts(call(aten.mul.Tensor, size, cosine), call(aten.mul.Tensor, size, sine))
+
+
+def _complex(call: Call, real: Node, imaginary: Node) -> Parts:
+    shape = torch.broadcast_shapes(real.meta["val"].shape, imaginary.meta["val"].shape)
+    return Parts(*(call(aten.expand.default, part, list(shape)) for part in (real, imaginary)))
+
+
+# Arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _mul(call: Call, a: Any, b: Any) -> Parts:
+    a, b = (value if isinstance(value, Parts) else parts_of_number(value) for value in (a, b))
+    if a.imaginary is None or b.imaginary is None:
+        factor, other = (a.real, b) if a.imaginary is None else (b.real, a)
+        return Parts(*(_product(call, part, factor) for part in other.both))
+    real = call(aten.sub.Tensor, _product(call, a.real, b.real), _product(call, a.imaginary, b.imaginary))
+    imaginary = call(aten.add.Tensor, _product(call, a.real, b.imaginary), _product(call, a.imaginary, b.real))
+    return Parts(real, imaginary)
+
+
+def _product(call: Call, a: Any, b: Any) -> Node:
+    return call(aten.mul.Tensor, a, b) if isinstance(a, Node) else call(aten.mul.Tensor, b, a)
+
+
+def _sum(target: Any) -> Rule:
+    def rule(call: Call, a: Any, b: Any, alpha: Any = 1) -> Parts | None:
+        if alpha != 1 or not isinstance(a, Parts) or not isinstance(b, Parts):
+            return None
+        return Parts(call(target, a.real, b.real), call(target, a.imaginary, b.imaginary))
+
+    return rule
+
+
+def _div(call: Call, a: Any, b: Any) -> Parts | None:
+    """By a real number: by a complex one, eager scales both so that nothing overflows between."""
+    if not isinstance(a, Parts) or isinstance(b, Parts | complex):
+        return None
+    return Parts(*(call(aten.div.Tensor, part, b) for part in a.both))
+
+
+def _conjugate(call: Call, z: Parts, **settings: Any) -> Parts:
+    return Parts(z.real, call(aten.neg.default, z.imaginary))
+
+
+def _exp(call: Call, z: Parts) -> Parts:
+    return _polar(call, call(aten.exp.default, z.real), z.imaginary)
+
+
+def _same(call: Call, z: Parts, **settings: Any) -> Parts:
+    return z
+
+
+# Views and what else does the same to both parts --------------------------------------------------------------------
+
+
+def _each(target: Any) -> Rule:
+    def rule(call: Call, z: Any, *arguments: Any, **settings: Any) -> Parts | None:
+        if settings.get("dtype") is not None or any(isinstance(argument, Parts) for argument in arguments):
+            return None
+        return Parts(*(call(target, part, *arguments, **settings) for part in z.both))
+
+    return rule
+
+
+def _joined(target: Any) -> Rule:
+    def rule(call: Call, tensors: Sequence[Any], *arguments: Any) -> Parts | None:
+        if not all(isinstance(z, Parts) for z in tensors):
+            return None
+        lists = [z.real for z in tensors], [z.imaginary for z in tensors]
+        return Parts(*(call(target, parts, *arguments) for parts in lists))
+
+    return rule
+
+
+_EACH = """view.default _unsafe_view.default reshape.default unsqueeze.default squeeze.dim squeeze.dims squeeze.default
+    permute.default transpose.int t.default expand.default slice.Tensor select.int alias.default neg.default
+    flip.default sum.dim_IntList sum.default mean.dim mean.default index_select.default"""
+
+
+# Real numbers of complex ones ---------------------------------------------------------------------------------------
+
+
+def _abs(call: Call, z: Parts) -> Node:
+    return call(aten.hypot.default, z.real, z.imaginary)
+
+
+def _angle(call: Call, z: Parts) -> Node:
+    return call(aten.atan2.default, z.imaginary, z.real)
+
+
+def view_as_real(call: Call, z: Parts) -> Node:
+    """The parts beside each other, as a complex tensor lies in memory."""
+    return call(aten.stack.default, list(z.both), -1)
+
+
+def _overload(name: str) -> Any:
+    packet, overload = name.split(".")
+    return getattr(getattr(aten, packet), overload)
+
+
+#: What makes complex tensors of real ones.
+SOURCES: dict[Any, Rule] = {
+    aten.view_as_complex.default: _view_as_complex,
+    aten.polar.default: _polar,
+    aten.complex.default: _complex,
+}
+
+#: What makes complex tensors of complex ones.
+RULES: dict[Any, Rule] = {
+    aten.mul.Tensor: _mul,
+    aten.add.Tensor: _sum(aten.add.Tensor),
+    aten.sub.Tensor: _sum(aten.sub.Tensor),
+    aten.div.Tensor: _div,
+    aten._conj.default: _conjugate,
+    aten.conj_physical.default: _conjugate,
+    aten.exp.default: _exp,
+    aten.clone.default: _same,
+    aten.resolve_conj.default: _same,
+    aten.cat.default: _joined(aten.cat.default),
+    aten.stack.default: _joined(aten.stack.default),
+    **{target: _each(target) for target in map(_overload, _EACH.split())},
+}
+
+#: What makes real tensors of complex ones.
+ENDS: dict[Any, Rule] = {
+    aten.view_as_real.default: view_as_real,
+    aten.abs.default: _abs,
+    aten.angle.default: _angle,
+}

@@ -1,0 +1,151 @@
+"""Which of a graph's readers of complex numbers read pairs of real ones instead.
+
+Parts are written beside the complex tensors, which stay where a library call, or the caller, wants them; what nobody
+reads any more goes away. A complex tensor that the graph is given, or that a library call makes, has parts only where
+it is small beside what it is combined with: its parts are copied out of it first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from compiler.capture.describe import hint_of
+from compiler.capture.torch_internals import fake_mode_of
+from compiler.complex_numbers.parts import ENDS, RULES, SOURCES, Call, Parts, view_as_real
+from compiler.folding.writing import copied
+
+aten = torch.ops.aten
+
+_COMPLEX = (torch.complex64, torch.complex128)
+
+#: How many times as many elements what a given tensor is combined with has at the least.
+_FEW = 4
+
+
+def in_real_numbers(graph: GraphModule) -> GraphModule:
+    """A copy of a functional graph in which loops compute with the parts of complex numbers, or `graph` itself where
+    there are none that they could compute with."""
+    if not any(node.target in SOURCES for node in graph.graph.nodes):
+        return graph
+    copy = copied(graph)
+    if not _Writer(copy.graph).run():
+        return graph
+    copy.graph.eliminate_dead_code()
+    copy.graph.lint()
+    copy.recompile()
+    return copy
+
+
+class _Writer:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.parts: dict[Node, Parts] = {}
+        #: The parts of tensors that lie in memory as they are: read out of a copy.
+        self.whole: dict[Node, Parts] = {}
+
+    def run(self) -> bool:
+        """Whether anything reads parts now."""
+        is_changed = False
+        for node in list(self.graph.nodes):
+            if node.op == "output":
+                is_changed |= self._outputs(node)
+            elif node.op == "call_function":
+                is_changed |= self._visit(node)
+        return is_changed
+
+    def _visit(self, node: Node) -> bool:
+        """Write the parts of a complex tensor, or put what is computed of parts in the place of a real one."""
+        if node.target in ENDS and isinstance(node.args[0], Node) and node.args[0] in self.parts:
+            result: Any = self._by_rule(ENDS[node.target], node)
+            if result is None:
+                return False
+            result.meta["val"] = node.meta["val"]  # with the strides that eager's has
+            node.replace_all_uses_with(result)
+            return True
+        rule = SOURCES.get(node.target) or (RULES.get(node.target) if _is_complex(node) else None)
+        if rule is not None and self._may_be_in_parts(node):
+            found = self._by_rule(rule, node)
+            if isinstance(found, Parts) and found.imaginary is not None:
+                self.parts[node] = found
+        return False
+
+    def _may_be_in_parts(self, node: Node) -> bool:
+        if not _is_complex(node):
+            return False
+        complex_ones = [source for source in node.all_input_nodes if _is_complex(source)]
+        if not complex_ones:
+            return node.target in SOURCES
+        if not any(source in self.parts for source in complex_ones):
+            return False
+        apart = [source for source in complex_ones if source not in self.parts]
+        return all(_FEW * _elements(source) <= _elements(node) and not source.meta["val"].is_conj() for source in apart)
+
+    def _by_rule(self, rule: Any, node: Node) -> Any:
+        with self.graph.inserting_before(node):
+            call = self._call_for(node)
+            arguments = torch.fx.node.map_arg(node.args, lambda source: self._argument(source, call))
+            return rule(call, *arguments, **node.kwargs)
+
+    def _argument(self, source: Node, call: Call) -> Any:
+        if not _is_complex(source):
+            return source
+        found = self.parts.get(source) or self.whole.get(source)
+        if found is None:
+            found = self.whole[source] = self._parts_of_whole(source, call)
+        return found
+
+    def _parts_of_whole(self, source: Node, call: Call) -> Parts:
+        """Of a tensor that the graph is given, or of what is made of it."""
+        rule = RULES.get(source.target)
+        if rule is not None:
+            arguments = torch.fx.node.map_arg(source.args, lambda other: self._argument(other, call))
+            found = rule(call, *arguments, **source.kwargs)
+            if isinstance(found, Parts):
+                return found
+        both = call(aten.view_as_real.default, source)
+        return Parts(call(aten.select.int, both, -1, 0), call(aten.select.int, both, -1, 1))
+
+    def _outputs(self, node: Node) -> bool:
+        """Complex results that loops compute are views of the memory that they write."""
+        is_changed = False
+        for result in list(node.all_input_nodes):
+            is_memory = result.target is aten.view_as_complex.default
+            if result not in self.parts or is_memory or not _is_dense(result):
+                continue
+            with self.graph.inserting_before(node):
+                call = self._call_for(result)
+                both = view_as_real(call, self.parts[result])
+                node.replace_input_with(result, call(aten.view_as_complex.default, both))
+            is_changed = True
+        return is_changed
+
+    def _call_for(self, stands_for: Node) -> Call:
+        def call(target: Any, *arguments: Any, **settings: Any) -> Node:
+            name = f"{stands_for.name}_part"
+            node = self.graph.create_node("call_function", target, arguments, settings, name=name)
+            node.meta = {**stands_for.meta, "computed_for": stands_for.meta.get("computed_for") or (stands_for.name,)}
+            values = torch.fx.node.map_arg((arguments, settings), lambda source: source.meta["val"])
+            with fake_mode_of([stands_for.meta["val"]]):
+                node.meta["val"] = target(*values[0], **values[1])
+            return node
+
+        return call
+
+
+def _is_complex(node: Any) -> bool:
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return isinstance(value, torch.Tensor) and value.dtype in _COMPLEX
+
+
+def _is_dense(node: Node) -> bool:
+    return bool(node.meta["val"].is_contiguous())
+
+
+def _elements(node: Node) -> int:
+    count = 1
+    for size in node.meta["val"].shape:
+        count *= hint_of(size)
+    return count
