@@ -17,6 +17,7 @@ from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
+from compiler.schedule.columns import Columns, held_columns
 from compiler.schedule.group import Group, Member
 from compiler.schedule.single_pass import passes_in_blocks
 from compiler.schedule.team import team_for
@@ -26,6 +27,9 @@ WARP = 32
 
 #: Threads of a program, one for each multiprocessor, that take one element each.
 ALONE = 128
+
+#: Rows of columns that are so short are held without further ado, for one pass too.
+SHORT = 32
 
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
 #: high, and for a scan, which goes through shared memory several times. Measured on the H200.
@@ -114,6 +118,9 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         programs = -(-rows // team.x_block) * team.size
         exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
         return Shape(programs, WARP * team.warps, 1, (reads,), across=across, exchanges=exchanges)
+    columns = columns_of(group, passes, itemsize, device) if is_outer and not is_mixed else None
+    if columns is not None:
+        return Shape(-(-rows // columns.x_block), WARP * columns.warps, 1, (reads,), across=across)
     if _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
         padded = _power_of_two(size)
         x_block = max(1, (2048 if itemsize <= 2 else 1024) // padded)
@@ -168,7 +175,7 @@ def _warps(elements: int, per_thread: int, most: int) -> int:
 
 def _stays_in_registers(size: int, passes: int, reads: int, is_outer: bool, is_mixed: bool, rows: int) -> bool:
     if is_outer and not is_mixed:
-        return size <= 32 or (size <= 128 and passes > 1)
+        return size <= SHORT or (size <= 128 and passes > 1)
     if passes == 1 and size > 4096:
         return False
     padded = _power_of_two(size)
@@ -191,6 +198,19 @@ def may_be_in_teams(group: Group) -> bool:
     """Whether a team of programs may hold a row of the group: nothing of it must happen in order or just once."""
     is_known = all(isinstance(dim.size, int) for dim in (*group.space.x, *group.space.r))
     return group.in_teams and is_known and not (group.has_scan or group.across or group.updated)
+
+
+def columns_of(
+    group: Group, passes: tuple[frozenset[Access], ...], itemsize: int, device: Device
+) -> Columns | None:  # fmt: skip
+    """How programs hold the columns of a group that needs several `passes` over them, whose neighbours in memory are
+    different points of x, in elements of `itemsize` bytes; None where they do not, or nothing is gained."""
+    length = group.space.reduction_numel
+    if len(passes) < 2 or not isinstance(length, int) or length <= SHORT or group.has_scan or group.across:
+        return None
+    reads = frozenset[Access]().union(*passes)
+    tensors = sum(not access.index.dims.isdisjoint(group.space.x) for access in reads)
+    return held_columns(hint(group.space.numel), length, tensors, itemsize, device)
 
 
 def writes_rows(group: Group) -> bool:

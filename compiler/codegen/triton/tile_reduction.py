@@ -14,8 +14,9 @@ from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.size import Integer, hint, known
+from compiler.schedule.columns import Columns
 from compiler.schedule.group import Group, Space
-from compiler.schedule.shape import may_be_in_teams
+from compiler.schedule.shape import SHORT, columns_of, may_be_in_teams, passes_over_r
 from compiler.schedule.team import team_for
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
@@ -61,6 +62,10 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
         team = _plan_team(replace(held, space=space), walk, again, device)
         if team is not None:
             return team
+    if walk.is_outer and not walk.is_mixed:
+        columns = columns_of(group, passes_over_r(group), _loaded_itemsize(persistent, walk), device)
+        if columns is not None:
+            return _plan_columns(persistent, columns)
     if group.across:
         return _plan_across(persistent, looped, walk, _fits_registers(persistent, walk, passes, device), device)
     if _fits_registers(persistent, walk, passes, device):
@@ -89,13 +94,23 @@ def _plan_team(program: Program, walk: Walk, held: int, device: Device) -> Plan 
     first = next(place for place, section in enumerate(program.sections) if section.level == "r")
     early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
     rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    loads = [program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r"]
-    team = team_for(rows, length, held, min(loads, default=walk.itemsize), walk.is_outer, device)
+    team = team_for(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device)
     if team is None or any(s.level == "x" for s in early):
         return None
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
     axes = (x_axis, Axis("r", program.space.r, team.r_block))
     return Plan("team", program, axes, team.warps, splits=team.size, chunk=team.r_block)
+
+
+def _loaded_itemsize(program: Program, walk: Walk) -> int:
+    """The bytes of the narrowest element that is loaded for each point of r."""
+    loads = (program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r")
+    return min(loads, default=walk.itemsize)
+
+
+def _plan_columns(program: Program, columns: Columns) -> Plan:
+    x_axis = Axis("x", program.space.x, columns.x_block, is_scalar=columns.x_block == 1)
+    return Plan("persistent", program, (x_axis, Axis("r", program.space.r, columns.r_block)), columns.warps)
 
 
 def _live_registers(program: Program) -> int:
@@ -124,7 +139,7 @@ def _fits_registers(program: Program, walk: Walk, passes: int, device: Device) -
     if not isinstance(size, int):
         return False  # a later call may have more
     if walk.is_outer and not walk.is_mixed:
-        return size <= 32 or (size <= _LONGEST_OUTER and passes > 1)
+        return size <= SHORT or (size <= _LONGEST_OUTER and passes > 1)
     if passes == 1 and size > 4096:
         return False
     padded = next_power_of_two(size)
