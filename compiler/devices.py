@@ -69,6 +69,9 @@ class Device:
     multiprocessor_bandwidth: float = 100e9
     #: One block after another of a loop, in one program: until loads that are in the cache have come.
     step_us: float = 0.18
+    #: The same of a loop along columns in programs that are too few to hide it. Fitted on the H200 to softmax and batch
+    #: norm along columns, whose programs are as many as the multiprocessors or twice as many.
+    lone_step_us: float = 0.6
     #: Bytes per second of what windows and interpolations load again, which is partly near its multiprocessor. Measured
     #: on the H200: an interpolation that loads 6.4 GB at four places takes 540 us.
     near_bandwidth: float = 12e12

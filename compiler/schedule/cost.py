@@ -10,8 +10,8 @@
                 over their rate
     arithmetic  issue slots over the rate at which the multiprocessors that have a program issue them
     few         what one program does, where there are too few to keep memory busy: its blocks one after another
-    ends        the second part of a split reduction, and exchanges of programs that share a row; updates of one
-                place, that wait for each other
+    ends        the second part of a split reduction, and exchanges of programs that share a row; steps of loops along
+                columns in few programs, which nothing hides; updates of one place, that wait for each other
 
 The norm lies between the largest of its terms (they overlap) and their sum (they do not); its power, and every rate, is
 fitted to kernels measured on an H200; `docs/performance/README.md` shows how well. What a kernel will be like (how many
@@ -115,6 +115,7 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
         # A program that is alone on its multiprocessor waits for what it loads and computes in turn.
         few=arithmetic * busy / resident + max(bytes_us, steps_us),
         ends=device.split_us * shape.is_split
+        + device.lone_step_us * shape.lone_steps
         + device.exchange_us * shape.exchanges
         + 1e6 * work.crowd / device.crowd_rate,
     )

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import torch
+
 from compiler.devices import Device
 from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
-from compiler.schedule.columns import Columns, held_columns
+from compiler.schedule.columns import Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
 from compiler.schedule.group import Group, Member
 from compiler.schedule.single_pass import passes_in_blocks
 from compiler.schedule.team import team_for
@@ -56,6 +58,8 @@ class Shape:
     across: frozenset[Dim] = frozenset()
     #: Whether sums of the group's `single_pass` are carried along, which takes some arithmetic for each element.
     carries: bool = False
+    #: Steps of a loop whose wait nothing hides: those of programs that are few, and must wait for each other's loads.
+    lone_steps: int = 0
     #: How often a multiprocessor's programs wait for others that share their row, one after the other.
     exchanges: int = 0
 
@@ -117,8 +121,11 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     if team is not None and not is_mixed and len(in_blocks) > 1:
         programs = -(-rows // team.x_block) * team.size
         exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
+        exchanges *= team.wait_of_columns(itemsize, rows, device) if is_outer else 1
         return Shape(programs, WARP * team.warps, 1, (reads,), across=across, exchanges=exchanges)
-    columns = columns_of(group, passes, itemsize, device) if is_outer and not is_mixed else None
+    goes_across = is_outer and not is_mixed
+    walked = walked_of(group, reads, {a.buffer: layouts[a.buffer].dtype for a in reads})
+    columns = columns_of(group, passes, walked, device) if goes_across else None
     if columns is not None:
         return Shape(-(-rows // columns.x_block), WARP * columns.warps, 1, (reads,), across=across)
     if _stays_in_registers(size, len(passes), len(reads), is_outer, is_mixed, rows):
@@ -134,6 +141,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
     passes = in_blocks
     is_shared = len(passes) == 1 and not group.has_scan
+    if goes_across and not group.has_scan and not group.across:
+        return _streamed(group, passes, walked, across, device)
     if is_outer:
         x_block = min(64 if itemsize >= 4 else 128, _power_of_two(rows))
         while not is_shared and x_block > SECTOR // itemsize and rows < x_block * device.multiprocessors:
@@ -159,6 +168,23 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
     steps = -(-steps // splits)
     return Shape(programs * splits, threads, steps, passes, weight, splits > 1, across=across, carries=carries)
+
+
+def _streamed(
+    group: Group, passes: tuple[frozenset[Access], ...], walked: Walked, across: frozenset[Dim], device: Device
+) -> Shape:
+    """Loops over the rows of columns."""
+    rows, size, carries = hint(group.space.numel), hint(group.space.reduction_numel), bool(group.single_pass)
+    is_shared = len(passes) == 1
+    tile = streamed_columns(rows, size, walked, is_shared, finds_position(group), device)
+    programs, blocks = -(-rows // tile.x_block), -(-size // tile.r_block)
+    shares = shares_of(programs, blocks, tile.warps, most_parts(tile, carries), carries, device) if is_shared else 1
+    steps = -(-blocks // shares) * len(passes)
+    lone = steps if not is_shared and programs <= 2 * device.multiprocessors else 0
+    return Shape(
+        programs * shares, WARP * tile.warps, steps, passes, ACROSS_STEP, shares > 1, across=across, carries=carries,
+        lone_steps=lone,
+    )  # fmt: skip
 
 
 def _splits(programs: int, threads: int, steps: int, device: Device) -> int:
@@ -200,17 +226,33 @@ def may_be_in_teams(group: Group) -> bool:
     return group.in_teams and is_known and not (group.has_scan or group.across or group.updated)
 
 
-def columns_of(
-    group: Group, passes: tuple[frozenset[Access], ...], itemsize: int, device: Device
-) -> Columns | None:  # fmt: skip
+def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch.dtype]) -> Walked:
+    """What a reduction across memory reads, of tensors with these dtypes."""
+    loops = frozenset(group.space.x), frozenset(group.space.r)
+    along = [a for a in reads if not any(a.index.dims.isdisjoint(dims) for dims in loops)]
+    return Walked(len(along), max((dtypes[a.buffer].itemsize for a in along), default=4))
+
+
+def columns_of(group: Group, passes: tuple[frozenset[Access], ...], walked: Walked, device: Device) -> Columns | None:
     """How programs hold the columns of a group that needs several `passes` over them, whose neighbours in memory are
-    different points of x, in elements of `itemsize` bytes; None where they do not, or nothing is gained."""
+    different points of x; None where they do not, or nothing is gained."""
     length = group.space.reduction_numel
-    if len(passes) < 2 or not isinstance(length, int) or length <= SHORT or group.has_scan or group.across:
+    if len(passes) < 2 or not isinstance(length, int) or length <= SHORT or group.has_scan or sums_of_rows(group):
         return None
-    reads = frozenset[Access]().union(*passes)
-    tensors = sum(not access.index.dims.isdisjoint(group.space.x) for access in reads)
-    return held_columns(hint(group.space.numel), length, tensors, itemsize, device)
+    return held_columns(hint(group.space.numel), length, walked, device)
+
+
+def sums_of_rows(group: Group) -> bool:
+    """Whether something is reduced across x for each point of the reduction loops."""
+    r_dims = frozenset(group.space.r)
+    across = [m for m in group.members if m.is_across and m.body.reduction is not None]
+    return any(not access.index.dims.isdisjoint(r_dims) for m in across for access in m.body.writes)
+
+
+def finds_position(group: Group) -> bool:
+    """Whether it reduces to the position of an element."""
+    operations = (i for m in group.members for i in m.body.instructions if i.op == "reduce")
+    return any(str(i.value).startswith("arg") for i in operations)
 
 
 def writes_rows(group: Group) -> bool:

@@ -133,15 +133,26 @@ class RowParts:
             share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
             self.writer.line(f"chunk = {share} * {r_axis.block_name}")
         self.writer.line(f"first = part * {chunk}")
-        self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
-        self.kernel.print_loop(section, 1, "first", "last")
+        first, last = "first", "last"
+        if self._parts_are_alike:
+            # As many steps in each part: the assembler unrolls a loop whose steps it can count.
+            first, last = "0", chunk
+            self.kernel.print_loop(section, 1, first, last, start="first")
+        else:
+            self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
+            self.kernel.print_loop(section, 1, first, last)
         for statement in section.reductions:
             if States.holds(statement):
-                self.states.collapse(statement, "first", "last")
+                self.states.collapse(statement, first, last)
             else:
                 name = f"{statement.target}_acc"
                 self._collapse(statement, [name, f"{name}_at"])
             self._store(statement)
+
+    @property
+    def _parts_are_alike(self) -> bool:
+        """Whether all parts of columns are of one length."""
+        return not self.plan.axes[0].is_scalar and self.plan.chunk * self.plan.splits == self.plan.axes[-1].numel
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""

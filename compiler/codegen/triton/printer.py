@@ -233,7 +233,8 @@ class KernelPrinter:
                 if line is not None:
                     self.writer.line(line, statement.nodes)
 
-    def print_loop(self, section: Section, pass_number: int, first: str, last: str) -> None:
+    def print_loop(self, section: Section, pass_number: int, first: str, last: str, start: str = "") -> None:
+        """A pass over r from `first` to `last`, counted from `start` if there is one."""
         for statement in section.reductions:
             if States.holds(statement):
                 self.states.start(statement)
@@ -241,8 +242,11 @@ class KernelPrinter:
                 self.reductions.start(statement)
         r_axis = self.plan.axes[-1]
         self._start_scans(section.scans)
-        self.writer.line(f"for r_start in {self._range(first, last, r_axis.block_name)}:")
+        counter = "r_offset" if start else "r_start"
+        self.writer.line(f"for {counter} in {self._range(first, last, r_axis.block_name)}:")
         with self.writer.indented():
+            if start:
+                self.writer.line(f"r_start = {start} + {counter}")
             self._axis(r_axis, "r_start")
             self.print_statements(section, pass_number)
         self.reductions.end_loop(section.reductions)

@@ -89,4 +89,19 @@ def test_few_parts_of_a_variance_are_joined_at_once() -> None:
     multiprocessor, in a kernel that needs none of them until its end."""
     (plan,) = plans_of(lambda x: torch.var_mean(x, (0, 1, 2)), tensor("32 w w c"))
     assert plan.kind == "split"
-    assert plan.splits * plan.axes[0].block <= 16 * 32 * plan.num_warps
+    assert plan.splits * plan.axes[0].block <= 32 * 32 * plan.num_warps
+
+
+def test_programs_that_share_columns_take_whole_lines_of_memory_and_as_many_steps_each() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        (plan,) = plans_of(lambda x: x.sum(0), tensor("32768 c", dtype))
+        assert plan.kind == "split"
+        assert plan.axes[0].block * dtype.itemsize == 128
+        assert plan.chunk * plan.splits == 32768
+
+
+def test_long_columns_are_few_large_programs_where_several_passes_go_over_them() -> None:
+    """Small ones would leave most of each multiprocessor idle while they wait for what they load."""
+    (plan,) = plans_of(lambda x: torch.softmax(x, 0), tensor("8192 4096", torch.bfloat16))
+    assert plan.kind == "looped"
+    assert plan.num_warps == 32 and plan.grid == 128
