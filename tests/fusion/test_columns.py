@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench.fusion.program import tensor
 from compiler.runtime.verify import relative_error
-from tests.codegen.triton.test_tile_choices import plans_of
 from tests.compile_program import bytes_moved, call_interpreted, compile_program
 
 Tensor = torch.Tensor
