@@ -70,12 +70,12 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
             return team
     goes_across = walk.is_outer and not walk.is_mixed
     columns = columns_of(group, passes_over_r(group), _walked(group, storage), device) if goes_across else None
-    held = _of_columns("persistent", persistent, columns) if columns is not None else None
-    fits = held is not None or _fits_registers(persistent, walk, passes, device)
+    whole = _of_columns("persistent", persistent, columns) if columns is not None else None
+    fits = whole is not None or _fits_registers(persistent, walk, passes, device)
     if group.across:
-        return _plan_across(persistent, looped, walk, fits, held, device)
+        return _plan_across(persistent, looped, walk, fits, whole, device)
     if fits:
-        return held or _plan_persistent(persistent, walk, device)
+        return whole or _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
     is_shared = len(_r_sections(looped)) == 1 and not group.has_scan
     if goes_across and not group.has_scan:
