@@ -18,6 +18,7 @@ from compiler.capture.passed import note_passed
 from compiler.capture.regions import write_out_regions
 from compiler.capture.repeats import note_repeats, repeats_in
 from compiler.capture.saved_places import save_places_as_bytes
+from compiler.capture.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.torch_internals import (
     differentiated_whole,
     generators_as_tensors,
@@ -27,8 +28,6 @@ from compiler.capture.torch_internals import (
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
-    without_guard_on_saved_tensors,
-    without_marks,
 )
 from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
@@ -142,7 +141,7 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
     if direct is not None:
-        return direct
+        return without_wrapper(direct)
     is_grad_enabled = torch.is_grad_enabled
 
     def call(*inputs: Any) -> Any:

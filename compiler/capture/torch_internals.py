@@ -15,7 +15,6 @@ import logging
 import time
 import traceback
 import types
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -280,50 +279,6 @@ def changed_inputs() -> dict[int, int]:
         for output, (place, change) in enumerate(zip(places, changes, strict=True))
         if change.mutates_data and not change.mutates_metadata and not change.mutates_storage_metadata
     }
-
-
-@functools.cache
-def _thin_bytecode_of_ours() -> weakref.WeakSet[Any]:
-    """Compilations whose code is to be made thin; see `without_marks`."""
-    from torch._dynamo.convert_frame import register_bytecode_hook
-
-    compilations: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def thin(code: types.CodeType, new_code: types.CodeType) -> types.CodeType | None:
-        context = torch._guards.CompileContext.try_get()
-        if context is None or context not in compilations:
-            return None
-        compilations.discard(context)
-        return new_code.replace(co_names=tuple(_WITHOUT_EFFECT.get(name, name) for name in new_code.co_names))
-
-    register_bytecode_hook(thin)
-    return compilations
-
-
-#: Attributes of a module that are called as those two are, and do nothing.
-_WITHOUT_EFFECT = {"record_pregraph_bytecode_enter": "__hash__", "record_pregraph_bytecode_exit": "__eq__"}
-
-
-def without_marks() -> None:
-    """Have the code that Dynamo is about to make around the graph under compilation go without the two calls that mark
-    its first part for a profiler: they take a sixth of what Dynamo takes of each call, profiler or not.
-
-    The hook is the one that PyTorch documents for those who change the code. Its other code stays as it is."""
-    context = torch._guards.CompileContext.try_get()
-    if context is not None:
-        _thin_bytecode_of_ours().add(context)
-
-
-def without_guard_on_saved_tensors() -> None:
-    """Have Dynamo not ask at each call which hooks there are on tensors saved for a backward graph, where the graph
-    under compilation has none: nothing is saved. That is a function of Python, unlike nearly all else that it asks."""
-    context = torch._guards.TracingContext.try_get()
-    if context is None or torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
-        return
-    guards = context.guards_context.dynamo_guards
-    asked = [guard for guard in guards.inner if guard.create_fn_name() == "AUTOGRAD_SAVED_TENSORS_HOOKS"]
-    for guard in asked:
-        guards.inner.discard(guard)
 
 
 def is_autocast_on() -> bool:

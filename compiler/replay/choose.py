@@ -49,8 +49,6 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
     """What to call instead of `call`, the graph's wrapper; or why there is nothing."""
     if choice == "off":
         return ReplayDecision("replay.off")
-    if phase != "inference" and choice != "on":
-        return ReplayDecision("replay.training")
     why = obstacle(graph.schedule)
     if why is not None:
         return why

@@ -84,13 +84,6 @@ REPLAYS: dict[str, Reason] = listed(
         "{what} draws random numbers by its own way",
     ),
     Reason(
-        "replay.training",
-        "replay",
-        "A forward graph and its backward graph are recorded only where the option `cuda_graphs` asks for it: what the "
-        "one saves stays in its recording, which other calls then must not replay.",
-        "graphs of training are recorded where the option asks for it",
-    ),
-    Reason(
         "replay.memory",
         "replay",
         "A recording keeps its memory between calls, and that of this graph would be more than a sixteenth of the "

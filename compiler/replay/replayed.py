@@ -32,6 +32,8 @@ from compiler.replay.tail import Tail
 WATCHED_CALLS = 3
 #: Calls after which the times must be known: a device that is behind the host in all of them keeps it waiting.
 MOST_WATCHED_CALLS = 32
+#: Calls for which a backward graph waits beyond those: its forward graph, once it is replayed, holds what it reads.
+WAITED_CALLS = 2
 #: Replays that are timed, and how much longer than the watched calls they may take: less is noise.
 TIMED_REPLAYS = 3
 MOST_SLOWER = 1.05
@@ -203,13 +205,20 @@ class ReplayedCall:
         return outputs
 
     def _decided(self, inputs: list[Any]) -> Plan | None:
-        """None as long as the times are not known."""
+        """None as long as the times are not known, or inputs come from a forward graph that may yet be replayed."""
+        if self._waits_for_forward(inputs):
+            return None
         times = self.launched_times
         if times is None and self._choice != "on":
             if self._watched < MOST_WATCHED_CALLS:
                 return None
             return Plan(ReplayDecision("replay.behind", {"launches": self._facts.launches}))
         return self._weighed(inputs, times)
+
+    def _waits_for_forward(self, inputs: list[Any]) -> bool:
+        if self.phase != "backward" or self._choice == "on" or self._watched >= WATCHED_CALLS + WAITED_CALLS:
+            return False
+        return bool(self._moving(inputs)) and not self._held_now(inputs)
 
     def _weighed(self, inputs: list[Any], times: Times | None) -> Plan:
         facts, tail = self._facts, self._best_tail(times)

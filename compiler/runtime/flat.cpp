@@ -28,6 +28,7 @@ struct Flat {
   PyObject* otherwise;      // a function of the list of inputs, for calls on another device
   PyObject* gradients_on;   // torch.is_grad_enabled; null where there is nothing that autograd would record
   PyObject* set_gradients;  // a function of a bool
+  PyObject* set_frames;     // a function of what Dynamo does with each frame of Python, which gives what it did
 };
 
 // What the steps do with the places of one call: variables are owned, inputs and constants are not.
@@ -166,9 +167,21 @@ PyObject* run_here(const Flat& flat, PyObject* const* inputs, std::intptr_t coun
   return outputs;
 }
 
-// The graph as a function of its inputs.
+// The graph as a function of its inputs. Dynamo, which calls it, must not follow into what is called from here.
 PyObject* run_flat(PyObject* self, PyObject* const* arguments, std::intptr_t count) {
-  return run_here(*static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr)), arguments, count);
+  const auto& flat = *static_cast<const Flat*>(PyCapsule_GetPointer(self, nullptr));
+  PyObject* nothing = &_Py_NoneStruct;
+  PyObject* before = PyObject_Vectorcall(flat.set_frames, &nothing, 1, nullptr);
+  if (!before) return nullptr;
+  PyObject* outputs = run_here(flat, arguments, count);
+  if (before != nothing) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_DecRef(PyObject_Vectorcall(flat.set_frames, &before, 1, nullptr));
+    PyErr_Restore(type, value, traceback);
+  }
+  Py_DecRef(before);
+  return outputs;
 }
 
 // The same as a function of one list of them.

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.thin_calls import set_frame_evaluation
 from compiler.capture.torch_internals import set_gradients
 from compiler.runtime.launcher import MOST_ARGUMENTS, Flat, flat_calls
 
@@ -42,7 +43,7 @@ class _Unknown(Exception):
 @dataclass(frozen=True)
 class FlatCall:
     """Called with a list of inputs, as `boxed`; `direct` takes them by position. All give the list of outputs, and run
-    with gradients off where autograd would record a part."""
+    with gradients off where autograd would record a part; `direct` also keeps Dynamo out."""
 
     direct: Callable[..., list[Any]]
     boxed: Callable[[list[Any]], list[Any]]
@@ -73,6 +74,7 @@ def flat_call(
         variables=translation.variables,
         constant=(ctypes.py_object * len(constants))(*constants),
         otherwise=call,
+        set_frames=set_frame_evaluation,
     )
     if not translation.called <= {*_WITHOUT_GRADIENTS, *kernels}:
         record.gradients_on, record.set_gradients = torch.is_grad_enabled, set_gradients

@@ -88,6 +88,7 @@ class Flat(ctypes.Structure):
         ("otherwise", ctypes.py_object),
         ("gradients_on", ctypes.py_object),
         ("set_gradients", ctypes.py_object),
+        ("set_frames", ctypes.py_object),
     )
 
 

@@ -13,6 +13,7 @@ RELEASES = {"2.11": "3.6", "2.12": "3.7", "2.13": "3.7"}
 
 EVERYWHERE = ("compiler/", "server/", "bench/")
 INTERNALS = ("compiler/capture/torch_internals.py",)
+THIN = ("compiler/capture/thin_calls.py",)
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,17 @@ TABLE = (
     ),
     # Dynamo and AOTAutograd.
     Taken(INTERNALS, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
-    Taken(INTERNALS, "show bytecode, and make it thin", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
+    Taken(INTERNALS, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
     Taken(INTERNALS, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
-    Taken(INTERNALS, "know a compilation again when its code is made", ("torch._guards.CompileContext.try_get",)),
+    Taken(THIN, "make bytecode thin", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
     Taken(
-        INTERNALS,
+        THIN,
+        "know a compilation again when its code is made, and take one of its guards out",
+        _names("torch._guards", "CompileContext.try_get TracingContext.try_get"),
+    ),
+    Taken(THIN, "keep Dynamo out of a graph", ("torch._C._dynamo.eval_frame.set_eval_frame",)),
+    Taken(
+        THIN,
         "see whether there are hooks on saved tensors",
         _names("torch._C._autograd", "_top_saved_tensors_default_hooks"),
     ),
