@@ -80,7 +80,7 @@ def without_wrapper(graph: Callable[..., Any]) -> Callable[..., Any]:
             if frame.f_back is None:
                 break
             frame = frame.f_back
-            for name in frame.f_code.co_names:
+            for name in (name for name in frame.f_code.co_names if name.startswith(_NAMES_OF_GRAPHS)):
                 if getattr(frame.f_globals.get(name), "_torchdynamo_orig_callable", None) is first_call:
                     frame.f_globals[name] = graph
                     return graph(*inputs)
@@ -89,5 +89,6 @@ def without_wrapper(graph: Callable[..., Any]) -> Callable[..., Any]:
     return first_call
 
 
+_NAMES_OF_GRAPHS = "__compiled_fn"
 #: From Dynamo's code to what it calls there is one frame, of the function that turns Dynamo off.
 _MOST_FRAMES_BETWEEN = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,6 +54,27 @@ def test_it_runs_under_a_profiler() -> None:
     with torch.profiler.profile():
         torch.testing.assert_close(compiled(X), X * 2 + 1)
         torch.testing.assert_close(compiled(X), X * 2 + 1)
+
+
+def scaled_product(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x @ x.t()) * 2
+
+
+def test_dynamo_calls_the_graph_itself_and_follows_into_nothing_there() -> None:
+    compiled = torch.compile(scaled_product, backend=fusionscope)
+    made: list[types.CodeType] = []
+    with bytecode_seen(lambda _id, _before, after: made.append(after)):
+        for _ in range(3):
+            torch.testing.assert_close(compiled(X), scaled_product(X))
+    (graph,) = [value for name, value in globals().items() if name.startswith("__compiled_fn")]
+    assert isinstance(graph, types.BuiltinFunctionType)
+    assert len(made) == 1, "what the graph calls in Python was compiled as well"
+    for other in (X[0], X.double(), X[:1]):
+        torch.testing.assert_close(compiled(other), scaled_product(other))
+    made.clear()
+    torch._dynamo.reset()
+    gc.collect()
+    assert not any(name.startswith("__compiled_fn") for name in globals())
 
 
 def guards_of(inputs: torch.Tensor) -> list[str]:

@@ -123,7 +123,6 @@ def test_what_is_decided_before_the_first_call() -> None:
     known = open_sizes.schedule.graph.symbols
     open_sizes.schedule.graph.symbols = {symbol: (place, ".shape[0]") for symbol, (place, _) in known.items()}
     found["open_sizes"] = asked_of(open_sizes)
-    found["training"] = asked_of(made, phase="forward")
     assert {name: decision.reason for name, decision in found.items()} == {name: f"replay.{name}" for name in found}
     assert all(decision.message for decision in found.values())
     assert {*found, *BY_EXAMPLE, "cpu"} == {reason.split(".")[1] for reason in REPLAYS}
