@@ -6,8 +6,10 @@ kernel's compilation. What it takes from there asks at every step whether denorm
 ways of each step, once for every call in an unrolled kernel.
 
 Here the functions that kernels call are taken out of libdevice all at once, which takes a tenth of a second, once for a
-machine. They get the answers that Triton's passes would give, are simplified by the same passes, and are kept as LLVM's
-assembly text, which Triton reads as it reads libdevice. What a kernel then computes is the same instructions.
+machine, and are kept as LLVM's assembly text, which Triton reads as it reads libdevice. Most get the answers that
+Triton's passes would give, and are simplified by the same passes: what a kernel then computes is the same instructions.
+Some branch to what few numbers need, and LLVM, told the answers early, would rather compute both ways in every lane, in
+twice the registers (measured on an H200: eight sines took 1.6 times as long): those stay as they are.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], str]] = {
     "__nv_umul64hi": (("i64", "i64"), "i64"),
 }
 
+#: Those that stay as they are, as the others would get slower kernels.
+AS_THEY_ARE = frozenset(f"__nv_{name}" for name in "acoshf asinhf cosf lgammaf log10f log2f logf powf sinf".split())
+
 #: What the functions ask: whether denormal numbers are zero (Triton says yes), and whether roots are to be exact (no).
 QUESTIONS = {"__CUDA_FTZ", "__CUDA_PREC_SQRT"}
 
@@ -50,6 +55,8 @@ llvm.func @__nvvm_reflect(%question: !llvm.ptr) -> i32 attributes {always_inline
   llvm.return %answer : i32
 }
 """
+
+_QUESTION = "declare i32 @__nvvm_reflect(ptr)\n"
 
 #: Before the names of the functions that call libdevice's, and become them.
 _WHOLE = "whole_"
@@ -91,13 +98,24 @@ def _made() -> dict[str, str] | UnknownLibrary:
     asked = set(re.findall(r'c"(\w+)\\00"', linked))
     if not asked <= QUESTIONS:
         return UnknownLibrary(f"it asks {', '.join(sorted(asked - QUESTIONS))}")
-    definition = re.compile(r"^define [^\n]*?@(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
-    blocks = {found[1]: found[0] for found in definition.finditer(text)}
-    own = {f"{_WHOLE}{symbol}": symbol for symbol in SIGNATURES}
-    if blocks.keys() - {"__nvvm_reflect"} != own.keys():
+    blocks, rest = _parts(linked)
+    simplified, rest_of_simplified = _parts(text)
+    if simplified.keys() != {f"{_WHOLE}{symbol}" for symbol in SIGNATURES.keys() - AS_THEY_ARE}:
         return UnknownLibrary("its functions call others that stay")
-    rest = re.sub(r"^;.*\n|^\n", "", definition.sub("", text), flags=re.MULTILINE).splitlines(keepends=True)
-    return {symbol: _file(blocks[name].replace(f"@{name}(", f"@{symbol}("), rest) for name, symbol in own.items()}
+    return {
+        symbol: _file(blocks[symbol].replace("define internal ", "define "), [*rest, _QUESTION])
+        if symbol in AS_THEY_ARE
+        else _file(simplified[f"{_WHOLE}{symbol}"].replace(f"@{_WHOLE}", "@"), rest_of_simplified)
+        for symbol in SIGNATURES
+    }
+
+
+def _parts(text: str) -> tuple[dict[str, str], list[str]]:
+    """The functions of a module by their names, and its other lines; without comments, and without the answers."""
+    definition = re.compile(r"^define [^\n]*?@(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
+    functions = {found[1]: found[0] for found in definition.finditer(text) if found[1] != "__nvvm_reflect"}
+    rest = re.sub(r"^;.*\n|^\n", "", definition.sub("", text), flags=re.MULTILINE)
+    return functions, rest.splitlines(keepends=True)
 
 
 def _file(function: str, rest: Iterable[str]) -> str:
@@ -108,7 +126,7 @@ def _file(function: str, rest: Iterable[str]) -> str:
 
 
 def _simplified(library: Path) -> tuple[str, str]:
-    """The functions as they stand in the library, and after LLVM's passes over a function for each that calls it."""
+    """The functions as they stand in the library, and after LLVM's passes over those that call them."""
     from triton._C.libtriton import ir, llvm, nvidia  # type: ignore[attr-defined]
 
     dialects = ir.context()
@@ -128,13 +146,14 @@ def _simplified(library: Path) -> tuple[str, str]:
 
 
 def _calls() -> str:
-    """A module of functions that call one of libdevice's each."""
+    """A module that wants all functions of libdevice, with a function for each that is to be simplified."""
     texts = [_ANSWER]
     for symbol, (types, result) in SIGNATURES.items():
-        given = ", ".join(f"%{place}: {kind}" for place, kind in enumerate(types))
-        passed = ", ".join(f"%{place}" for place in range(len(types)))
-        texts.append(f"""
-llvm.func @{symbol}({", ".join(types)}) -> {result}
+        texts.append(f"llvm.func @{symbol}({', '.join(types)}) -> {result}\n")
+        if symbol not in AS_THEY_ARE:
+            given = ", ".join(f"%{place}: {kind}" for place, kind in enumerate(types))
+            passed = ", ".join(f"%{place}" for place in range(len(types)))
+            texts.append(f"""
 llvm.func @{_WHOLE}{symbol}({given}) -> {result} attributes {{always_inline}} {{
   %result = llvm.call @{symbol}({passed}) : ({", ".join(types)}) -> {result}
   llvm.return %result : {result}
