@@ -27,6 +27,7 @@ from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.folding.fold import CALLS, Folding, fold
 from compiler.folding.patches import KNOB as PATCHES
 from compiler.folding.patches import with_products
+from compiler.folding.product_bias import with_product_biases_apart
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
 from compiler.layout.choice import LAID_OUT, LayoutChoice
@@ -78,7 +79,7 @@ def lower_in_layout(
         products: tuple[LayoutChoice, ...] = ()
         if passed is None:
             folded, products = with_products(folded, device, options)
-        folded = with_bias_apart(folded, device, options)
+        folded = with_product_biases_apart(with_bias_apart(folded, device, options), device, options)
         found_loops, choices = _laid_out(folded, foldings, device, options, passed)
         last = {
             name for choice in choices if choice.reason in (LAID_OUT, "layout.eager") for name in choice.convolutions
