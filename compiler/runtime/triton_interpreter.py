@@ -65,6 +65,8 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
     count = grid_size(kernel, sizes)
     namespace = fresh_namespace(kernel)
     namespace["libdevice"] = _Libdevice()
+    if "cuda_capability_geq" in namespace:
+        namespace["cuda_capability_geq"] = lambda *_: False
     function = namespace[kernel.name]
     names = function.arg_names
     with _one_at_a_time, _interpreting(function.fn):

@@ -6,7 +6,7 @@ A tile that spreads a window of nine over lanes has sixteen for it, exchanges va
 windows share once for each. Written out, neighbouring lanes are neighbouring results, which lie next to each other in
 memory where the reduction does not go along it (channels-last), or share most of what they load where windows overlap.
 On an H200 the largest of 3 x 3 of 32 x 64 x 400 x 400 bfloat16, in channels-last, took 3,218 us as a tile; the bytes
-take 195.
+take 195. Rows of a table that are looked up, eight for each result, are windows as well.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ MOST_IN_A_LANE, MOST_APART = 49, 16
 #: A row of so few that are neighbours in memory is no row to go along, nor one of so few that are no power of two, as
 #: tiles are; a lane that goes over its own seven float32 asks the L1 cache for about as much as memory delivers.
 _SHORT_RUN, _SHORT_ODD_RUN = 2, 6
+#: Elements of a row that is looked up, for lanes side by side to load whole sectors of it.
+_LONG_ROW = 32
 #: How many times the elements of a buffer are read, at the least, where windows overlap.
 _OVERLAP = 1.5
 #: The longest text of one lane, in instructions.
@@ -88,13 +90,20 @@ def _overlap(read: _Read) -> bool:
 
 
 def _lie_side_by_side(group: Group, reads: list[_Read]) -> bool:
-    """Whether neighbours in memory are read for different windows, but for short runs."""
+    """Whether neighbours in memory are read for different windows, but for short runs. Rows that are looked up lie
+    side by side where they are long and go along the results; what all results of a row share costs one load."""
     r_dims = frozenset(group.space.r)
+    last = group.space.x[-1] if group.space.x and hint(group.space.x[-1].size) >= _LONG_ROW else None
 
     def goes_along(access: Access) -> bool:
         return any(not _is_short_run(hint(dim.size)) for dim in access.fast_dims & r_dims)
 
-    return not any(read.is_anywhere or goes_along(read.access) for read in reads)
+    def is_row_looked_up(read: _Read) -> bool:
+        return read.access.index.dims.isdisjoint(r_dims) and last in read.access.fast_dims
+
+    if not any(read.is_anywhere for read in reads):
+        return not any(goes_along(read.access) for read in reads)
+    return last is not None and all(last not in read.dims or is_row_looked_up(read) for read in reads)
 
 
 def _is_short_run(size: int) -> bool:

@@ -1,17 +1,24 @@
 """Float8 in Triton: bytes, taken apart and put together by integer arithmetic.
 
-Triton's own conversions exist on GPUs from compute capability 8.9 on alone, and turn what is too large for the format
-into its largest number, which is not what PyTorch gives. These do the same on every GPU and in the interpreter.
+Triton's own conversions exist on GPUs from compute capability 8.9 on alone. There those of e4m3fn are one instruction
+for two numbers, and are taken, as a kernel is compiled for such a GPU; what is too large, they turn into the largest
+number. Those of e5m2 do so as well, which is not what PyTorch gives. Integers do the same on every GPU and in the
+interpreter.
 """
 
 from __future__ import annotations
+
+from math import isnan
 
 import torch
 
 from compiler.ir.float8 import FLOAT8, Float8
 
-_TEMPLATE = '''@triton.jit
-def float32_of_{name}(byte):
+#: The import that helpers with both ways need.
+CAPABILITY = "from triton.language.target_info import cuda_capability_geq\n"
+
+_FROM_BITS = '''@triton.jit
+def {function}(byte):
     """The number of a {name}."""
     magnitude = (byte & 0x7F).to(tl.int32)
     small = magnitude.to(tl.float32) * {spacing!r}
@@ -19,10 +26,10 @@ def float32_of_{name}(byte):
     number = tl.where(magnitude < {first_normal}, small, normal)
     number = {special}
     return tl.where(byte >= 0x80, -number, number)
+'''
 
-
-@triton.jit
-def {name}_of_float32(number):
+_TO_BITS = '''@triton.jit
+def {function}(number):
     """The byte of a number that a {name} is."""
     bits = number.to(tl.int32, bitcast=True)
     magnitude = bits & 0x7FFFFFFF
@@ -34,12 +41,39 @@ def {name}_of_float32(number):
     return (byte | ((bits >> 24) & 0x80)).to(tl.uint8)
 '''
 
+_EITHER_WAY = '''@triton.jit
+def {function}({value}):
+    """{summary}, by the GPU's own conversion where it has one."""
+    if cuda_capability_geq(8, 9):
+        result = {own}
+    else:
+        result = {function}_by_bits({value})
+    return result
+'''
+_FROM_OWN = "byte.to(tl.float8e4nv, bitcast=True).to(tl.float32)"
+_TO_OWN = "number.to(tl.float8e4nv).to(tl.uint8, bitcast=True)"
+#: Numbers above the middle between the largest one and what would be the next are too large.
+_TOO_LARGE = 464.0
+
+
+def has_own_conversion(form: Float8) -> bool:
+    return form.mantissa_bits == 3
+
+
+def nearest_either_way(function: str, form: Float8) -> str:
+    """The function that rounds a float32 to the format, beside `{function}_by_bits`."""
+    own = "x.to(tl.float8e4nv).to(tl.float32)"
+    if isnan(form.beyond):
+        own = f'tl.where(tl.abs(x) > {_TOO_LARGE}, float("nan"), {own})'
+    return _EITHER_WAY.format(function=function, value="x", summary=f"x rounded to a {form.name}", own=own)
+
 
 def _text(form: Float8) -> str:
+    """The functions that take a byte apart and put one together."""
     dropped, has_infinity = 23 - form.mantissa_bits, form.mantissa_bits == 2
     infinity = 'tl.where(magnitude == 0x7C, float("inf"), number)'
     nan = f'tl.where(magnitude > {0x7C if has_infinity else 0x7E:#x}, float("nan"), number)'
-    return _TEMPLATE.format(
+    facts = dict(
         name=form.name,
         spacing=form.spacing,
         units=1 / form.spacing,
@@ -51,6 +85,20 @@ def _text(form: Float8) -> str:
         largest_byte=0x7C if has_infinity else 0x7F,
         special=f"{infinity}\n    number = {nan}" if has_infinity else nan,
     )
+    names = f"float32_of_{form.name}", f"{form.name}_of_float32"
+    if not has_own_conversion(form):
+        return "\n\n".join(
+            way.format(function=name, **facts) for way, name in zip((_FROM_BITS, _TO_BITS), names, strict=True)
+        )
+    of, to = names
+    return "\n\n".join([
+        _FROM_BITS.format(function=f"{of}_by_bits", **facts),
+        _EITHER_WAY.format(function=of, value="byte", summary=f"The number of a {form.name}", own=_FROM_OWN),
+        _TO_BITS.format(function=f"{to}_by_bits", **facts),
+        _EITHER_WAY.format(
+            function=to, value="number", summary=f"The byte of a number that a {form.name} is", own=_TO_OWN
+        ),
+    ])  # fmt: skip
 
 
 #: The two functions of each format, by its name.

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 import torch
 
 from compiler.codegen.functions import FunctionPrinter, in_order, needs_no_brackets
+from compiler.codegen.triton.float8 import has_own_conversion, nearest_either_way
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, expression, function_name
 from compiler.codegen.triton.writer import wrapped_call, wrapped_docstring
 from compiler.ir.body import Instruction
+from compiler.ir.float8 import FLOAT8
 from compiler.ir.functions import Loop, Record, with_calls
 
 _KEYWORDS = frozenset("tl triton libdevice in is not and or if for while lambda return def".split())
@@ -21,7 +23,21 @@ _KEYWORDS = frozenset("tl triton libdevice in is not and or if for while lambda 
 
 def function_texts(functions: Iterable[tuple[str, torch.dtype]], helpers: set[str]) -> list[str]:
     """The functions, and those that they call; names of the helpers that they call are added to `helpers`."""
-    return [TritonFunction(record, helpers).text() for record in with_calls(functions)]
+    return [_text_of(record, helpers) for record in with_calls(functions)]
+
+
+def _text_of(record: Record, helpers: set[str]) -> str:
+    printed = TritonFunction(record, helpers)
+    form = _ROUNDINGS.get(record.name) if record.dtype == torch.float32 else None
+    if form is None:
+        return printed.text()
+    helpers.add(form.name)
+    name, printed.name = printed.name, f"{printed.name}_by_bits"
+    return f"{printed.text()}\n\n{nearest_either_way(name, form)}"
+
+
+#: Named functions of which a GPU has its own.
+_ROUNDINGS = {form.rounding: form for form in FLOAT8.values() if has_own_conversion(form)}
 
 
 class TritonFunction(FunctionPrinter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.float8 import FLOAT8_HELPERS
+from compiler.codegen.triton.float8 import CAPABILITY, FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.helpers import HELPERS
 from compiler.codegen.triton.parts import HELPERS as TEAM_HELPERS
@@ -13,6 +13,7 @@ from compiler.codegen.triton.scans import HELPERS as SCAN_HELPERS
 from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import HELPERS as STATE_HELPERS
+from compiler.ir.float8 import FLOAT8
 
 _IMPORTS = """import triton
 import triton.language as tl
@@ -29,4 +30,5 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
         **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS, **SHORT_FORMS,
     }  # fmt: skip
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
-    return "\n".join([_IMPORTS, *(f"\n{text}" for text in texts)]) + "\n"
+    imports = _IMPORTS if helpers.isdisjoint(form.name for form in FLOAT8.values()) else _IMPORTS + CAPABILITY
+    return "\n".join([imports, *(f"\n{text}" for text in texts)]) + "\n"

@@ -93,8 +93,11 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     assert isinstance(one, Group) and isinstance(two, Group)
     is_forced = context.wishes.forces(one, two)
     buffers = len(group.read_buffers) + len(group.stored)
-    if buffers > context.limits.most_buffers and not is_forced:
-        return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": context.limits.most_buffers})
+    most = context.limits.most_buffers
+    if reason == "fused.vertical" and not group.space.r:
+        most = max(most, context.limits.most_buffers_of_chain)
+    if buffers > most and not is_forced:
+        return Refuse("profit.too_many_buffers", {"buffers": buffers, "limit": most})
     apart = [context.cost(unit) for unit in (one, two)]
     group = context.in_best_way(group)
     fused = context.cost(group)

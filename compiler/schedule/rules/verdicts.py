@@ -41,6 +41,9 @@ class Limits:
     #: Of all parts of a kernel that is a batch. Nothing by default: parts have registers and loops of their own.
     most_nodes_of_parts: int | None = None
     most_buffers: int = 24
+    #: Of a pointwise kernel one part of which makes what the other reads. A long loop that was written out step by step
+    #: has many values that are read further down, and most of them never reach memory once all of it is one kernel.
+    most_buffers_of_chain: int = 72
     #: Parts of a kernel that is a batch, and buffers of all of them: each is a parameter.
     most_parts: int = 16
     most_part_buffers: int = 96
