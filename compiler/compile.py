@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.passed import saved_outputs
-from compiler.capture.written_back import written_back
+from compiler.capture.written_back import mark_updates, written_back
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
@@ -31,6 +31,7 @@ from compiler.garbage import garbage_kept
 from compiler.ir.nodes import LoopGraph
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
+from compiler.lowering.in_place import update_inputs
 from compiler.lowering.streams import refusal_of_streams
 from compiler.lowering.unsupported import UnsupportedGraph
 from compiler.observers import Observers
@@ -108,11 +109,14 @@ class GraphCompilation:
 
     def lower(self, graph: GraphModule) -> None:
         self.cannot_run = refusal_of_streams(graph.graph)
+        if self.writes_inputs:
+            mark_updates(graph)
         self.saved = saved_outputs(graph)
         padded, self.paddings = pad_products(in_real_numbers(graph), self.decides_for, self.options)
         self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
         if self.writes_inputs:
             self.written_back = written_back(graph, self.loops)
+            update_inputs(self.loops, self.written_back)
 
     def plan(self) -> None:
         assert self.loops is not None

@@ -1,11 +1,12 @@
-"""Which outputs of an inference graph AOTAutograd copies into an input after each call, as a note in the graph's
-`meta`."""
+"""Which outputs of an inference graph AOTAutograd copies into an input after each call, as notes in the `meta` of the
+graph, and of the nodes that could as well change a part of the input."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch.fx import GraphModule
+import torch
+from torch.fx import GraphModule, Node
 
 from compiler.capture.torch_internals import changed_inputs
 
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from compiler.ir.nodes import LoopGraph
 
 _NOTE = "written_back"
+#: In the `meta` of a node.
+UPDATES_INPUT = "updates_input"
+
+aten = torch.ops.aten
+_OF_SLICES = (aten.slice_scatter.default, aten.select_scatter.default)
+_VIEWS = (aten.slice.Tensor, aten.select.int)
 
 
 def note_written_back(graph: GraphModule) -> None:
@@ -32,3 +39,22 @@ def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
         if given.count(output.buffer) == 1 and output.buffer not in loops.inputs and name not in given:
             found[output.buffer] = name
     return found
+
+
+def mark_updates(graph: GraphModule) -> None:
+    """Note at each node that changes a slice of an input and is written back to it that nothing else reads the input's
+    values, so that the slice alone may be written."""
+    inputs = graph.graph.find_nodes(op="placeholder")
+    outputs = graph.graph.output_node().args[0]
+    for place, target in graph.meta.get(_NOTE, {}).items():
+        node, given = outputs[place], inputs[target]  # type: ignore[index]
+        if isinstance(node, Node) and node.target in _OF_SLICES and node.args[0] is given:
+            if all(user is node or _takes_shape(user) for user in given.users) and node.args[1] is not given:
+                node.meta[UPDATES_INPUT] = True
+
+
+def _takes_shape(view: Node) -> bool:
+    """Whether a view of an input is only what something is copied to, which takes its shape."""
+    return view.target in _VIEWS and all(
+        user.target is aten.copy.default and user.args[1] is not view for user in view.users
+    )

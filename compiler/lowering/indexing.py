@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.written_back import UPDATES_INPUT
 from compiler.ir.index import Index
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, is_below
@@ -150,6 +151,8 @@ def slice_scatter(
     at = wrap(dim, x.rank)
     first, count = slice_bounds(x.shape[at], start, end, step)
     source = broadcast(src, (*x.shape[:at], count, *x.shape[at + 1 :]))
+    if build.node.meta.get(UPDATES_INPUT) and count != x.shape[at]:
+        return _slice_update(build, x, source, at, first, step)
 
     def element(position: Position) -> Any:
         distance = position[at] - first
@@ -165,6 +168,19 @@ def slice_scatter(
         return ops.where(inside, ops.to_dtype(source.load(place, inside), compute_dtype(x.dtype)), x.load(position))
 
     return build.pointwise(x.shape, x.dtype, x.load if count == 0 else element)
+
+
+def _slice_update(
+    build: Builder, x: TensorValue, source: TensorValue, at: int, first: Integer, step: int
+) -> TensorValue:  # fmt: skip
+    """A scatter, for `in_place.py` to make it one of the input."""
+    start = build.pointwise(x.shape, x.dtype, x.load, label="start", materialise=True)
+
+    def update(position: Position) -> tuple[Position, Any, Any]:
+        place = (*position[:at], position[at] * step + first, *position[at + 1 :])
+        return place, ops.to_dtype(source.load(position), compute_dtype(x.dtype)), None
+
+    return build.scatter(start, source.shape, "set", update)
 
 
 @lowers(aten.diagonal_scatter)

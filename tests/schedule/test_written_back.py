@@ -75,6 +75,27 @@ def whole_norm(p: Tensor) -> None:
     p.div_(p.norm())
 
 
+def cache_row(p: Tensor, row: Tensor, at: Tensor) -> Tensor:
+    p.index_copy_(1, at, row)
+    return p.sum(0)
+
+
+def cache_slice(p: Tensor, row: Tensor) -> None:
+    p[:, 5:6] = row
+
+
+def counted(p: Tensor, at: Tensor) -> None:
+    p.scatter_add_(0, at, torch.ones_like(at, dtype=p.dtype))
+
+
+def own_row(p: Tensor) -> None:
+    p[:, 5] = p[:, 3] + 1
+
+
+def moved_rows(p: Tensor, at: Tensor) -> None:
+    p.index_copy_(0, at, p[:2] * 2)
+
+
 SQUARE = torch.randn(24, 24)
 
 
@@ -88,13 +109,33 @@ SQUARE = torch.randn(24, 24)
         (transposed, (SQUARE,), set()),
         (swapped, (SQUARE, SQUARE), set()),
         (whole_norm, (SQUARE,), set()),
+        (cache_row, (SQUARE, SQUARE[:, :1], torch.tensor([7])), {"p"}),
+        (cache_slice, (SQUARE, SQUARE[:, :1]), {"p"}),
+        (counted, (SQUARE[0], torch.arange(9) % 4), {"p"}),
+        (own_row, (SQUARE,), set()),
+        (moved_rows, (SQUARE, torch.tensor([5, 1])), set()),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_inputs_written_in_place(function: Callable[..., Any], inputs: Sequence[Tensor], written: set[str]) -> None:
-    plan = planned(function, *(x.clone() for x in inputs)).memory
+    ours, eager = [x.clone() for x in inputs], [x.clone() for x in inputs]
+    plan = planned(function, *ours).memory
     assert plan is not None
     assert plan.written_inputs() == written
+    function(*eager)
+    torch.testing.assert_close(ours, eager)
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [(cache_slice, (SQUARE, SQUARE[:, :1])), (counted, (SQUARE[0], torch.arange(9) % 4))],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_only_what_changes_is_written(function: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
+    schedule = planned(function, *(x.clone() for x in inputs)).schedule
+    assert schedule is not None
+    assert all("p" not in unit.read_buffers or unit.updated for unit in schedule.units)  # type: ignore[union-attr]
+    assert len(schedule.units) == 1
 
 
 def test_in_place_no_memory_is_taken() -> None:
