@@ -265,20 +265,24 @@ def runs_as_it_is() -> bool:
     return getattr(facts, "grad_enabled_mutation", True) is None
 
 
-def changed_inputs() -> dict[int, int]:
+def changed_inputs() -> tuple[dict[int, int], frozenset[int]]:
     """Of the inference graph that AOTAutograd has compiled now: from the place of an output to that of the input into
-    which it is copied after each call. Those come first, in the order of the inputs."""
+    which it is copied after each call, and the places of outputs of which only shape and strides are looked at, since
+    the caller gets the input itself or a view of it. The former come first, in the order of the inputs."""
     context = torch._guards.TracingContext.try_get()
     facts = context.fw_metadata if context is not None and not context.fakify_first_call else None
     if facts is None or getattr(facts, "tokens", True):
-        return {}
+        return {}, frozenset()
     places = list(facts.mutated_inp_runtime_indices)
     changes = [facts.input_info[place] for place in places]
-    return {
+    changed = {
         output: place
         for output, (place, change) in enumerate(zip(places, changes, strict=True))
         if change.mutates_data and not change.mutates_metadata and not change.mutates_storage_metadata
     }
+    kinds = [output.output_type.name for output in facts.output_info]
+    of_inputs = (place for place, kind in enumerate(kinds, len(places)) if kind in ("is_input", "alias_of_input"))
+    return changed, frozenset(of_inputs)
 
 
 def is_autocast_on() -> bool:

@@ -13,7 +13,7 @@ from compiler.capture.torch_internals import changed_inputs
 if TYPE_CHECKING:
     from compiler.ir.nodes import LoopGraph
 
-_NOTE = "written_back"
+_NOTE, _VIEWED = "written_back", "given_as_views_of_inputs"
 #: In the `meta` of a node.
 UPDATES_INPUT = "updates_input"
 
@@ -24,13 +24,14 @@ _VIEWS = (aten.slice.Tensor, aten.select.int)
 
 def note_written_back(graph: GraphModule) -> None:
     """Leave the note; to be called while AOTAutograd has the graph compiled."""
-    graph.meta[_NOTE] = changed_inputs()
+    graph.meta[_NOTE], graph.meta[_VIEWED] = changed_inputs()
 
 
 def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
     """The buffers of those outputs of the lowered graph, each with the input's. One that is an input itself, a part of
     a buffer, or an output twice is none of them."""
-    given = [output.buffer for output in loops.outputs]
+    views = graph.meta.get(_VIEWED, frozenset())
+    given = [output.buffer for place, output in enumerate(loops.outputs) if place not in views]
     found: dict[str, str] = {}
     for place, target in graph.meta.get(_NOTE, {}).items():
         output, name = loops.outputs[place], loops.inputs[target]
@@ -48,9 +49,10 @@ def mark_updates(graph: GraphModule) -> None:
     outputs = graph.graph.output_node().args[0]
     for place, target in graph.meta.get(_NOTE, {}).items():
         node, given = outputs[place], inputs[target]  # type: ignore[index]
-        if isinstance(node, Node) and node.target in _OF_SLICES and node.args[0] is given:
-            if all(user is node or _takes_shape(user) for user in given.users) and node.args[1] is not given:
-                node.meta[UPDATES_INPUT] = True
+        if not isinstance(node, Node) or node.target not in _OF_SLICES or node.args[0] is not given:
+            continue
+        if all(user is node or _takes_shape(user) for user in given.users) and node.args[1] is not given:
+            node.meta[UPDATES_INPUT] = True
 
 
 def _takes_shape(view: Node) -> bool:

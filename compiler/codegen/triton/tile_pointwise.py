@@ -17,8 +17,11 @@ from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
 from compiler.schedule.shape import ALONE
 
-#: Elements that a thread takes at the most; and accesses of which so few are no windows.
-_MOST_AT_ONCE, _FEW_ACCESSES = 16, 4
+#: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
+#: have gaps; and accesses of which so few are no windows.
+_MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
+#: Points of a loop from which on lanes go along it.
+_LONG_ENOUGH = 4
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
@@ -34,7 +37,7 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     if other is not None:
         return _plan_transposed(program, dims, other, accesses, device)
     program = replace(program, space=Space(dims))
-    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, _at_once(accesses, inner), device)
+    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, _at_once(accesses, dims), device)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
@@ -66,20 +69,35 @@ def _plan_transposed(
     return Plan("pointwise", replace(program, space=Space((*y_dims, dims[-1]))), axes, warps)
 
 
-def _at_once(accesses: list[Access], inner: Dim) -> int:
+def _at_once(accesses: list[Access], dims: tuple[Dim, ...]) -> int:
     """How many neighbouring elements a thread takes at the most, by what most of a kernel's accesses are. Each thread
     with as many as 16 bytes have of them, lanes load whole rows; where elements have gaps between them, a thread that
     takes several makes the gaps between lanes as many times as large. On an H200 the largest of 3 x 3 of 32 x 64 x 112
-    x 112 float32, two apart, take 43 us by one element a thread, 74 us by four."""
-    along = [a for a in accesses if inner in a.index.dims or a.index.indirections]
+    x 112 float32, two apart, take 43 us by one element a thread, 74 us by four.
+
+    In kernels of few accesses the vector is the widest element's: Triton gives a thread as many neighbours of each
+    tensor, so an int8 beside float32 takes 27 us by eight elements, 33 by sixteen; and where some are apart, such as
+    the halves of interleaved pairs, bfloat16 takes 60 us by four, 77 by eight, and bytes of pairs of float32 46, not
+    140."""
+    along = [a for a in accesses if dims[-1] in a.index.dims or a.index.indirections]
+    widest = max((access.itemsize for access in along), default=1)
     if len(along) <= _FEW_ACCESSES:
-        return _MOST_AT_ONCE
-    apart = [a for a in along if a.index.stride(inner) not in (0, 1, -1)]
+        has_gaps = any(_is_apart(access, dims) for access in accesses)
+        return _MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE
+    apart = [access for access in along if _is_apart(access, dims)]
     if 2 * len(apart) > len(along):
         return 1
-    widest = max(along, key=lambda access: access.itemsize).itemsize
     wide = [access for access in along if access.itemsize == widest]
     return max(16 // widest, 1) if 3 * len(wide) >= len(along) else _MOST_AT_ONCE
+
+
+def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
+    """Whether an access has the same gaps from lane to lane. What is the same for all of a short last loop goes along
+    the loop before that."""
+    step = access.index.stride(dims[-1])
+    if step == 0 and len(dims) > 1 and hint(dims[-1].size) < _LONG_ENOUGH:
+        step = access.index.stride(dims[-2])
+    return step is not None and abs(hint(step)) > 1
 
 
 def _pointwise_block(numel: int, accesses: list[Access], at_once: int, device: Device) -> tuple[int, int]:

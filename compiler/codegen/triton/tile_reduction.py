@@ -219,6 +219,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     """`is_shared` says that several programs may share a row where rows alone do not fill the device."""
     rows, size = hint(program.space.numel), _expected_length(program.space.reduction_numel)
     accumulators = sum(len(section.reductions) for section in program.sections)
+    is_apart = False
     if walk.is_outer:
         x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
         while not is_shared and x_block > _SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
@@ -232,8 +233,9 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         if walk.itemsize <= 2 and most == 4096 and not is_shared and rows >= device.multiprocessors:
             # Two accesses of 16 bytes a thread. On an H200 a group norm in two passes takes 56 us so, 58 by one.
             most = 8192
-        r_block = min(most, next_power_of_two(size))
-    per_thread = 16 if walk.is_outer and is_shared else 8
+        is_apart = _reads_apart(program)
+        r_block = min(most // 2 if is_apart else most, next_power_of_two(size))
+    per_thread = 16 if walk.is_outer and is_shared else 4 if is_apart else 8
     # A position is three words beside the value.
     finds = any(s.op == "reduce" and str(s.value).startswith("arg") for s in program.statements)
     carries = _carries(program) or finds
@@ -245,9 +247,18 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
     small = warps_for(x_block * r_block, 32, most=16)
     programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not walk.is_outer else 0
-    if not carries and programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1):
+    fills = programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
+    if fills and not carries and not is_apart:
         per_thread = 32
     return Plan("looped", program, axes, warps_for(x_block * r_block, per_thread, most=16))
+
+
+def _reads_apart(program: Program) -> bool:
+    """Whether rows are read with gaps, such as one of four neighbours after the other: lanes then follow each other
+    closely in memory only where each takes few elements."""
+    last = program.space.r[-1]
+    steps = [a.index.stride(last) for a in accesses_of(program) if last in a.index.dims]
+    return 2 * sum(step not in (0, 1, -1) for step in steps) > len(steps)
 
 
 #: Blocks of a loop that are loaded or worked on at a time, and the capability from which on a load may be under way to
