@@ -3,7 +3,8 @@ graph, and of the nodes that could as well change a part of the input."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -45,13 +46,14 @@ def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
 def mark_updates(graph: GraphModule) -> None:
     """Note at each node that changes a slice of an input and is written back to it that nothing else reads the input's
     values, so that the slice alone may be written."""
-    inputs = graph.graph.find_nodes(op="placeholder")
-    outputs = graph.graph.output_node().args[0]
+    inputs: Sequence[Node] = tuple(graph.graph.find_nodes(op="placeholder"))
+    outputs: Sequence[Any] = graph.graph.output_node().args[0]  # type: ignore[assignment]
     for place, target in graph.meta.get(_NOTE, {}).items():
-        node, given = outputs[place], inputs[target]  # type: ignore[index]
+        given, node = inputs[target], outputs[place]
+        users = list(given.users)
         if not isinstance(node, Node) or node.target not in _OF_SLICES or node.args[0] is not given:
             continue
-        if all(user is node or _takes_shape(user) for user in given.users) and node.args[1] is not given:
+        if all(user is node or _takes_shape(user) for user in users) and node.args[1] is not given:
             node.meta[UPDATES_INPUT] = True
 
 

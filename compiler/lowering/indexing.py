@@ -151,7 +151,7 @@ def slice_scatter(
     at = wrap(dim, x.rank)
     first, count = slice_bounds(x.shape[at], start, end, step)
     source = broadcast(src, (*x.shape[:at], count, *x.shape[at + 1 :]))
-    if build.node.meta.get(UPDATES_INPUT) and count != x.shape[at]:
+    if build.node is not None and build.node.meta.get(UPDATES_INPUT) and count != x.shape[at]:
         return _slice_update(build, x, source, at, first, step)
 
     def element(position: Position) -> Any:
