@@ -19,8 +19,8 @@ from compiler.runtime.device_functions import SIGNATURES, UnknownLibrary, functi
 #: What of Triton's language needs no function of a library.
 _NEEDS_NONE = frozenset(
     """load store arange program_id where full zeros broadcast broadcast_to join sum max min reduce minimum maximum abs
-    range PropagateNan constexpr pointer_type debug_barrier atomic_add atomic_cas cdiv dot cumsum associative_scan
-    int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
+    range div_rn max_constancy PropagateNan constexpr pointer_type debug_barrier atomic_add atomic_cas cdiv dot cumsum
+    associative_scan int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )
 #: What of it needs these.
 _NEEDS = {name: ("__nv_umulhi", "__nv_umul64hi") for name in ("randint4x", "rand4x", "umulhi")}

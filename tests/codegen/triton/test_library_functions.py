@@ -84,6 +84,12 @@ def test_a_kernel_is_linked_with_what_it_is_known_to_need(call: str, expected: l
     assert linked_with(source(call)) == expected
 
 
+def test_what_triton_needs_no_library_for_is_assembled_without() -> None:
+    call = "libdevice.rint(tl.div_rn(x, tl.max_constancy(y, [2]))) + tl.rand4x(0, x_index)[0]"
+    assert linked_with(source(call)) == ["__nv_rintf.ll", "__nv_umul64hi.ll", "__nv_umulhi.ll"]
+    assert "div.rn.f32" in instructions(call)
+
+
 def test_a_kernel_of_float64_is_linked_with_libdevice() -> None:
     assert library_options(source("libdevice.rsqrt(x)"), (torch.float64, *FLOATS[1:])) == {}
 
