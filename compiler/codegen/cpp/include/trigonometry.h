@@ -8,7 +8,7 @@
 
 #include "elementary.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
 
 extern "C" {
 __attribute__((simd("notinbranch"), const)) float fusionscope_sin(float);
@@ -18,70 +18,87 @@ __attribute__((simd("notinbranch"), const)) float fusionscope_cos(float);
 namespace fusionscope {
 
 // The largest argument for which `near_sine` is right; not true of NaN, which the C library handles.
-inline bool is_near(float x) { return fabs(x) <= 131072.0f; }
+constexpr float nearest_far = 131072.0f;
+inline bool is_near(float x) { return fabs(x) <= nearest_far; }
 
-// x = n * pi / 2 + r with |r| <= pi / 4, exact to 72 bits of pi; n says which of sin(r), cos(r) it is and its sign.
-template <bool is_cosine> inline float near_sine(float x) {
-    const float n = __builtin_rintf(x * 0.636619747f);
-    float r = multiply_add(n, -0x1.921fb4p+00f, x);
-    r = multiply_add(n, -0x1.4442d0p-24f, r);
-    r = multiply_add(n, -0x1.846988p-48f, r);
-    const float s = r * r;
-    float cosine = 2.443315711809948e-5f;
-    cosine = multiply_add(cosine, s, -1.388731625493765e-3f);
-    cosine = multiply_add(cosine, s, 4.166664568298827e-2f);
-    cosine = multiply_add(cosine, s, -0.5f);
-    cosine = multiply_add(cosine, s, 1.0f);
-    float sine = -1.9515295891e-4f;
-    sine = multiply_add(sine, s, 8.3321608736e-3f);
-    sine = multiply_add(sine, s, -1.6666654611e-1f);
-    sine = multiply_add(sine * s, r, r);
-    const uint32_t quadrant = uint32_t(int32_t(n)) + (is_cosine ? 1 : 0);
-    const float value = quadrant & 1 ? cosine : sine;
-    return float_of_bits(bits_of_float(value) ^ (quadrant & 2) << 30);
+// x = n * pi / 2 + r with |r| <= pi / 4, exact to 72 bits of pi; n says which of sin(r), cos(r) it is and its sign. A
+// number of this size has no bits behind the point, so that adding it rounds, and n is in the low bits of the sum.
+// `Float` is a float, or a vector of them, and `Whole` as many whole numbers.
+template <bool is_cosine, typename Float, typename Whole> __attribute__((always_inline)) inline Float near_sine(Float x) {
+    const Float shifted = x * 0.636619747f + 12582912.0f;
+    const Float n = shifted - 12582912.0f;
+    Float r = n * -0x1.921fb4p+00f + x;
+    r = n * -0x1.4442d0p-24f + r;
+    r = n * -0x1.846988p-48f + r;
+    const Float s = r * r;
+    Float cosine = s * 2.443315711809948e-5f + -1.388731625493765e-3f;
+    cosine = cosine * s + 4.166664568298827e-2f;
+    cosine = cosine * s + -0.5f;
+    cosine = cosine * s + 1.0f;
+    Float sine = s * -1.9515295891e-4f + 8.3321608736e-3f;
+    sine = sine * s + -1.6666654611e-1f;
+    sine = sine * s * r + r;
+    const Whole quadrant = bitcast<Whole>(shifted) + (is_cosine ? 1 : 0);
+    const Float value = (quadrant & 1) != 0 ? cosine : sine;
+    return bitcast<Float>(bitcast<Whole>(value) ^ (quadrant & 2) << 30);
 }
 
 template <bool is_cosine> inline float any_sine(float x) {
-    return is_near(x) ? near_sine<is_cosine>(x) : is_cosine ? ::cosf(x) : ::sinf(x);
+    return is_near(x) ? near_sine<is_cosine, float, int32_t>(x) : is_cosine ? ::cosf(x) : ::sinf(x);
 }
 
-template <bool is_cosine, typename Vector> __attribute__((always_inline)) inline Vector vector_sine(Vector x) {
-    constexpr int lanes = sizeof(Vector) / sizeof(float);
-    float in[lanes], out[lanes];
-    __builtin_memcpy(in, &x, sizeof x);
-    int far = 0;
-    #pragma omp simd reduction(|: far)
-    for (int lane = 0; lane < lanes; ++lane) {
-        out[lane] = near_sine<is_cosine>(in[lane]);
-        far |= !is_near(in[lane]);
-    }
-    if (__builtin_expect(far, 0))
-        for (int lane = 0; lane < lanes; ++lane) out[lane] = any_sine<is_cosine>(in[lane]);
-    __builtin_memcpy(&x, out, sizeof x);
+template <int lanes> struct vector_of {
+    typedef float floats __attribute__((vector_size(4 * lanes)));
+    typedef int32_t wholes __attribute__((vector_size(4 * lanes)));
+    typedef int64_t pairs __attribute__((vector_size(4 * lanes)));
+};
+
+// Floats without their signs are ordered as their bits are, NaN above all.
+template <int lanes> __attribute__((always_inline)) inline bool is_any_far(typename vector_of<lanes>::wholes bits) {
+    const int32_t nearest = bitcast<int32_t>(nearest_far);
+#if defined(__AVX512F__) && __has_builtin(__builtin_ia32_cmpd512_mask)
+    if constexpr (lanes == 16) return __builtin_ia32_cmpd512_mask(bits, decltype(bits){} + nearest, 6, -1) != 0;
+#endif
+    const auto is_far = (typename vector_of<lanes>::pairs)(bits > nearest);
+    int64_t any = 0;
+    for (int pair = 0; pair < lanes / 2; ++pair) any |= is_far[pair];
+    return any != 0;
+}
+
+// Where some are far, which is rare enough to be kept out of the others' way.
+template <bool is_cosine, int lanes>
+__attribute__((noinline, cold)) typename vector_of<lanes>::floats each_sine(typename vector_of<lanes>::floats x) {
+    for (int lane = 0; lane < lanes; ++lane) x[lane] = any_sine<is_cosine>(x[lane]);
     return x;
 }
 
-typedef float float4 __attribute__((vector_size(16)));
-typedef float float8 __attribute__((vector_size(32)));
-typedef float float16 __attribute__((vector_size(64)));
+template <bool is_cosine, int lanes>
+__attribute__((always_inline)) inline typename vector_of<lanes>::floats vector_sine(
+    typename vector_of<lanes>::floats x) {
+    typedef typename vector_of<lanes>::wholes Whole;
+    if (__builtin_expect(is_any_far<lanes>(bitcast<Whole>(x) & 0x7FFFFFFF), 0)) return each_sine<is_cosine, lanes>(x);
+    return near_sine<is_cosine, decltype(x), Whole>(x);
+}
 
 }  // namespace fusionscope
 
-#define FUSIONSCOPE_VECTOR(type, prefix) \
-    extern "C" __attribute__((visibility("hidden"))) fusionscope::type prefix##_fusionscope_sin(fusionscope::type x) { \
-        return fusionscope::vector_sine<false>(x); \
+#define FUSIONSCOPE_VECTOR(lanes, prefix) \
+    extern "C" __attribute__((visibility("hidden"))) fusionscope::vector_of<lanes>::floats prefix##_fusionscope_sin( \
+        fusionscope::vector_of<lanes>::floats x) { \
+        return fusionscope::vector_sine<false, lanes>(x); \
     } \
-    extern "C" __attribute__((visibility("hidden"))) fusionscope::type prefix##_fusionscope_cos(fusionscope::type x) { \
-        return fusionscope::vector_sine<true>(x); \
+    extern "C" __attribute__((visibility("hidden"))) fusionscope::vector_of<lanes>::floats prefix##_fusionscope_cos( \
+        fusionscope::vector_of<lanes>::floats x) { \
+        return fusionscope::vector_sine<true, lanes>(x); \
     }
-FUSIONSCOPE_VECTOR(float4, _ZGVbN4v)
+FUSIONSCOPE_VECTOR(4, _ZGVbN4v)
 #if defined(__AVX2__)
-FUSIONSCOPE_VECTOR(float8, _ZGVdN8v)
+FUSIONSCOPE_VECTOR(8, _ZGVdN8v)
 #elif defined(__AVX__)
-FUSIONSCOPE_VECTOR(float8, _ZGVcN8v)
+FUSIONSCOPE_VECTOR(8, _ZGVcN8v)
 #endif
 #ifdef __AVX512F__
-FUSIONSCOPE_VECTOR(float16, _ZGVeN16v)
+FUSIONSCOPE_VECTOR(16, _ZGVeN16v)
 #endif
 #undef FUSIONSCOPE_VECTOR
 
