@@ -1,29 +1,22 @@
-"""Every operator of the table, lowered and interpreted, equals eager."""
+"""Operators of the first tables, and what holds for all tables. Test modules run in processes of their own, so that the
+others have a module of theirs."""
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch._ops import OpOverloadPacket
 
 from compiler.lowering.decompositions import decompositions
 from compiler.lowering.registry import LOWERINGS
-from tests.lowering.checks import check, fallbacks
-from tests.lowering.operators import Operator
-from tests.lowering.tables import OPERATORS
+from tests.lowering.everywhere import (  # noqa: F401
+    samples_of,
+    test_lowered_operator_equals_eager,
+    test_operator_in_cpp_equals_eager,
+    test_operator_in_triton_equals_eager,
+)
+from tests.lowering.tables import OF_NUMBERS, OPERATORS
 
-
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
-def test_lowered_operator_equals_eager(operator: Operator) -> None:
-    ran = 0
-    for inputs in operator.calls():
-        graph = check(operator.name, operator.function, inputs)
-        if graph is None:
-            continue
-        ran += 1
-        if not operator.falls_back:
-            assert not fallbacks(graph)
-    assert ran, "eager takes none of the samples"
+samples = samples_of(OF_NUMBERS)
 
 
 def test_names_of_rows_are_unique() -> None:

@@ -1,11 +1,10 @@
-"""Every operator of the table, each of its loop nodes as a kernel of its own, in Triton's interpreter."""
+"""Running a loop graph by Triton's interpreter, each of its loop nodes as a kernel of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -15,15 +14,12 @@ from compiler.ir.interpret import flat_storage, run_extern, view
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.runtime.triton_interpreter import interpret, programs
 from compiler.schedule.group import Group, Member, Space
-from tests.lowering.checks import check
-from tests.lowering.operators import Operator
-from tests.lowering.tables import OPERATORS
 
 #: A kernel with more program instances takes longer than it teaches: give the row a smaller sample.
 _MOST_PROGRAMS = 200
 
 
-def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
+def run_in_triton(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of the graph, its loop nodes run by Triton's interpreter."""
     storages: dict[str, Tensor] = {
         name: flat_storage(value, graph.buffers[name])
@@ -34,7 +30,7 @@ def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     dtypes = {name: layout.dtype for name, layout in graph.buffers.items()}
     for node in graph.nodes:
         if isinstance(node, LoopNode):
-            run_as_kernel(node, storages, dtypes)
+            _run_as_kernel(node, storages, dtypes)
         else:
             run_extern(node, storages)
     return [
@@ -43,7 +39,7 @@ def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-def run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str, torch.dtype]) -> None:
+def _run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str, torch.dtype]) -> None:
     group = Group(
         f"fused_{node.name}", Space(node.x_dims, node.r_dims), (Member(node, node.body),), frozenset({node.name})
     )
@@ -54,9 +50,3 @@ def run_as_kernel(node: LoopNode, storages: dict[str, Tensor], dtypes: dict[str,
     else:
         storages[node.name] = torch.zeros(node.layout.storage_numel, dtype=node.layout.dtype)
     interpret(kernel, [storages[name] for name in kernel.parameters])
-
-
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
-def test_operator_in_triton_equals_eager(operator: Operator) -> None:
-    for inputs in operator.calls():
-        check(operator.name, operator.function, inputs, run)
