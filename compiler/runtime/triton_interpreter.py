@@ -63,10 +63,7 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
         arguments.append(torch.zeros(max(wanted[1], 1), dtype=torch.int32))
     arguments += sizes
     count = grid_size(kernel, sizes)
-    namespace = fresh_namespace(kernel)
-    namespace["libdevice"] = _Libdevice()
-    if "cuda_capability_geq" in namespace:
-        namespace["cuda_capability_geq"] = lambda *_: False
+    namespace = _namespace(kernel)
     function = namespace[kernel.name]
     names = function.arg_names
     with _one_at_a_time, _interpreting(function.fn):
@@ -82,6 +79,26 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
             for number in range(count):
                 builder.set_grid_idx(number, 0, 0)
                 body(**values)
+
+
+def _namespace(kernel: RenderedKernel) -> dict[str, Any]:
+    """The kernel's module. One of the same text serves again, which spares the interpreter rewriting its functions,
+    unless programs wait for each other: what they call is put there for one run."""
+    namespace = _namespaces.get(kernel.source)
+    if namespace is None or "wait_for" in namespace or "receive" in namespace:
+        namespace = fresh_namespace(kernel)
+        namespace["libdevice"] = _Libdevice()
+        if "cuda_capability_geq" in namespace:
+            namespace["cuda_capability_geq"] = lambda *_: False
+        if len(_namespaces) >= _MOST_NAMESPACES:
+            _namespaces.clear()
+        _namespaces[kernel.source] = namespace
+    return namespace
+
+
+#: Modules by their text.
+_namespaces: dict[str, dict[str, Any]] = {}
+_MOST_NAMESPACES = 256
 
 
 @contextmanager
