@@ -11,13 +11,12 @@ then computes the scores in memory. A mask that remains is written out for such 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch.fx import Node
 
-from compiler.rewrite.calls import argument, is_same_shape, operation, shape_of, tensor_of
+from compiler.rewrite.calls import Called, argument, is_same_shape, operation, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of
 from compiler.rewrite.layouts import in_layout_of
 from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_nothing_out
@@ -29,14 +28,6 @@ _PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 #: What is known of a mask: it leaves nothing out, all but the past, something else, or it is not the same in each call.
 Pattern = Literal["ones", "past", "other", "varies"]
-
-
-@dataclass(frozen=True)
-class Called:
-    """What became of a call: the id of the reason, and what exactly was found."""
-
-    reason: str
-    detail: str
 
 
 def is_masked_call(node: Node) -> bool:

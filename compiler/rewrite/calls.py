@@ -8,6 +8,7 @@ tensor that they change.
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -35,6 +36,14 @@ _SYNONYMS = {
 
 
 _IN_PLACE_OPERATORS = frozenset((operator.iadd, operator.isub, operator.imul, operator.itruediv))
+
+
+@dataclass(frozen=True)
+class Called:
+    """What became of a call: the id of the reason, and what exactly was found."""
+
+    reason: str
+    detail: str
 
 
 def operation(node: Any) -> str | None:

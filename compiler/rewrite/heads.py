@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from compiler.rewrite.calls import argument, is_same_shape, is_same_size, operation, shape_of, tensor_of
+from compiler.rewrite.calls import Called, argument, is_same_shape, is_same_size, operation, shape_of, tensor_of
 from compiler.rewrite.layouts import in_layout_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
@@ -41,7 +41,7 @@ def repeats_heads(node: Node) -> bool:
     return is_plain and key is not None and value is not None and key.times == value.times
 
 
-def read_heads_where_they_are(node: Node) -> str:
+def read_heads_where_they_are(node: Node) -> Called:
     """Replace such a call; what was found is told. Raises NotLegalError where another kernel would be taken, and then
     changes nothing."""
     settings = {name: argument(node, place, name) for place, name in enumerate(_PARAMETERS)}
@@ -58,7 +58,8 @@ def read_heads_where_they_are(node: Node) -> str:
         result = in_layout_of(node, result, writer)
     node.replace_all_uses_with(result)
     node.graph.erase_node(node)
-    return f"{key.node.name} and {value.node.name} have {shape_of(key.node)[1]} heads, each repeated {key.times} times"
+    heads = f"{shape_of(key.node)[1]} heads, each repeated {key.times} times"
+    return Called("call.heads_where_they_are", f"{key.node.name} and {value.node.name} have {heads}")
 
 
 def _kernels_of(settings: dict[str, Any], node: Node) -> frozenset[str]:

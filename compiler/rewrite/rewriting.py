@@ -14,7 +14,7 @@ from compiler.capture.lines import lines_of_text
 from compiler.report import Rewrite, Subject
 from compiler.rewrite.attention import looks_like_attention, match_attention
 from compiler.rewrite.called import is_masked_call, simplify_mask
-from compiler.rewrite.calls import is_in_place, operation, tensor_of
+from compiler.rewrite.calls import Called, is_in_place, operation, tensor_of
 from compiler.rewrite.check import RewriteCheck
 from compiler.rewrite.heads import read_heads_where_they_are, repeats_heads
 from compiler.rewrite.reasons import REASONS, NotLegalError
@@ -82,32 +82,30 @@ def _rewriter_of(node: torch.fx.Node) -> Callable[[torch.fx.Node], Rewrite] | No
     return _simplify_call if is_masked_call(node) else None
 
 
-def _simplify_call(node: torch.fx.Node) -> Rewrite:
+def _rewrite_call(node: torch.fx.Node, what: Subject, replace: Callable[[torch.fx.Node], Called]) -> Rewrite:
+    """The record of a call of torch's attention that is replaced by another one, or is not."""
     lines, name = lines_of_text(node.meta.get("stack_trace")), _captured_name(node)
     try:
-        found = simplify_mask(node)
+        found = replace(node)
     except NotLegalError as refusal:
-        return _record("kept", refusal.reason, refusal.detail, lines, "mask")
-    record = _record("replaced", found.reason, f"{found.detail}.", lines, "mask")
+        return _record("kept", refusal.reason, refusal.detail, lines, what)
+    record = _record("replaced", found.reason, f"{found.detail}.", lines, what)
     record.nodes = [name]
     return record
+
+
+def _simplify_call(node: torch.fx.Node) -> Rewrite:
+    return _rewrite_call(node, "mask", simplify_mask)
+
+
+def _group_heads(node: torch.fx.Node) -> Rewrite:
+    return _rewrite_call(node, "heads", read_heads_where_they_are)
 
 
 def _captured_name(node: torch.fx.Node) -> str:
     """The name of a call in the captured graph, which what is written in its place has in its `meta`."""
     name: str = node.meta.setdefault("captured_name", node.name)
     return name
-
-
-def _group_heads(node: torch.fx.Node) -> Rewrite:
-    lines, name = lines_of_text(node.meta.get("stack_trace")), _captured_name(node)
-    try:
-        told = read_heads_where_they_are(node)
-    except NotLegalError as refusal:
-        return _record("kept", refusal.reason, refusal.detail, lines, "heads")
-    record = _record("replaced", "call.heads_where_they_are", f"{told}.", lines, "heads")
-    record.nodes = [name]
-    return record
 
 
 def _rewrite_attention(softmax: torch.fx.Node) -> Rewrite:
