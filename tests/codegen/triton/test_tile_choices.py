@@ -105,3 +105,25 @@ def test_long_columns_are_few_large_programs_where_several_passes_go_over_them()
     (plan,) = plans_of(lambda x: torch.softmax(x, 0), tensor("8192 4096", torch.bfloat16))
     assert plan.kind == "looped"
     assert plan.num_warps == 32 and plan.grid == 128
+
+
+def elements_of_a_thread(plan: Plan) -> int:
+    return plan.axes[-1].block // (32 * plan.num_warps)
+
+
+def test_threads_take_few_elements_where_tensors_have_gaps_and_what_fits_the_widest_type_elsewhere() -> None:
+    half = torch.bfloat16
+    (gate,) = plans_of(lambda x: x[..., ::2] * x[..., 1::2].sigmoid(), tensor("n 8192", half))
+    (quantise,) = plans_of(lambda x: x.round().to(torch.int8), tensor("n 8192"))
+    (heat,) = plans_of(lambda u: torch.nn.functional.pad(u[1:-1] * 2 - u[2:] - u[:-2], (1, 1)), tensor("n 4094"))
+    assert [elements_of_a_thread(plan) for plan in (gate, quantise, heat)] == [4, 8, 8]
+
+
+def test_rows_that_are_looked_up_and_reduced_are_written_out() -> None:
+    (plan,) = plans_of(lambda i, w: w[i].amax(1), index("n 8", "v"), tensor("v 256", torch.bfloat16))
+    assert plan.kind == "pointwise" and last_loop(plan) == 256
+
+
+def test_a_long_reduction_that_reads_with_gaps_takes_few_elements_a_thread() -> None:
+    (plan,) = plans_of(lambda p, m: (p.abs().sum(-1) * m).sum(), tensor("1048576 4"), tensor("1048576"))
+    assert plan.kind == "split" and elements_of_a_thread(plan) == 4
