@@ -31,8 +31,9 @@ from compiler.runtime.measure import take_samples
 from compiler.runtime.stopwatch import Call, stopwatch
 from compiler.schedule.cost import group_cost
 from compiler.schedule.group import Group
-from compiler.schedule.product_tiles import Tile, tile_of, tiles_within
+from compiler.schedule.product_tiles import tile_of, tiles_within
 from compiler.schedule.products import Product
+from compiler.schedule.tiles import Tile
 
 Tensor = torch.Tensor
 
@@ -281,7 +282,8 @@ def _flat(results: Any) -> Tensor:
 
 
 def _text(tile: Tile) -> str:
-    return f"{tile.m}x{tile.n}x{tile.k}/{tile.warps}w{tile.stages}s"
+    parts = f"/{tile.splits} parts" if tile.splits > 1 else ""
+    return f"{tile.m}x{tile.n}x{tile.k}/{tile.warps}w{tile.stages}s{parts}"
 
 
 def _line(name: str, result: dict[str, Any]) -> str:

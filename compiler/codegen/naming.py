@@ -21,7 +21,7 @@ RESERVED = frozenset(
     any_lane uniform uniform_word uniform_by_fours uniform_word_by_fours reaches in_a_row one_plus_erf one_plus_tanh
     quick_exp quick_sigmoid program x_start x_first x_last team arrived_teams other
     place counter left drawn launch send receive m_mask n_mask k_mask m_block n_block first_block band_rows tile_number
-    k_start""".split()
+    k_start shared_tile sums_ptr at""".split()
 )
 
 

@@ -61,7 +61,7 @@ def describe_padding(choice: PaddingChoice) -> report.PaddingDecision:
     told: dict[str, Any] = {"sizes": " x ".join(map(str, sizes)), "padded": " x ".join(map(str, padded))}
     told |= {"knob": "padding", "kept_us": kept_us, "padded_us": padded_us, "copies_us": copies_us}
     return report.PaddingDecision(
-        verdict="padded" if choice.is_padded else "kept",
+        verdict="padded" if choice.is_padded else "apart" if choice.is_apart else "kept",
         reason=choice.reason,
         message=message_of(choice.reason, told),
         product=choice.product,

@@ -12,6 +12,7 @@ from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.registry import LOWERINGS, overloads
 from compiler.lowering.window_product import window_product
+from compiler.padding.apart import BY_ROWS_APART
 
 aten = torch.ops.aten
 
@@ -95,6 +96,11 @@ def _channels_last(build: Builder, layouts: ChannelsLast, target: Any, args: tup
 def fused_convolution(build: Builder, *args: Any) -> Any:
     """A convolution with what was folded into its call."""
     return _call(FUSED_CONVOLUTION, REASONS[CONVOLUTIONS])(build, *args)
+
+
+def product_by_rows_apart(build: Builder, *args: Any) -> Any:
+    """A product into rows that do not start in whole pieces, by several calls of the library."""
+    return _call(BY_ROWS_APART, REASONS[PRODUCTS])(build, *args)
 
 
 _register()

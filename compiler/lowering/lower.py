@@ -75,6 +75,7 @@ from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
 from compiler.lowering.truths import truth
 from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, refuse_unknown_sizes, unsupported_at
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
+from compiler.padding.apart import BY_ROWS_APART
 
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
 _TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
@@ -214,6 +215,8 @@ class _Walk:
             return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
         if node.target is FUSED_CONVOLUTION:
             return library.fused_convolution(self.build, *args)
+        if node.target is BY_ROWS_APART:
+            return library.product_by_rows_apart(self.build, *args)
         if subgraphs.takes_functions(node.target):
             return subgraphs.subgraph_call(self.build, node, self.values)
         if not isinstance(node.target, OpOverload):

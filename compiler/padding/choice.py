@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 #: The reason of a product that is padded.
 PADDED = "padding.padded"
+#: The reason of one that is computed by rows that lie apart.
+APART = "padding.apart"
 #: Where the node of a product keeps its record until its graph is compiled.
 CHOICE = "padding"
 
@@ -28,8 +30,8 @@ class Copied:
 class PaddingChoice:
     """One product of rows x inner by inner x columns, and why it is computed at the sizes that it is.
 
-    The times are predictions in microseconds: of the call as it is, of the padded one, and of all that is copied for
-    it. They are None where nothing was weighed, as sizes are open."""
+    The times are predictions in microseconds: of the call as it is, of the padded one (or of those of rows that lie
+    apart), and of all that is copied for it. They are None where nothing was weighed, as sizes are open."""
 
     reason: str
     sizes: tuple[Any, ...]
@@ -52,3 +54,8 @@ class PaddingChoice:
     @property
     def is_padded(self) -> bool:
         return self.reason == PADDED
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether several calls compute it, each of rows so far apart that they start in the same place of a piece."""
+        return self.reason == APART

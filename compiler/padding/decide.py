@@ -19,9 +19,10 @@ from compiler.capture.passed import BACKWARD, FORWARD
 from compiler.devices import Device, device_for
 from compiler.folding.writing import copied
 from compiler.options import Options
-from compiler.padding.choice import CHOICE, PADDED, PaddingChoice
-from compiler.padding.price import WORTH, alignment, copy_us, counting, padded, product_us
-from compiler.padding.write import PRODUCTS, Product, Writer, copied_for
+from compiler.padding.apart import may_be_apart
+from compiler.padding.choice import APART, CHOICE, PADDED, PaddingChoice
+from compiler.padding.price import LINE, WORTH, alignment, apart_us, copy_us, counting, padded, product_us
+from compiler.padding.write import PLACES, PRODUCTS, Product, Writer, copied_for, copy_of
 
 #: The name of this pass in the knob `disable`.
 KNOB = "padding"
@@ -58,8 +59,8 @@ def _pad(candidates: Iterable[Node], writer: Writer, device: Device, options: Op
         choice = None if product is None else _weigh(product, writer, device, options)
         if product is None or choice is None:
             continue
-        if choice.is_padded:
-            node = writer.pad(product, choice.padded)
+        if choice.is_padded or choice.is_apart:
+            node = writer.pad(product, choice.padded) if choice.is_padded else writer.take_apart(product)
             is_changed = True
         node.meta[CHOICE] = choice
     return is_changed
@@ -106,9 +107,30 @@ def _weigh(product: Product, writer: Writer, device: Device, options: Options) -
     kept_us = product_us(sizes, least, left.dtype.itemsize, device)
     padded_us = product_us(wide, alignment(0), left.dtype.itemsize, device)
     copies_us = sum(copy_us(copy.bytes, device) for copy in copies)
+    apart = _by_rows_apart(product, kept_us, writer, device)
+    if apart is not None and (apart.saved_us or 0.0) > max(kept_us - padded_us - copies_us, (1 - WORTH) * kept_us):
+        return replace(apart, reason=_unless_disabled(APART, options))
     pays = padded_us + copies_us < WORTH * kept_us
-    reason = "policy.disabled" if KNOB in options.disabled_rules else PADDED if pays else "padding.slower"
+    reason = _unless_disabled(PADDED if pays else "padding.slower", options)
     return PaddingChoice(reason, sizes, wide, kept_us, padded_us, copies, copies_us)
+
+
+def _unless_disabled(reason: str, options: Options) -> str:
+    return "policy.disabled" if KNOB in options.disabled_rules else reason
+
+
+def _by_rows_apart(product: Product, kept_us: float, writer: Writer, device: Device) -> PaddingChoice | None:
+    """What it would take by rows that lie apart; None where that cannot be, or where no caller gets the result: a wider
+    one costs its readers nothing."""
+    if not writer.is_captured or not product.is_returned or not may_be_apart(product):
+        return None
+    rows, inner, columns = product.sizes
+    itemsize = product.left.meta["val"].dtype.itemsize
+    wider = inner if product.bias is None else inner + LINE
+    copies = () if product.bias is None else (copy_of(product.left, "left"), copy_of(product.right, "right"))
+    us = apart_us((rows, wider, columns), itemsize, device)
+    copies_us = sum(copy_us(copy.bytes, device) for copy in copies)
+    return PaddingChoice(APART, product.sizes, product.sizes, kept_us, us, copies, copies_us)
 
 
 def _records(graph: Graph) -> tuple[PaddingChoice, ...]:
@@ -116,7 +138,7 @@ def _records(graph: Graph) -> tuple[PaddingChoice, ...]:
     found = []
     for node in graph.nodes:
         choice: PaddingChoice | None = node.meta.get(CHOICE)
-        if choice is not None and node.target in PRODUCTS:
+        if choice is not None and node.target in PLACES:
             (name,) = node.meta.get("computed_for", (node.name,))
             copies = tuple(replace(copy, node=copied_for(node, copy.what) or name) for copy in choice.copies)
             found.append(replace(choice, product=name, copies=copies, lines=tuple(node.meta.get("lines", ()))))

@@ -21,7 +21,9 @@ from torch.fx import Graph, Node
 
 from compiler.capture.torch_internals import fake_mode_of
 from compiler.lowering.aliases import is_view
+from compiler.padding.apart import BY_ROWS_APART
 from compiler.padding.choice import CHOICE, Copied, Part, Sizes
+from compiler.padding.price import LINE
 from compiler.padding.wider import SAME, VIEWS, Wider
 from compiler.rewrite.joint import REWRITTEN
 
@@ -29,6 +31,13 @@ aten = torch.ops.aten
 
 #: The products that are padded, by how many arguments stand before the two matrices.
 PRODUCTS: dict[Any, int] = {aten.mm.default: 0, aten.addmm.default: 1}
+
+#: The places of what such a product takes, and of what it becomes.
+PLACES: dict[Any, dict[Part, int]] = {
+    aten.mm.default: {"left": 0, "right": 1},
+    aten.addmm.default: {"bias": 0, "left": 1, "right": 2},
+    BY_ROWS_APART: {"left": 0, "right": 1},
+}
 
 _TURNS = (aten.permute.default, aten.t.default, aten.transpose.int)
 _RESHAPES = (aten.view.default, aten._unsafe_view.default)
@@ -82,9 +91,9 @@ class Writer:
             *self._copies_of(product.right, (more_inner, more_columns), "right"),
         ]
         if product.bias is not None and any(_more_of_bias(product, sizes)):
-            found.append(_copied(product.bias, "bias"))
+            found.append(copy_of(product.bias, "bias"))
         if more_columns and product.is_returned:
-            found.append(_copied(product.node, "result"))
+            found.append(copy_of(product.node, "result"))
         return found
 
     def _copies_of(self, node: Node, more: tuple[int, int], what: Part) -> list[Copied]:
@@ -100,7 +109,7 @@ class Writer:
             return []
         if self._wider(node, more) is not None and source.target is not aten.slice.Tensor:
             return []
-        return [_copied(source, what)]
+        return [copy_of(source, what)]
 
     # --- what it writes
 
@@ -127,6 +136,32 @@ class Writer:
         self.graph.erase_node(node)
         _follow(result)
         return whole
+
+    def take_apart(self, product: Product) -> Node:
+        """The product by rows that lie apart, in the other one's place."""
+        self.product = product if self.is_captured else None
+        node, left, right = product.node, product.left, product.right
+        with self.graph.inserting_before(node):
+            if product.bias is not None:
+                left = self._beside(left, self._constant(product.left, 1, 1.0))
+                bias = self._call(node, aten.unsqueeze.default, product.bias, 1)
+                lying = self._beside(self._call(node, aten.permute.default, right, [1, 0]), bias)
+                right = self._call(node, aten.permute.default, lying, [1, 0])
+            result = self._call(node, BY_ROWS_APART, left, right)
+        node.replace_all_uses_with(result)
+        self.graph.erase_node(node)
+        return result
+
+    def _beside(self, matrix: Node, column: Node) -> Node:
+        """The matrix with a column beside it, and zeros up to a whole line of memory more."""
+        zeros = self._constant(matrix, LINE - 1, 0.0)
+        return self._call(matrix, aten.cat.default, [matrix, column, zeros], 1)
+
+    def _constant(self, matrix: Node, columns: int, value: float) -> Node:
+        """So many columns of one number, as long as those of the matrix."""
+        like = matrix.meta["val"]
+        settings = {"dtype": like.dtype, "device": like.device, "pin_memory": False}
+        return self._call(matrix, aten.full.default, [like.shape[0], columns], value, **settings)
 
     def _bias(self, product: Product, sizes: Sizes) -> Node:
         assert product.bias is not None
@@ -221,20 +256,18 @@ def _is_for_products(node: Node) -> bool:
     return all(user.target in PRODUCTS or (user.target in VIEWS and _is_for_products(user)) for user in node.users)
 
 
-def _copied(node: Node, what: Part) -> Copied:
+def copy_of(node: Node, what: Part) -> Copied:
     value = node.meta["val"]
     return Copied(what, 2 * value.numel() * value.dtype.itemsize)
 
 
 def copied_for(product: Node, what: Part) -> str | None:
     """The name of what a padded product's operand, or what it adds, is a copy of; None for the result, which is its."""
-    before = PRODUCTS[product.target]
-    places: dict[Part, int] = {"bias": 0, "left": before, "right": before + 1}
-    if what not in places:
+    if what not in PLACES[product.target]:
         return None
-    source: Any = product.args[places[what]]
-    while source.target in (*_TURNS, *_RESHAPES, aten.constant_pad_nd.default):
-        source = source.args[0]
+    source: Any = product.args[PLACES[product.target][what]]
+    while source.target in (*_TURNS, *_RESHAPES, aten.constant_pad_nd.default, aten.cat.default):
+        source = source.args[0][0] if source.target is aten.cat.default else source.args[0]
     return str(source.name)
 
 

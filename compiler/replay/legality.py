@@ -16,6 +16,7 @@ from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.library import ATTENTION, CONVOLUTIONS, PRODUCTS
 from compiler.lowering.registry import operator_name
+from compiler.padding.apart import BY_ROWS_APART
 from compiler.replay.by_sizes import places_of_sizes
 from compiler.replay.decision import ReplayDecision
 from compiler.schedule.library_epilogues import ADDMM_GELU
@@ -30,7 +31,7 @@ RECORDABLE = frozenset(
     " clone".split()
 )
 #: Calls of our own that are one or several of these.
-OWN_CALLS = (FUSED_CONVOLUTION, ADDMM_GELU)
+OWN_CALLS = (FUSED_CONVOLUTION, ADDMM_GELU, BY_ROWS_APART)
 
 
 def obstacle(schedule: Schedule) -> ReplayDecision | None:

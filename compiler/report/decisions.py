@@ -132,16 +132,17 @@ class PaddingCopy(ReportModel):
 
 class PaddingDecision(ReportModel):
     """Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it
-    takes, and nobody reads what comes of that."""
+    takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far
+    apart that they start in the same place of a piece of sixteen bytes."""
 
-    verdict: Literal["padded", "kept"]
+    verdict: Literal["padded", "apart", "kept"]
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str
     product: str = Field(description="Node of `aten`.")
     sizes: list[SizeText] = Field(description="Rows, inner size and columns of the product as it is written.")
     padded: list[SizeText] = Field(description="Those that it has, or would have, padded.")
     predicted_kept_us: float | None = Field(default=None, description="The library's call at the sizes as written.")
-    predicted_padded_us: float | None = Field(default=None, description="The library's call at the padded sizes.")
+    predicted_padded_us: float | None = Field(default=None, description="The padded call, or those of rows apart.")
     predicted_copies_us: float | None = Field(default=None, description="All that is copied for it.")
     predicted_saved_us: float | None = Field(default=None, description="The first less the other two.")
     copies: list[PaddingCopy] = []

@@ -30,9 +30,10 @@ from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.moved import moved_by_call, moved_by_group, moved_by_touches
-from compiler.schedule.product_tiles import library_us, programs_of, template_us, tile_of
+from compiler.schedule.product_tiles import library_us, template_us, tile_of
 from compiler.schedule.products import Matrices, Product
 from compiler.schedule.shape import Shape, shape_of
+from compiler.schedule.tiles import programs_of
 from compiler.schedule.windows import over_windows
 from compiler.schedule.work import (
     Touch,

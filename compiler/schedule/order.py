@@ -20,6 +20,7 @@ import torch
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
+from compiler.padding.apart import BY_ROWS_APART
 from compiler.schedule.group import Group
 from compiler.schedule.lifetimes import peak_bytes, storage_bytes, stored_by
 from compiler.schedule.order_search import better_order
@@ -51,7 +52,7 @@ def as_written(units: Sequence[Unit], graph: LoopGraph) -> list[Unit]:
 def is_free_to_move(node: ExternNode) -> bool:
     """Whether a library call may run earlier or later than others: it only computes its results, and draws none."""
     target: Any = node.target
-    if target is FUSED_CONVOLUTION:
+    if target is FUSED_CONVOLUTION or target is BY_ROWS_APART:
         return True
     if not isinstance(target, torch._ops.OpOverload) or not node.write_buffers:
         return False

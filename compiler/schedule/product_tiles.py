@@ -14,14 +14,15 @@ rates are shares of the data sheet's; where no measurement is named they are ass
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 
 from compiler.devices import Device
 from compiler.ir.ops import NAMED, POINTWISE
+from compiler.schedule.product_splits import gain, shared_tile, shared_tiles, shared_us
 from compiler.schedule.products import Matrices, Precision, Product
+from compiler.schedule.tiles import SHALLOW, TILES, Tensors, Tile, programs_of
 
 _POWER = 4
 _REGISTERS_FOR_ADDRESSES = 32
@@ -34,6 +35,8 @@ LIBRARY_SHARE: Mapping[Precision, float] = {"half": 0.75, "tf32": 0.65, "ieee": 
 #: That of our kernel, by the same calls: in bfloat16 75.7 us expected and 73.5 found, 35.5 and 36.5, 35.2 and 32.3. In
 #: float32 the best tiles take 3115, 1407 and 1403 us, which is 0.19 of the peak. TF32: assumed.
 TEMPLATE_SHARE: Mapping[Precision, float] = {"half": 0.60, "tf32": 0.50, "ieee": 0.19}
+#: Shared tiles that are measured, where tiles are.
+MOST_SHARED = 3
 #: Shares of k among which the library is expected to choose.
 _SPLITS = (1, 2, 4, 8, 16)
 #: Tiles whose rows are shorter than a line of the cache load that much slower: gates of 1 and 32 rows (4096 x 11008)
@@ -43,74 +46,6 @@ LINE_BYTES, NARROW = 128, 1.25
 #: registers: the gate of 32 rows takes 62 and 61 us with 32 rows a tile (either layout of the weights), 59 and 57 with
 #: 64.
 LEAST_ROWS, BY_REGISTERS = 64, 1.5
-
-#: How many tensors each operand is computed from, left and right: tiles of each are loaded, and held.
-Tensors = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Rows and columns of the result that one program makes, how much of k it takes at a time, and how many such steps
-    are being loaded while one is multiplied."""
-
-    m: int
-    n: int
-    k: int
-    warps: int
-    stages: int
-
-    @property
-    def sums_of_a_thread(self) -> int:
-        return self.m * self.n // (32 * self.warps)
-
-    def loaded(self, tensors: Tensors) -> int:
-        """Elements for each step along k that one program loads."""
-        return tensors[0] * self.m + tensors[1] * self.n
-
-    def shared_bytes(self, itemsize: int, tensors: Tensors = (1, 1)) -> int:
-        return self.stages * self.k * self.loaded(tensors) * itemsize
-
-
-_HALF = (
-    Tile(128, 256, 64, 8, 3),
-    Tile(256, 128, 64, 8, 3),
-    Tile(128, 128, 64, 8, 4),
-    Tile(128, 64, 64, 4, 4),
-    Tile(64, 128, 64, 4, 4),
-    Tile(64, 64, 64, 4, 4),
-    Tile(64, 32, 64, 4, 5),
-    Tile(32, 64, 64, 4, 5),
-    Tile(32, 32, 64, 4, 5),
-    Tile(16, 64, 64, 4, 5),
-    Tile(64, 16, 64, 4, 5),
-    Tile(16, 32, 128, 4, 5),
-    Tile(16, 16, 128, 4, 5),
-)
-_TF32 = (
-    Tile(128, 128, 32, 8, 4),
-    Tile(128, 64, 32, 4, 4),
-    Tile(64, 128, 32, 4, 4),
-    Tile(64, 64, 32, 4, 4),
-    Tile(64, 32, 32, 4, 5),
-    Tile(32, 64, 32, 4, 5),
-    Tile(32, 32, 32, 4, 5),
-    Tile(16, 32, 64, 4, 5),
-    Tile(16, 16, 64, 4, 5),
-)
-_IEEE = (
-    Tile(128, 64, 16, 8, 3),
-    Tile(64, 128, 16, 8, 3),
-    Tile(64, 64, 16, 4, 3),
-    Tile(64, 32, 16, 4, 3),
-    Tile(32, 64, 16, 4, 3),
-    Tile(32, 32, 16, 4, 3),
-    Tile(16, 32, 32, 2, 3),
-    Tile(16, 16, 32, 1, 3),
-)
-TILES: Mapping[Precision, tuple[Tile, ...]] = {"half": _HALF, "tf32": _TF32, "ieee": _IEEE}
-#: Besides, for several sums: of such tiles in four stages a multiprocessor holds a program less.
-_SHALLOW = (Tile(64, 64, 64, 4, 3),)
-
 
 def may_be_ours(matrices: Matrices, device: Device) -> bool:
     """Whether our kernel can be compiled for the device: older ones than sm_80 lack what it is made of."""
@@ -123,15 +58,28 @@ def may_be_ours(matrices: Matrices, device: Device) -> bool:
 
 def tile_of(product: Product, device: Device) -> Tile:
     """The tile with which our kernel is expected to take least time, of those that registers and shared memory hold."""
+    alone, tensors = _tile_alone(product, device), tensors_of(product)
+    return alone if tensors != (1, 1) else shared_tile(product.matrices, alone, device)
+
+
+def _tile_alone(product: Product, device: Device) -> Tile:
+    """That of programs which share no tile."""
     return _tile_of(product.matrices, _values_of_a_sum(product), tensors_of(product), device)
 
 
 def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
-    """The tiles that are expected to take at most so many times what the best one takes."""
+    """The tiles that are expected to take at most so many times what the best one takes, but of those that programs
+    share only the best few, which come first."""
     matrices, tensors = product.matrices, tensors_of(product)
+    shared: list[Tile] = []
+    if tensors == (1, 1):
+        shared = sorted(
+            shared_tiles(matrices, _tile_alone(product, device), device),
+            key=lambda tile: shared_us(matrices, tile, device),
+        )[:MOST_SHARED]
     fitting = [tile for tile in _tiles_for(matrices) if _is_held(tile, matrices, tensors, device)]
     times = {tile: _busy_of_ours(matrices, tile, tensors, device) for tile in fitting or TILES[matrices.precision][-1:]}
-    return [tile for tile, time in times.items() if time <= factor * min(times.values())]
+    return [*shared, *(tile for tile, time in times.items() if time <= factor * min(times.values()))]
 
 
 def tensors_of(product: Product) -> Tensors:
@@ -144,7 +92,7 @@ def tensors_of(product: Product) -> Tensors:
 
 def _tiles_for(matrices: Matrices) -> tuple[Tile, ...]:
     is_shallow_too = matrices.count > 1 and matrices.precision == "half"
-    return (*_SHALLOW, *TILES[matrices.precision]) if is_shallow_too else TILES[matrices.precision]
+    return (*SHALLOW, *TILES[matrices.precision]) if is_shallow_too else TILES[matrices.precision]
 
 
 def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -> bool:
@@ -176,9 +124,12 @@ def _values_of_a_sum(product: Product) -> float:
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
     """Microseconds of our kernel, which moves so many bytes and computes with the sums for so many issue slots."""
-    busy = _busy_of_ours(product.matrices, tile_of(product, device), tensors_of(product), device)
+    tile, alone = tile_of(product, device), _tile_alone(product, device)
+    busy = _busy_of_ours(product.matrices, alone, tensors_of(product), device)
     rest = 2e6 * slots / device.flops
-    return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
+    time = _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth) + rest
+    # Shared tiles are expected to gain so much; both kinds of times are fitted, each by itself.
+    return time if tile == alone else time * gain(product.matrices, tile, alone, device)
 
 
 @lru_cache(maxsize=4096)
@@ -192,11 +143,6 @@ def library_us(matrices: Matrices, moved: int, device: Device) -> float:
         if splits * tile.k <= matrices.sizes[3] or splits == 1
     )
     return _overhead_us(device) + _norm(busy, 1e6 * moved / device.bandwidth)
-
-
-def programs_of(matrices: Matrices, tile: Tile) -> int:
-    batch, m, n, _ = matrices.sizes
-    return batch * -(-m // tile.m) * -(-n // tile.n)
 
 
 def _overhead_us(device: Device) -> float:

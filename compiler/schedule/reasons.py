@@ -97,6 +97,14 @@ REASONS: dict[str, Reason] = listed(
         "{unfused_us:.1f} us",
     ),
     Reason(
+        "fused.own_product",
+        "fused",
+        "The result of this matrix product has few tiles, so that programs share the sums of each: a kernel of our own "
+        "keeps memory busier than the library's.",
+        "{call} is a kernel of our own, in which {splits} programs share the sums of a tile: predicted "
+        "{fused_us:.1f} us instead of {unfused_us:.1f} us",
+    ),
+    Reason(
         "fused.batch",
         "fused",
         "Neither node needs the other, and each takes little longer than its launch: they run side by side in one "
@@ -229,8 +237,8 @@ REASONS: dict[str, Reason] = listed(
         "profit",
         "The library's kernel for this matrix product is faster than ours, by more than the bytes and the launch that "
         "fusion would save, or too nearly so for a prediction to decide.",
-        "predicted {fused_us:.1f} us as one kernel of our own, {unfused_us:.1f} us with the library's for {call} and "
-        "another one; it would have to be {least_gain:.0%} less",
+        "predicted {fused_us:.1f} us as one kernel of our own, {unfused_us:.1f} us with the library's for {call}; "
+        "it would have to be {least_gain:.0%} less",
     ),
     Reason(
         "profit.operand_needed",
@@ -444,6 +452,14 @@ REASONS: dict[str, Reason] = listed(
         "eight divides: with a border of zeros the product has such sizes, and nobody reads what comes of the border.",
         "{sizes} is computed as {padded}: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} us padded, "
         "with {copies_us:.1f} us for what is copied",
+    ),
+    Reason(
+        "padding.apart",
+        "padding",
+        "A caller gets rows of a length that eight does not divide. Rows that are some rows apart start at whole "
+        "pieces of sixteen bytes: the library's fast kernels compute each such part, and the result is not copied.",
+        "{sizes} is computed by rows that lie apart: predicted {kept_us:.1f} us as it is written, and {padded_us:.1f} "
+        "us so, with {copies_us:.1f} us for what is copied",
     ),
     Reason(
         "padding.slower",

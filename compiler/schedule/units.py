@@ -143,7 +143,7 @@ class UnitGraph:
         for buffer in read_by(self.units[number]):
             self._unread(buffer, number)
         self.units[number] = group
-        for buffer in group.read_buffers:
+        for buffer in read_by(group):
             self._read(buffer, number)
 
     def order_anew(self, ordered: Iterable[Unit]) -> None:

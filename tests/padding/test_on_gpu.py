@@ -13,7 +13,7 @@ from torch import Tensor
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.runtime.verify import is_correct, to_double
-from tests.padding.test_padding import added, both_sides, consumed, in_parts
+from tests.padding.test_padding import added, both_sides, consumed, in_parts, whole
 
 pytestmark = pytest.mark.gpu
 
@@ -50,10 +50,22 @@ def test_padded_products_are_as_right_as_eagers(function: Callable[..., Any], dt
     with torch.no_grad():
         result, graphs = compiled(function, *given)
         expected, exact = function(*given), function(*to_double(tuple(given)))
-    assert graphs[0].paddings[0].is_padded
+    assert graphs[0].paddings[0].is_padded or graphs[0].paddings[0].is_apart
     assert is_correct(result, exact, expected)
     for own, eager in zip(*(x if isinstance(x, tuple) else (x,) for x in (result, expected)), strict=True):
         assert own.stride() == eager.stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("function", [added, whole])
+def test_rows_that_lie_apart_are_as_right_as_eagers(function: Callable[..., Any], dtype: torch.dtype) -> None:
+    x, table, bias = tensors(dtype)
+    given = [x.repeat(8, 1), table.repeat(2, 1)[:20013], bias.repeat(2)[:20013]]
+    with torch.no_grad():
+        result, graphs = compiled(function, *given)
+        expected, exact = function(*given), function(*to_double(tuple(given)))
+    assert graphs[0].paddings[0].is_apart
+    assert is_correct(result, exact, expected) and result.stride() == expected.stride()
 
 
 def test_gradients_through_padded_products_are_as_right_as_eagers() -> None:

@@ -22,6 +22,7 @@ from compiler.padding import decide
 from compiler.padding.choice import PaddingChoice
 from compiler.padding.price import PIECE, WORTH
 from compiler.pipeline import explore
+from compiler.runtime.verify import is_correct
 
 WORDS, WIDTH, ROWS = 53, 16, 24
 aten = torch.ops.aten
@@ -121,6 +122,10 @@ def both_sides(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     return torch.tanh(F.linear(x, table, bias)) @ table
 
 
+def whole(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
+    return x @ table.t()
+
+
 def of_columns(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     """Every matrix lies transposed: rows count, and the inner size does not."""
     return torch.addmm(x[:1].t(), table.t(), bias[:, None] * table[:, :3], beta=2, alpha=3)
@@ -133,7 +138,7 @@ def with_itself(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
 
 
 @pytest.mark.usefixtures("padded")
-@pytest.mark.parametrize("function", [added, in_parts, consumed, both_sides, of_columns, with_itself])
+@pytest.mark.parametrize("function", [added, whole, in_parts, consumed, both_sides, of_columns, with_itself])
 def test_padded_products_of_a_forward_pass_give_what_eager_gives(function: Callable[..., Any]) -> None:
     torch.manual_seed(0)
     given = [torch.randn(ROWS, WIDTH).bfloat16(), torch.randn(WORDS, WIDTH).bfloat16(), torch.randn(WORDS).bfloat16()]
@@ -152,6 +157,40 @@ def test_padded_products_of_a_forward_pass_give_what_eager_gives(function: Calla
         assert result[0].data_ptr() <= result[1].data_ptr() < result[0].data_ptr() + 2 * result[0].numel()
 
 
+@pytest.mark.usefixtures("padded")
+@pytest.mark.parametrize("function", [added, whole, in_parts])
+@pytest.mark.parametrize("words", [53, 50, 17])
+def test_what_a_caller_gets_may_be_computed_by_rows_that_lie_apart(
+    function: Callable[..., Any], words: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "apart_us", lambda *_: -1e6)
+    torch.manual_seed(0)
+    given = [torch.randn(shape).bfloat16() for shape in ((ROWS, WIDTH), (words, WIDTH), (words,))]
+    graphs: list[GraphCompilation] = []
+    torch._dynamo.reset()
+    with observed_compilations(graphs.append), torch.no_grad():
+        found = torch.compile(function, backend=fusionscope)(*given)
+    (choice,) = graphs[0].paddings
+    assert choice.is_apart and choice.sizes == choice.padded
+    expected, exact = function(*given), function(*(tensor.double() for tensor in given))
+    assert is_correct(found, exact, expected)
+    for own, eager in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
+        assert own.stride() == eager.stride()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, table, bias: F.linear(x, table, bias).exp(),  # which a wider result serves as well
+        lambda x, table, bias: F.linear(x.t().contiguous().t(), table),  # rows in whole pieces, but of the wrong matrix
+        lambda x, table, bias: twice_the_bias(x, table, bias),
+        lambda x, table, bias: torch.mm(x, table.t().contiguous()),
+    ],
+)
+def test_no_other_product_is_computed_by_rows_that_lie_apart(function: Callable[..., Any]) -> None:
+    assert not any(choice.is_apart for choice in weighed(function, (16384, 768, 30522)))
+
+
 def weighed(
     function: Callable[..., Any], sizes: tuple[int, int, int], dtype: torch.dtype = torch.bfloat16, **knobs: Any
 ) -> tuple[PaddingChoice, ...]:
@@ -163,6 +202,10 @@ def weighed(
     return decide.pad_products(graph, H200, Options(knobs=knobs))[1]
 
 
+def twice_the_bias(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
+    return torch.addmm(bias, x, table.t(), beta=2)
+
+
 def read_once(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     return F.linear(x, table).argmax(-1)
 
@@ -170,7 +213,8 @@ def read_once(x: Tensor, table: Tensor, bias: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("function", "sizes", "reason"),
     [
-        (added, (16384, 768, 30522), "padding.padded"),
+        (added, (16384, 768, 30522), "padding.apart"),
+        (whole, (4096, 768, 50257), "padding.apart"),
         (added, (16384, 768, 30528), None),
         (added, (16, 768, 30522), None),
         (added, (16383, 768, 30528), None),
@@ -189,16 +233,19 @@ def test_products_are_padded_where_what_is_copied_costs_less(
     assert weighed(function, sizes, torch.float32) == ()
     for choice in found:
         assert choice.kept_us is not None and choice.padded_us is not None and choice.saved_us is not None
-        assert choice.is_padded == (choice.saved_us > (1 - WORTH) * choice.kept_us)
+        assert (choice.is_padded or choice.is_apart) == (choice.saved_us > (1 - WORTH) * choice.kept_us)
 
 
 def test_a_record_says_what_is_copied_and_the_knob_turns_it_off() -> None:
-    (returned,), (read,) = weighed(added, (16384, 768, 30522)), weighed(read_once, (16384, 768, 30522))
+    (returned,), (read,) = weighed(twice_the_bias, (16384, 768, 30522)), weighed(read_once, (16384, 768, 30522))
     assert [copy.what for copy in returned.copies] == ["right", "bias", "result"]
     assert [copy.what for copy in read.copies] == ["right"], "argmax reads the wider result where it lies"
     assert read.copies[0].bytes == 2 * 2 * 768 * 30522
-    (kept,) = weighed(added, (16384, 768, 30522), disable=["padding"])
-    assert (kept.reason, kept.saved_us) == ("policy.disabled", returned.saved_us)
+    (apart,) = weighed(added, (16384, 768, 30522))
+    assert [copy.what for copy in apart.copies] == ["left", "right"], "which get the bias beside them"
+    for function, choice in ((twice_the_bias, returned), (added, apart)):
+        (kept,) = weighed(function, (16384, 768, 30522), disable=["padding"])
+        assert (kept.reason, kept.saved_us) == ("policy.disabled", choice.saved_us)
 
 
 def test_the_report_has_the_product_with_its_lines_and_sizes() -> None:

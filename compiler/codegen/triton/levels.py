@@ -27,8 +27,9 @@ from compiler.ir.size import hint, known
 from compiler.schedule.cost import lost_from_cache
 from compiler.schedule.group import Batch, Group, parts_of
 from compiler.schedule.moved import moved_by_group
-from compiler.schedule.product_tiles import programs_of, tile_of
+from compiler.schedule.product_tiles import tile_of
 from compiler.schedule.products import Product
+from compiler.schedule.tiles import programs_of
 
 
 def describe_levels(

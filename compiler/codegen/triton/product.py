@@ -30,12 +30,15 @@ from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstri
 from compiler.devices import Device
 from compiler.ir.index import Dim, Indirect
 from compiler.ir.size import known
-from compiler.schedule.product_tiles import Tile, programs_of, tile_of
+from compiler.schedule.product_tiles import tile_of
 from compiler.schedule.products import Matrices, Product
+from compiler.schedule.tiles import Tile, programs_of, tiles_of
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.
 ROWS_TOGETHER = 8
+#: Bytes of a sum.
+SUM_BYTES = 4
 
 
 def render_product(product: Product, storage: dict[str, torch.dtype], device: Device) -> RenderedKernel:
@@ -108,7 +111,10 @@ class _ProductPrinter:
     def kernel(self) -> RenderedKernel:
         self._places()
         self._products()
-        self._results()
+        if self.tile.splits > 1:
+            self._join_parts()
+        else:
+            self._results()
         parameters = tuple(dict.fromkeys((*self.program.reads, *self.program.writes)))
         blocks = {axis.block_name: axis.block for axis in (self.rows, self.columns, self.inner)}
         text = module_head([self.left, self.right, self.after]) + self._definition(parameters, list(blocks))
@@ -121,11 +127,16 @@ class _ProductPrinter:
             "grid": (grid,),
             "plan": "product",
         }
+        if self.tile.splits > 1:
+            tiles = tiles_of(self.matrices, self.tile)
+            size = len(self.sums) * grid * self.tile.m * self.tile.n * SUM_BYTES
+            config |= {"workspace_bytes": size, "counters": tiles, "splits": self.tile.splits}
         name = identifier(self.program.name)
         return RenderedKernel(name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid)
 
     def _definition(self, parameters: Sequence[str], blocks: Sequence[str]) -> str:
         arguments = [self.after.pointer(name) for name in parameters]
+        arguments += ["workspace_ptr", "counters_ptr"] if self.tile.splits > 1 else []
         arguments += [f"{name}: tl.constexpr" for name in blocks]
         define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
         names = list(dict.fromkeys(node for s in self.program.statements for node in s.nodes))
@@ -146,6 +157,11 @@ class _ProductPrinter:
         line = self.writer.line
         rows, columns = known(self.rows.blocks), known(self.columns.blocks)
         place = "tl.program_id(0)"
+        if self.tile.splits > 1:
+            line(f"# {self.tile.splits} programs share a tile: each takes a part of k.")
+            line(f"part = {place} % {self.tile.splits}")
+            line(f"shared_tile = {place} // {self.tile.splits}")
+            place = "shared_tile"
         if self.matrices.batch is not None:
             line(f"program = {place}")
             line(f"b = program{self.wide} // {rows * columns}")
@@ -185,7 +201,12 @@ class _ProductPrinter:
         self.writer.blank()
         for total in self.sums:
             line(f"{total.target} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", total.nodes)
-        line(f"for k_start in range(0, {self.inner.numel}, KBLOCK):")
+        first, last = "0", str(self.inner.numel)
+        if self.tile.splits > 1:
+            line(f"first = part * {self._chunk}")
+            line(f"last = tl.minimum(first + {self._chunk}, {last})")
+            first, last = "first", "last"
+        line(f"for k_start in range({first}, {last}, KBLOCK):")
         with self.writer.indented():
             line("k = k_start + tl.arange(0, KBLOCK)")
             if not self.inner.is_exact:
@@ -199,6 +220,12 @@ class _ProductPrinter:
                 operands = f"{lefts[left.number]}, {self._operand(self.right, right)}"
                 line(f"{total.target} = tl.dot({operands}, {total.target}{how})", total.nodes)
         self.writer.blank()
+
+    @property
+    def _chunk(self) -> int:
+        """How much of k a part has, in whole steps."""
+        steps = -(-known(self.inner.numel) // self.tile.k)
+        return -(-steps // self.tile.splits) * self.tile.k
 
     def _operand(self, printer: _OperandPrinter, factor: Statement) -> str:
         """Print what makes an operand's tile; gives the text of the tile."""
@@ -230,6 +257,33 @@ class _ProductPrinter:
                 needed.add(number)
                 open_ += self.by_number[number].needs if number not in sums else ()
         return [s for s in self.program.statements if s.number in needed]
+
+    def _join_parts(self) -> None:
+        """Each program leaves its sums; the last one of a tile adds them up and goes on. Always in the same order, so
+        results do not vary."""
+        line, splits = self.writer.line, self.tile.splits
+        size = self.tile.m * self.tile.n
+        line("sums_ptr = workspace_ptr.to(tl.pointer_type(tl.float32))")
+        line("at = tl.arange(0, MBLOCK)[:, None] * NBLOCK + tl.arange(0, NBLOCK)[None, :]")
+        places = {}
+        for number, total in enumerate(self.sums):
+            start = f"({number * tiles_of(self.matrices, self.tile)} + shared_tile)" if number else "shared_tile"
+            places[total.target] = f"sums_ptr + {start} * {splits * size}"
+            line(f"tl.store({places[total.target]} + part * {size} + at, {total.target})", total.nodes)
+        line("tl.debug_barrier()")
+        line("arrived = tl.atomic_add(counters_ptr + shared_tile, 1)")
+        line(f"if arrived == {splits - 1}:")
+        with self.writer.indented():
+            line("# The counter is left as it was found: zero.")
+            line("tl.store(counters_ptr + shared_tile, 0)")
+            for total in self.sums:
+                line(f"{total.target} = tl.zeros([MBLOCK, NBLOCK], tl.float32)", total.nodes)
+            line(f"for other in tl.static_range({splits}):")
+            with self.writer.indented():
+                for total in self.sums:
+                    load = f'tl.load({places[total.target]} + other * {size} + at, cache_modifier=".cg")'
+                    line(f"{total.target} += {load}", total.nodes)
+            self._results()
 
     # What follows --------------------------------------------------------------------------------------------
 

@@ -6,22 +6,29 @@ function copies({ copies }: PaddingDecision): string {
 
 function saved({ verdict, predicted_saved_us }: PaddingDecision): string {
   if (predicted_saved_us === null) return "";
-  return ` Predicted to ${verdict === "padded" ? "save" : "have saved"} ${predicted_saved_us.toFixed(1)} us.`;
+  return ` Predicted to ${verdict === "kept" ? "have saved" : "save"} ${predicted_saved_us.toFixed(1)} us.`;
 }
+
+const WAYS: Record<PaddingDecision["verdict"], string> = {
+  padded: "is padded",
+  apart: "is computed by rows that lie apart",
+  kept: "is computed as written",
+};
 
 /** Products whose sizes eight does not divide: which got a border of zeros, and why, each with its lines. */
 export function Paddings({ graph }: { graph: Graph }) {
   const { paddings } = graph;
   if (paddings.length === 0) return null;
   const padded = paddings.filter(({ verdict }) => verdict === "padded").length;
+  const apart = paddings.filter(({ verdict }) => verdict === "apart").length;
   return (
     <details class="removed">
-      <summary>{`${padded} of ${paddings.length} ${paddings.length === 1 ? "product" : "products"} of odd sizes padded`}</summary>
+      <summary>{`${padded} of ${paddings.length} ${paddings.length === 1 ? "product" : "products"} of odd sizes padded${apart > 0 ? `, ${apart} computed by rows apart` : ""}`}</summary>
       <ul>
         {paddings.map((one, place) => (
           <li key={place}>
             <code>{one.product}</code>
-            {` ${one.verdict === "padded" ? "is padded" : "is computed as written"} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${saved(one)}${copies(one)}`}
+            {` ${WAYS[one.verdict]} (${one.reason}${one.lines.length > 0 ? `, line ${one.lines.join(", ")}` : ""}): ${one.message}.${saved(one)}${copies(one)}`}
           </li>
         ))}
       </ul>

@@ -84,9 +84,9 @@ export interface PaddingCopy {
   bytes: number;
 }
 
-/** Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it takes, and nobody reads what comes of that. */
+/** Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far apart that they start in the same place of a piece of sixteen bytes. */
 export interface PaddingDecision {
-  verdict: "padded" | "kept";
+  verdict: "padded" | "apart" | "kept";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
   message: string;
@@ -98,7 +98,7 @@ export interface PaddingDecision {
   padded: (number | string)[];
   /** The library's call at the sizes as written. */
   predicted_kept_us: number | null;
-  /** The library's call at the padded sizes. */
+  /** The padded call, or those of rows apart. */
   predicted_padded_us: number | null;
   /** All that is copied for it. */
   predicted_copies_us: number | null;
