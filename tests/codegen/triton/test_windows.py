@@ -74,7 +74,7 @@ def test_of_several_nan_and_of_equals_the_first_is_the_position(kind: str) -> No
     assert torch.equal(result, torch.stack([column.tolist().index(min(column)) * torch.ones(()) for column in order.T]))
 
 
-@pytest.mark.parametrize(("row", "plan"), [(3, "pointwise"), (4, "persistent"), (6, "pointwise"), (7, "persistent")])
+@pytest.mark.parametrize(("row", "plan"), [(4, "persistent"), (6, "persistent"), (7, "pointwise")])
 def test_a_short_row_that_fills_no_tile_is_gone_over_by_one_lane(row: int, plan: str) -> None:
     x = torch.randn(50, row)
     compilation, (result,) = interpreted(lambda x: x.amax(1) - x.amin(1), x)
