@@ -133,37 +133,37 @@ bool set_gradients(const Flat& flat, bool on) {
   return is_done;
 }
 
-// Run with gradients off, and leave them as they were, whatever comes of it.
-PyObject* run_without_gradients(const Flat& flat, PyObject* const* inputs) {
-  if (!flat.gradients_on) return FlatRun(flat, inputs).run();
-  PyObject* answer = PyObject_CallObject(flat.gradients_on, nullptr);
-  if (!answer) return nullptr;
-  const bool were_on = PyObject_IsTrue(answer);
-  Py_DecRef(answer);
-  if (!were_on) return FlatRun(flat, inputs).run();
-  if (!set_gradients(flat, false)) return nullptr;
-  PyObject* outputs = FlatRun(flat, inputs).run();
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  set_gradients(flat, true);
-  PyErr_Restore(type, value, traceback);
-  return outputs;
-}
-
-PyObject* run_here(const Flat& flat, PyObject* const* inputs, std::intptr_t count) {
-  if (count != flat.inputs)
-    return PyErr_Format(PyExc_TypeError, "this graph takes %lld inputs, not %lld", (long long)flat.inputs,
-                        (long long)count);
+// On the device where its memory is made the steps are run; else the list of inputs is left to `otherwise`.
+PyObject* run_on_device(const Flat& flat, PyObject* const* inputs) {
   int device = -1;
-  if (!flat.device || (flat.device(&device) == 0 && device == flat.on_device))
-    return run_without_gradients(flat, inputs);
-  PyObject* list = PyList_New(count);
-  for (std::intptr_t n = 0; list && n < count; ++n) {
+  if (!flat.device || (flat.device(&device) == 0 && device == flat.on_device)) return FlatRun(flat, inputs).run();
+  PyObject* list = PyList_New(flat.inputs);
+  for (std::int64_t n = 0; list && n < flat.inputs; ++n) {
     Py_IncRef(inputs[n]);
     PyList_SetItem(list, n, inputs[n]);
   }
   PyObject* outputs = list ? PyObject_Vectorcall(flat.otherwise, &list, 1, nullptr) : nullptr;
   Py_DecRef(list);
+  return outputs;
+}
+
+// Run with gradients off, and leave them as they were, whatever comes of it.
+PyObject* run_here(const Flat& flat, PyObject* const* inputs, std::intptr_t count) {
+  if (count != flat.inputs)
+    return PyErr_Format(PyExc_TypeError, "this graph takes %lld inputs, not %lld", (long long)flat.inputs,
+                        (long long)count);
+  if (!flat.gradients_on) return run_on_device(flat, inputs);
+  PyObject* answer = PyObject_CallObject(flat.gradients_on, nullptr);
+  if (!answer) return nullptr;
+  const bool were_on = PyObject_IsTrue(answer);
+  Py_DecRef(answer);
+  if (!were_on) return run_on_device(flat, inputs);
+  if (!set_gradients(flat, false)) return nullptr;
+  PyObject* outputs = run_on_device(flat, inputs);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  set_gradients(flat, true);
+  PyErr_Restore(type, value, traceback);
   return outputs;
 }
 

@@ -191,16 +191,16 @@ def test_on_another_device_it_is_called_as_python_calls_it(monkeypatch: pytest.M
         return 0
 
     monkeypatch.setattr(launcher, "cuda_driver", lambda: SimpleNamespace(cuCtxGetDevice=get_device))
-    text = "def call(inputs):\n    x, = inputs\n    return [x, 1]\n"
+    text = "def call(inputs):\n    x, = inputs\n    x = torch.abs(x)\n    return [x, 1]\n"
     elsewhere: list[Any] = []
 
     def call_there(inputs: list[Any]) -> list[Any]:
-        elsewhere.append(inputs)
+        elsewhere.append((*inputs, torch.is_grad_enabled()))
         return ["elsewhere"]
 
     flat = flat_call(text, SCOPE, (), call_there, 1)
     assert flat is not None
-    assert flat.direct(X) == [X, 1] and not elsewhere
+    assert flat.direct(X)[1] == 1 and not elsewhere
     current[0] = 0
     assert flat.direct(X) == ["elsewhere"] == flat([X])
-    assert [[value is X for value in inputs] for inputs in elsewhere] == [[True], [True]]
+    assert [(x is X, with_gradients) for x, with_gradients in elsewhere] == [(True, False), (True, False)]
