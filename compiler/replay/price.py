@@ -65,6 +65,8 @@ class Times:
 
     host_us: float
     elapsed_us: float
+    #: Whether the device had nothing left to do when the call began.
+    is_idle_before: bool = False
 
     @property
     def pace_us(self) -> float:
@@ -79,9 +81,11 @@ def gain_of_tail(copied: Copies, left: Copies, launches: int, launch_us: float, 
     return spared - max(0.0, launch_us * launches - (copied.host_us - left.host_us))
 
 
-def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, tail: int = 0) -> ReplayDecision:
+def weigh(
+    times: Times, launches: int, copies: Copies, bandwidth: float, tail: int = 0, is_of_step: bool = False
+) -> ReplayDecision:
     """The decision; `bandwidth` is the device's, bytes read plus bytes written per second. Of the `launches` the last
-    `tail` are not recorded."""
+    `tail` are not recorded. A graph that `is_of_step` is one of several between which the host has much to do."""
     recorded = launches - tail
     copied_us = copies.device_us(bandwidth)
     replay_us = REPLAY_US + REPLAYED_LAUNCH_US * recorded + copies.host_us + tail * times.host_us / launches
@@ -98,6 +102,9 @@ def weigh(times: Times, launches: int, copies: Copies, bandwidth: float, tail: i
     }
     if times.elapsed_us > BUSY_SHARE * times.host_us:
         is_faster = -added_us > LEAST_SAVED * times.elapsed_us
+        is_as_fast = added_us <= LEAST_SAVED * times.elapsed_us
+        if is_of_step and times.is_idle_before and is_as_fast and replay_us <= WORTH * times.host_us:
+            return ReplayDecision("replay.idle_between", numbers)
         return ReplayDecision("replay.gaps" if is_faster else "replay.device_bound", numbers)
     if replay_us > WORTH * times.host_us or added_us > MOST_ADDED * times.elapsed_us:
         return ReplayDecision("replay.slower", numbers)

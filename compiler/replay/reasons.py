@@ -24,6 +24,16 @@ REPLAYS: dict[str, Reason] = listed(
         "in each call",
     ),
     Reason(
+        "replay.idle_between",
+        "replay",
+        "The device takes longer than the host to go through this graph, but it was done with everything when the graph "
+        "was called: what the host does between the graphs of a training step keeps it waiting. Each microsecond that a "
+        "replay spares the host comes off the step.",
+        "{recorded} of {launches} launches are recorded; a replay takes the host about {replay_us:.0f} us, predicted, in "
+        "place of {host_us:.0f} us, measured; the device takes {elapsed_us:.0f} us, but was idle before; {copied_bytes} "
+        "bytes are copied in each call",
+    ),
+    Reason(
         "replay.asked_for",
         "replay",
         'The option `cuda_graphs` is "on": launches are recorded wherever that is legal, whether or not it pays.',
@@ -141,4 +151,4 @@ REPLAYS: dict[str, Reason] = listed(
 )
 
 #: The reasons with which launches are replayed.
-REPLAYED = frozenset({"replay.replayed", "replay.gaps", "replay.asked_for"})
+REPLAYED = frozenset({"replay.replayed", "replay.gaps", "replay.idle_between", "replay.asked_for"})

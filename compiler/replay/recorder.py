@@ -36,6 +36,9 @@ class Pool:
     anchor: Any = None
 
 
+#: How long the host waits for a device to tell that it has nothing to do: an event alone takes it some microseconds.
+IDLE_US = 30.0
+
 _pools: dict[tuple[int, int], Pool] = {}
 _locks: dict[int, threading.RLock] = {}
 #: Devices on which CUDA has failed to end a recording: torch's allocator and generator may still be in its state.
@@ -70,6 +73,7 @@ class CudaRecorder:
     def timed(self, call: Call, inputs: list[Any]) -> tuple[list[Any], Callable[[], Times | None]]:
         event: Any = torch.cuda.Event  # torch gives its events no types in some versions
         start, end = event(enable_timing=True), event(enable_timing=True)
+        is_idle = self._is_idle()
         start.record()
         began = time.perf_counter()
         outputs = call(inputs)
@@ -77,9 +81,20 @@ class CudaRecorder:
         end.record()
 
         def times() -> Times | None:
-            return Times(host_us, 1e3 * start.elapsed_time(end)) if end.query() else None
+            return Times(host_us, 1e3 * start.elapsed_time(end), is_idle) if end.query() else None
 
         return outputs, times
+
+    @staticmethod
+    def _is_idle() -> bool:
+        """Whether the current stream has nothing to do but to tell so."""
+        told: Any = torch.cuda.Event()
+        told.record()
+        until = time.perf_counter() + 1e-6 * IDLE_US
+        while not told.query():
+            if time.perf_counter() > until:
+                return False
+        return True
 
     def record(self, call: Call, inputs: list[Any], is_held: bool) -> CudaRecording:
         if self.device in _broken:

@@ -234,7 +234,7 @@ class ReplayedCall:
             decision = ReplayDecision("replay.memory", {"peak_bytes": wanted})
         else:
             assert times is not None
-            decision = weigh(times, facts.launches, copies, facts.bandwidth, in_tail)
+            decision = weigh(times, facts.launches, copies, facts.bandwidth, in_tail, facts.phase != "inference")
         return Plan(decision, tail, copied_in, copied_out)
 
     def _memory_lacking(self) -> int | None:
@@ -396,7 +396,11 @@ def _least(measured: Sequence[Callable[[], Times | None]]) -> Times | None:
     known = [found for times in measured if (found := times()) is not None]
     if not known or len(known) < len(measured):
         return None
-    return Times(min(times.host_us for times in known), min(times.elapsed_us for times in known))
+    return Times(
+        min(times.host_us for times in known),
+        min(times.elapsed_us for times in known),
+        all(times.is_idle_before for times in known),
+    )
 
 
 def _never() -> bool:

@@ -22,7 +22,7 @@ from compiler.pipeline import explore
 from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.choose import Compiled, replayed_or_not
 from compiler.replay.decision import ReplayDecision
-from compiler.replay.price import Times
+from compiler.replay.price import Copies, Times, weigh
 from compiler.replay.reasons import REPLAYED, REPLAYS
 from compiler.replay.replayed import ReplayedCall
 from tests.compile_program import compile_program
@@ -105,7 +105,7 @@ def with_call(compilation: GraphCompilation, **fields: Any) -> Any:
     return replace(compilation.schedule, units=[*compilation.schedule.units, call])
 
 
-def test_what_is_decided_before_the_first_call() -> None:
+def test_what_no_example_alone_leaves() -> None:
     made = compile_program(products, torch.randn(8, 8))
     found = {
         "off": asked_of(made, choice="off"),
@@ -123,6 +123,8 @@ def test_what_is_decided_before_the_first_call() -> None:
     known = open_sizes.schedule.graph.symbols
     open_sizes.schedule.graph.symbols = {symbol: (place, ".shape[0]") for symbol, (place, _) in known.items()}
     found["open_sizes"] = asked_of(open_sizes)
+    idle_before = Times(450.0, 770.0, is_idle_before=True)
+    found["idle_between"] = weigh(idle_before, 16, Copies(2, 4096), 4e12, is_of_step=True)
     assert {name: decision.reason for name, decision in found.items()} == {name: f"replay.{name}" for name in found}
     assert all(decision.message for decision in found.values())
     assert {*found, *BY_EXAMPLE, "cpu"} == {reason.split(".")[1] for reason in REPLAYS}

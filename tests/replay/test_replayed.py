@@ -150,6 +150,21 @@ def test_replays_pay_for_the_copies_that_they_need(times: Times, launches: int, 
     assert decision.reason == reason and decision.message
 
 
+@pytest.mark.parametrize(("times", "copies", "is_of_step", "reason"), [
+    (Times(450.0, 770.0, True), Copies(2, 4096), True, "replay.idle_between"),
+    (Times(450.0, 770.0, True), Copies(2, 4096), False, "replay.device_bound"),  # its caller may wait for results
+    (Times(450.0, 770.0, False), Copies(2, 4096), True, "replay.device_bound"),
+    (Times(450.0, 770.0, True), Copies(2, 2**26), True, "replay.device_bound"),  # copies that the device would wait for
+    (Times(100.0, 770.0, True), Copies(30, 4096), True, "replay.device_bound"),
+    (HOST_BOUND, Copies(2, 4096), True, "replay.replayed"),
+])  # fmt: skip
+def test_between_the_graphs_of_a_step_an_idle_device_waits_for_the_host(
+    times: Times, copies: Copies, is_of_step: bool, reason: str
+) -> None:
+    decision = weigh(times, 5, copies, 4.3e12, is_of_step=is_of_step)
+    assert decision.reason == reason and decision.message
+
+
 def test_on_another_stream_and_within_a_recording_of_the_caller_launches_go_out_one_by_one() -> None:
     call, recorder = pretended(scaled)
     inputs = [torch.ones(3), torch.ones(3)]
