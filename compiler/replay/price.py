@@ -102,8 +102,8 @@ def weigh(
     }
     if times.elapsed_us > BUSY_SHARE * times.host_us:
         is_faster = -added_us > LEAST_SAVED * times.elapsed_us
-        is_as_fast = added_us <= LEAST_SAVED * times.elapsed_us
-        if is_of_step and times.is_idle_before and is_as_fast and replay_us <= WORTH * times.host_us:
+        is_worth_it = replay_us <= WORTH * times.host_us and added_us <= MOST_ADDED * times.elapsed_us
+        if is_of_step and times.is_idle_before and is_worth_it:
             return ReplayDecision("replay.idle_between", numbers)
         return ReplayDecision("replay.gaps" if is_faster else "replay.device_bound", numbers)
     if replay_us > WORTH * times.host_us or added_us > MOST_ADDED * times.elapsed_us:

@@ -26,12 +26,12 @@ REPLAYS: dict[str, Reason] = listed(
     Reason(
         "replay.idle_between",
         "replay",
-        "The device takes longer than the host to go through this graph, but it was done with everything when the graph "
-        "was called: what the host does between the graphs of a training step keeps it waiting. Each microsecond that a "
-        "replay spares the host comes off the step.",
-        "{recorded} of {launches} launches are recorded; a replay takes the host about {replay_us:.0f} us, predicted, in "
-        "place of {host_us:.0f} us, measured; the device takes {elapsed_us:.0f} us, but was idle before; {copied_bytes} "
-        "bytes are copied in each call",
+        "The device takes longer than the host to go through this graph, but it was done with everything when the "
+        "graph was called: what the host does between the graphs of a training step keeps it waiting. Each "
+        "microsecond that a replay spares the host comes off the step.",
+        "{recorded} of {launches} launches are recorded; a replay takes the host about {replay_us:.0f} us, "
+        "predicted, in place of {host_us:.0f} us, measured; the device takes {elapsed_us:.0f} us, but was idle "
+        "before; {copied_bytes} bytes are copied in each call",
     ),
     Reason(
         "replay.asked_for",

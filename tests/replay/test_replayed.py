@@ -152,6 +152,7 @@ def test_replays_pay_for_the_copies_that_they_need(times: Times, launches: int, 
 
 @pytest.mark.parametrize(("times", "copies", "is_of_step", "reason"), [
     (Times(450.0, 770.0, True), Copies(2, 4096), True, "replay.idle_between"),
+    (Times(450.0, 578.0, True), Copies(12, 25192448), True, "replay.idle_between"),  # a block's gradients
     (Times(450.0, 770.0, True), Copies(2, 4096), False, "replay.device_bound"),  # its caller may wait for results
     (Times(450.0, 770.0, False), Copies(2, 4096), True, "replay.device_bound"),
     (Times(450.0, 770.0, True), Copies(2, 2**26), True, "replay.device_bound"),  # copies that the device would wait for
