@@ -155,7 +155,7 @@ def test_replays_pay_for_the_copies_that_they_need(times: Times, launches: int, 
     (Times(450.0, 578.0, True), Copies(12, 25192448), True, "replay.idle_between"),  # a block's gradients
     (Times(450.0, 770.0, True), Copies(2, 4096), False, "replay.device_bound"),  # its caller may wait for results
     (Times(450.0, 770.0, False), Copies(2, 4096), True, "replay.device_bound"),
-    (Times(450.0, 770.0, True), Copies(2, 2**26), True, "replay.device_bound"),  # copies that the device would wait for
+    (Times(450.0, 770.0, True), Copies(2, 2**27), True, "replay.device_bound"),  # copies that the device would wait for
     (Times(100.0, 770.0, True), Copies(30, 4096), True, "replay.device_bound"),
     (HOST_BOUND, Copies(2, 4096), True, "replay.replayed"),
 ])  # fmt: skip
