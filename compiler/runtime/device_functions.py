@@ -25,18 +25,13 @@ from typing import Any
 
 from compiler.runtime.disk_cache import cache_directory, is_whole, write_whole
 
-#: Functions of one float32, of two, and of two integers, by their names in libdevice.
+#: Functions of one float32, and of two, by their names in libdevice.
 _ONE = """acosf acoshf asinf asinhf atanf atanhf ceilf cosf coshf erfcf erff exp2f expf expm1f floorf lgammaf log10f
 log1pf log2f logf rintf rsqrtf sinf sinhf sqrtf tanf tanhf truncf""".split()
 _TWO = "atan2f copysignf fast_fdividef fmodf hypotf powf".split()
 
-#: The types, in MLIR's words, of arguments and result.
-SIGNATURES: dict[str, tuple[tuple[str, ...], str]] = {
-    **{f"__nv_{name}": (("f32",), "f32") for name in _ONE},
-    **{f"__nv_{name}": (("f32", "f32"), "f32") for name in _TWO},
-    "__nv_umulhi": (("i32", "i32"), "i32"),
-    "__nv_umul64hi": (("i64", "i64"), "i64"),
-}
+#: How many float32 each function takes, by its symbol; it gives one.
+ARGUMENTS = {f"__nv_{name}": 1 for name in _ONE} | {f"__nv_{name}": 2 for name in _TWO}
 
 #: Those that stay as they are, as the others would get slower kernels.
 AS_THEY_ARE = frozenset(f"__nv_{name}" for name in "acoshf asinhf cosf lgammaf log10f log2f logf powf sinf".split())
@@ -69,7 +64,7 @@ class UnknownLibrary(Exception):
 
 
 def function_files(symbols: Iterable[str]) -> list[Path]:
-    """A file for each of these functions of `SIGNATURES`. Raises UnknownLibrary."""
+    """A file for each of these functions of `ARGUMENTS`. Raises UnknownLibrary."""
     folder = cache_directory("device") / _key()
     files = []
     for symbol in symbols:
@@ -80,7 +75,7 @@ def function_files(symbols: Iterable[str]) -> list[Path]:
 
 
 def function_texts() -> dict[str, str]:
-    """LLVM's text of each function of `SIGNATURES`, made once in a process. Raises UnknownLibrary."""
+    """LLVM's text of each function of `ARGUMENTS`, made once in a process. Raises UnknownLibrary."""
     with _lock:
         made = _made()
     if isinstance(made, UnknownLibrary):
@@ -100,13 +95,13 @@ def _made() -> dict[str, str] | UnknownLibrary:
         return UnknownLibrary(f"it asks {', '.join(sorted(asked - QUESTIONS))}")
     blocks, rest = _parts(linked)
     simplified, rest_of_simplified = _parts(text)
-    if simplified.keys() != {f"{_WHOLE}{symbol}" for symbol in SIGNATURES.keys() - AS_THEY_ARE}:
+    if simplified.keys() != {f"{_WHOLE}{symbol}" for symbol in ARGUMENTS.keys() - AS_THEY_ARE}:
         return UnknownLibrary("its functions call others that stay")
     return {
         symbol: _file(blocks[symbol].replace("define internal ", "define "), [*rest, _QUESTION])
         if symbol in AS_THEY_ARE
         else _file(simplified[f"{_WHOLE}{symbol}"].replace(f"@{_WHOLE}", "@"), rest_of_simplified)
-        for symbol in SIGNATURES
+        for symbol in ARGUMENTS
     }
 
 
@@ -148,15 +143,15 @@ def _simplified(library: Path) -> tuple[str, str]:
 def _calls() -> str:
     """A module that wants all functions of libdevice, with a function for each that is to be simplified."""
     texts = [_ANSWER]
-    for symbol, (types, result) in SIGNATURES.items():
-        texts.append(f"llvm.func @{symbol}({', '.join(types)}) -> {result}\n")
+    for symbol, count in ARGUMENTS.items():
+        types = ", ".join(["f32"] * count)
+        texts.append(f"llvm.func @{symbol}({types}) -> f32\n")
         if symbol not in AS_THEY_ARE:
-            given = ", ".join(f"%{place}: {kind}" for place, kind in enumerate(types))
-            passed = ", ".join(f"%{place}" for place in range(len(types)))
+            passed = ", ".join(f"%{place}" for place in range(count))
             texts.append(f"""
-llvm.func @{_WHOLE}{symbol}({given}) -> {result} attributes {{always_inline}} {{
-  %result = llvm.call @{symbol}({passed}) : ({", ".join(types)}) -> {result}
-  llvm.return %result : {result}
+llvm.func @{_WHOLE}{symbol}({passed.replace(",", ": f32,")}: f32) -> f32 attributes {{always_inline}} {{
+  %result = llvm.call @{symbol}({passed}) : ({types}) -> f32
+  llvm.return %result : f32
 }}
 """)
     return f"module {{{''.join(texts)}}}\n"

@@ -2,7 +2,8 @@
 
 A kernel is linked with the functions that it calls, each from a file of its own (see `device_functions`), where it is
 known which these are. Triton itself may take from libdevice what its own functions are made of (`tl.floor`), so a
-kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice.
+kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice; and so
+is one that draws random numbers, whose products of integers LLVM joins to fewer between functions as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compiler.runtime.device_functions import SIGNATURES, UnknownLibrary, function_files
+from compiler.runtime.device_functions import ARGUMENTS, UnknownLibrary, function_files
 
 #: What of Triton's language needs no function of a library.
 _NEEDS_NONE = frozenset(
@@ -22,9 +23,6 @@ _NEEDS_NONE = frozenset(
     range div_rn max_constancy PropagateNan constexpr pointer_type debug_barrier atomic_add atomic_cas cdiv dot cumsum
     associative_scan int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )
-#: What of it needs these.
-_NEEDS = {name: ("__nv_umulhi", "__nv_umul64hi") for name in ("randint4x", "rand4x", "umulhi")}
-
 #: Functions that `libdevice` calls by other names than CUDA does.
 _OTHER_NAMES = {"fast_dividef": "fast_fdivide"}
 
@@ -51,6 +49,6 @@ def _symbols(source: str) -> tuple[str, ...]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in used:
             used[node.value.id].add(node.attr)
     called = {f"__nv_{_OTHER_NAMES.get(name, name)}f" for name in used["libdevice"]}
-    if not called <= SIGNATURES.keys() or not used["tl"] <= _NEEDS_NONE | _NEEDS.keys():
+    if not called <= ARGUMENTS.keys() or not used["tl"] <= _NEEDS_NONE:
         return ()
-    return tuple(sorted(called.union(*(_NEEDS[name] for name in used["tl"] & _NEEDS.keys()))))
+    return tuple(sorted(called))
