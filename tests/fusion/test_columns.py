@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from compiler.backend import fusionscope
 from compiler.runtime.verify import relative_error
 from tests.compile_program import bytes_moved, call_interpreted, compile_program
+from tests.fusion.test_team import as_list
 
 Tensor = torch.Tensor
 
@@ -40,3 +42,27 @@ def test_each_element_is_read_once_and_results_are_as_good_as_eager(name: str) -
     exact = function(*[x.double() for x in inputs])
     bound = 3 * relative_error([result], [exact]) + 64 * torch.finfo(torch.float32).eps
     assert relative_error(call_interpreted(compilation, inputs), [exact]) <= bound
+
+
+#: Many columns, few of them, long ones that several programs share or a few large ones go over, and odd ends of all.
+LARGE: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Tensor, ...]]]] = {
+    "channel norm of images": (channel_norm, lambda: (rnd(8, 256, 56, 56) + 10, rnd(256), rnd(256))),
+    "unit columns of a matrix": (lambda x: torch.nn.functional.normalize(x, dim=0), lambda: (rnd(1000, 3001),)),
+    "softmax of long columns": (lambda x: torch.softmax(x, 0), lambda: (rnd(9001, 4100).bfloat16(),)),
+    "variance of shared columns": (lambda x: torch.var_mean(x, 0), lambda: (rnd(65536, 200) + 100,)),
+    "variance of columns with an end": (lambda x: torch.var_mean(x, 0), lambda: (rnd(60001, 200) + 100,)),
+    "sum of half types": (lambda x: x.sum(0), lambda: (rnd(32768, 1030).bfloat16(),)),
+    "mean deviation": (lambda x: x.std(0).mean(), lambda: (rnd(64, 130001),)),
+    "positions": (lambda x: x.argmin(1), lambda: (rnd(20, 512, 301),)),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*CASES, *LARGE])
+def test_columns_on_a_gpu(name: str) -> None:
+    function, inputs = CASES[name] if name in CASES else (LARGE[name][0], LARGE[name][1]())
+    torch._dynamo.reset()
+    on_gpu = [x.cuda() for x in inputs]
+    exact, eager = as_list(function(*[x.double() for x in on_gpu])), as_list(function(*on_gpu))
+    found = as_list(torch.compile(function, backend=fusionscope)(*on_gpu))
+    assert relative_error(found, exact) <= 3 * relative_error(eager, exact) + 64 * torch.finfo(torch.float32).eps
