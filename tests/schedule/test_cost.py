@@ -115,7 +115,11 @@ def test_a_reduction_does_not_store_across_its_lanes_what_a_kernel_of_its_own_st
     def sum_and_transposed(x: Tensor) -> tuple[Tensor, Tensor]:
         return x.sum(-1), (x + 1).t().contiguous()
 
+    def centred_and_turned(x: Tensor) -> Tensor:
+        return (x - x.mean((1, 3), keepdim=True)).permute(0, 2, 3, 1).contiguous()
+
     assert kernel_count(compile_program(sum_and_transposed, torch.empty(4096, 4096))) == (2, 0)
+    assert kernel_count(compile_program(centred_and_turned, torch.empty(16, 4096, 8, 32))) == (2, 0)
 
 
 @pytest.mark.parametrize("device", [*GPUS, cpu_device(2)], ids=lambda device: device.name)
