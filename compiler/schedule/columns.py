@@ -32,8 +32,8 @@ BYTES_UNDER_WAY, LEAST_BYTES = 64, 32
 ELEMENTS_OF_A_PASS = 8
 #: Values of all parts of a column that a thread of the last program holds as it joins them.
 MOST_JOINED, MOST_CARRIED = 64, 32
-#: Warps of a program.
-WARPS, MOST_WARPS = 4, 32
+#: Warps of a program; few where columns are short.
+LEAST_WARPS, WARPS, MOST_WARPS = 2, 4, 32
 #: A loop has so many steps at the least before its blocks grow.
 LEAST_STEPS = 8
 
@@ -73,16 +73,18 @@ def held_columns(rows: int, length: int, walked: Walked, device: Device) -> Colu
     return Columns(x_block, padded, max(min(warps, MOST_WARPS), WARPS))
 
 
-def streamed_columns(rows: int, length: int, walked: Walked, is_shared: bool, finds: bool, device: Device) -> Columns:
+def streamed_columns(
+    rows: int, length: int, walked: Walked, is_shared: bool, is_heavy: bool, device: Device
+) -> Columns:  # fmt: skip
     """Blocks of columns for loops over their rows. `is_shared` says that there is one pass, so that programs may share
-    a column; one that `finds` a position carries more along for each element."""
+    a column; a heavy one carries several values along for each element."""
     x_block = min(max(LINE // walked.itemsize, 1), _power_above(rows))
     if is_shared:
-        several = finds or walked.tensors > 1
-        bytes_ = LEAST_BYTES if several else BYTES_UNDER_WAY
-        r_block = max(bytes_ // walked.itemsize * WARPS * WARP // x_block, 1)
-        while r_block * LEAST_STEPS > length and bytes_ > LEAST_BYTES:
-            bytes_, r_block = bytes_ // 2, r_block // 2
+        several = is_heavy or walked.tensors > 1
+        bytes_, warps = LEAST_BYTES if several else BYTES_UNDER_WAY, WARPS
+        r_block = max(bytes_ // walked.itemsize * warps * WARP // x_block, 1)
+        while r_block * LEAST_STEPS > length and warps > LEAST_WARPS:
+            warps, r_block = warps // 2, r_block // 2
         r_block = min(r_block, _power_above(length))
         warps = x_block * r_block * walked.itemsize // (bytes_ * WARP)
         return Columns(x_block, r_block, max(min(warps, WARPS), 1))

@@ -17,7 +17,7 @@ from compiler.devices import Device
 from compiler.ir.size import Integer, hint, known
 from compiler.schedule.columns import Columns, Walked, most_parts, shares_of, streamed_columns
 from compiler.schedule.group import Group, Space
-from compiler.schedule.shape import SHORT, columns_of, finds_position, may_be_in_teams, passes_over_r, walked_of
+from compiler.schedule.shape import SHORT, block_of_few, columns_of, is_heavy, may_be_in_teams, passes_over_r, walked_of
 from compiler.schedule.team import team_for
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
@@ -81,6 +81,8 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     if goes_across and not group.has_scan:
         return _plan_streamed(looped, group, _walked(group, storage), is_shared, device)
     plan = _plan_looped(looped, walk, is_shared, device)
+    if not is_shared and not group.has_scan and not walk.is_outer:
+        plan = _in_few_programs(plan, _walked(group, storage).itemsize, device)
     plan = _split(plan, device) if is_shared else plan
     return _loading_ahead(plan, device) if plan.kind == "looped" and is_shared and _carries(looped) else plan
 
@@ -128,7 +130,7 @@ def _of_columns(kind: Literal["persistent", "looped"], program: Program, columns
 def _plan_streamed(program: Program, group: Group, walked: Walked, is_shared: bool, device: Device) -> Plan:
     """Columns that are too long for registers, or are reduced in one pass: then several programs may share each."""
     rows, length = hint(program.space.numel), _expected_length(program.space.reduction_numel)
-    columns = streamed_columns(rows, length, walked, is_shared, finds_position(group), device)
+    columns = streamed_columns(rows, length, walked, is_shared, is_heavy(group), device)
     plan = _of_columns("looped", program, columns)
     if not is_shared or not isinstance(program.space.numel, int):
         return plan
@@ -259,6 +261,15 @@ def _reads_apart(program: Program) -> bool:
     last = program.space.r[-1]
     steps = [a.index.stride(last) for a in accesses_of(program) if last in a.index.dims]
     return 2 * sum(step not in (0, 1, -1) for step in steps) > len(steps)
+
+
+def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
+    """Rows that are fewer than the multiprocessors, by programs as large as there are: see `schedule/shape.py`."""
+    x_axis, r_axis = plan.axes
+    block = block_of_few(hint(x_axis.numel), _expected_length(r_axis.numel), itemsize, device)
+    if block is None or not x_axis.is_scalar:
+        return plan
+    return replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)
 
 
 #: Blocks of a loop that are loaded or worked on at a time, and the capability from which on a load may be under way to
