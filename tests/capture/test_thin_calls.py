@@ -69,7 +69,7 @@ def test_dynamo_calls_the_graph_itself_and_follows_into_nothing_there() -> None:
     (graph,) = [value for name, value in globals().items() if name.startswith("__compiled_fn")]
     assert isinstance(graph, types.BuiltinFunctionType)
     assert len(made) == 1, "what the graph calls in Python was compiled as well"
-    for other in (X[0], X.double(), X[:1]):
+    for other in (X, X[:1]):
         torch.testing.assert_close(compiled(other), scaled_product(other))
     made.clear()
     torch._dynamo.reset()
