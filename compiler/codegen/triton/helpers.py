@@ -24,6 +24,19 @@ def multiply_in_turns(pointer, first, value, mask, bits: tl.constexpr):
         waits = waits & (found != expected)
         seen = found.to(value.dtype, bitcast=True)
 ''',
+    "raise_in_place": '''@triton.jit
+def raise_in_place(pointer, value, mask):
+    """Raise floats to the value where the mask holds. Each update is two atomic operations, and few of many values are
+    the largest so far: what is read before may be out of date, but only too small."""
+    seen = tl.load(pointer, mask, other=0.0)
+    tl.atomic_max(pointer, value, mask=mask & ~(value <= seen), sem="relaxed")
+''',
+    "lower_in_place": '''@triton.jit
+def lower_in_place(pointer, value, mask):
+    """Lower floats to the value where the mask holds; see `raise_in_place`."""
+    seen = tl.load(pointer, mask, other=0.0)
+    tl.atomic_min(pointer, value, mask=mask & ~(value >= seen), sem="relaxed")
+''',
     "maximum_of_two": '''@triton.jit
 def maximum_of_two(a, b):
     """The larger one; NaN wins."""

@@ -27,6 +27,10 @@ LOAD_BYTES = 16
 RANDOM = {"rand": "uniform", "rand_word": "uniform_word", "randn": "tl.randn"}
 
 
+#: Updates of floats by the larger or the smaller one, and the helpers that make them.
+_EXTREMES_IN_PLACE = {"max": "raise_in_place", "min": "lower_in_place"}
+
+
 class StatementPrinter:
     """Prints the statements of one plan, in order.
 
@@ -277,6 +281,11 @@ class StatementPrinter:
             return f"tl.store({', '.join(arguments)})"
         if statement.value == "mul":
             return self._product_in_place(statement, stored, masks)
+        if statement.value in _EXTREMES_IN_PLACE and stored.is_floating_point:
+            helper = _EXTREMES_IN_PLACE[statement.value]
+            self.helpers.add(helper)
+            mask = " & ".join([*masks, f"tl.full({self.shape(axes)}, True, tl.int1)"])
+            return f"{helper}({arguments[0]}, {value}, {mask})"
         # What was written before the kernel is there already, and nothing waits for these updates inside of it.
         return f'tl.atomic_{statement.value}({", ".join(arguments)}, sem="relaxed")'
 

@@ -297,7 +297,9 @@ def _plan_across(
     `columns` is how they hold these, where rows are neighbours in memory."""
     sums_of_rows = any(s.level == "r" for s in persistent.across)
     is_held = fits or sums_of_rows
-    plan = _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, True, device)
+    # Nobody shares the rows of several passes, so those of columns are in narrow blocks, for enough programs.
+    is_one_pass = len(_r_sections(looped)) == 1
+    plan = _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, is_one_pass, device)
     plan = columns or plan
     if sums_of_rows:
         plan = _in_large_programs(plan, device)
