@@ -92,8 +92,10 @@ def _at_once(accesses: list[Access], dims: tuple[Dim, ...]) -> int:
 
 
 def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
-    """Whether an access has the same gaps from lane to lane. What is the same for all of a short last loop goes along
-    the loop before that."""
+    """Whether an access has the same gaps from lane to lane; those between bytes are small beside a line of memory.
+    What is the same for all of a short last loop goes along the loop before that."""
+    if access.itemsize == 1:
+        return False
     step = access.index.stride(dims[-1])
     if step == 0 and len(dims) > 1 and hint(dims[-1].size) < _LONG_ENOUGH:
         step = access.index.stride(dims[-2])
