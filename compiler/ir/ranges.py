@@ -30,7 +30,7 @@ def ranges_of(instructions: Sequence[Step]) -> list[Range | None]:
     """The smallest and the largest value of each instruction, both inclusive; None where nothing is known of it."""
     found: list[Range | None] = []
     for instruction in instructions:
-        value = _range_of(instruction, found)
+        value = _range_of(instruction, found, instructions)
         if value is None and instruction.dtype == torch.bool:
             value = 0, 1
         is_small = value is not None and -_LARGEST <= value[0] <= value[1] <= _LARGEST
@@ -48,7 +48,7 @@ def _widened(value: Range, dtype: torch.dtype) -> Range | None:
     return low - share * abs(low), high + share * abs(high)
 
 
-def _range_of(i: Step, found: list[Range | None]) -> Range | None:
+def _range_of(i: Step, found: list[Range | None], steps: Sequence[Step]) -> Range | None:
     if i.op == "constant":
         return None if isinstance(i.value, str | None) or not math.isfinite(i.value) else (i.value, i.value)
     if i.op == "index_value":
@@ -57,10 +57,34 @@ def _range_of(i: Step, found: list[Range | None]) -> Range | None:
     operands = [value for operand in i.operands if (value := found[operand]) is not None]
     if i.op == "where":
         condition, chosen, other = (found[operand] for operand in i.operands)
+        chosen = _where_it_holds(i.operands[0], i.operands[1], steps) or chosen
         return chosen if condition == (1, 1) else other if condition == (0, 0) else _either(chosen, other)
     if len(operands) < len(i.operands) or i.op not in _OF:
         return None
     return _to_dtype(operands[0], i.dtype) if i.op == "to_dtype" else _OF[i.op](*operands)
+
+
+def _where_it_holds(mask: int, number: int, steps: Sequence[Step]) -> Range | None:
+    """The range of a whole number, or of a float that is cut off to one, where a mask holds that bounds it from 0 or
+    above to some constant."""
+    if steps[number].dtype.is_floating_point:
+        return None
+    compared = {number, *(steps[number].operands if steps[number].op == "to_dtype" else ())}
+    lows: list[float] = []
+    ends: list[float] = []
+    open_ = [mask]
+    while open_:
+        step = steps[open_.pop()]
+        if step.op == "logical_and":
+            open_ += step.operands
+        elif step.op in ("ge", "lt") and step.operands[0] in compared:
+            bound = steps[step.operands[1]].value if steps[step.operands[1]].op == "constant" else None
+            if isinstance(bound, int | float) and math.isfinite(bound):
+                (lows if step.op == "ge" else ends).append(bound)
+    if not lows or not ends or max(lows) < 0 or min(ends) <= 0:
+        return None
+    low, end = math.floor(max(lows)), math.ceil(min(ends))
+    return (low, end - 1) if low < end else None
 
 
 def _either(a: Range | None, b: Range | None) -> Range | None:

@@ -50,7 +50,15 @@ def in_window(x: Index) -> Any:
     return ops.where(ops.logical_or(never, ops.logical_not(somewhere)), ops.constant(5, I64), value)
 
 
+def chosen_inside(x: Index) -> Any:
+    """What is cut off to a place counts only inside of an image, as a grid that is sampled says."""
+    place = ops.floor(ops.mul(ops.to_dtype(ops.index_value(x - 9), F32), ops.constant(0.7, F32)))
+    inside = ops.logical_and(ops.ge(place, ops.constant(0.0, F32)), ops.lt(place, ops.constant(3.5, F32)))
+    return ops.minimum(ops.where(inside, ops.to_dtype(place, I64), ops.constant(0, I64)), ops.constant(3, I64))
+
+
 BODIES = {
+    "chosen inside": chosen_inside,
     "linear": taps(linear_taps),
     "linear, corners aligned": taps(linear_taps, aligns_corners=True),
     "linear, by a scale": taps(linear_taps, scale=3.3),

@@ -37,12 +37,11 @@ def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Sta
     places = {s.number: place for place, s in enumerate(statements)}
     steps = [replace(s, operands=tuple(places[number] for number in s.operands)) for s in statements]
     ranges = ranges_of(steps)
-    narrow: set[int] = set()
-    for s, step, found in zip(statements, steps, ranges, strict=True):
+    for place, s in enumerate(statements):
         if _is_sum(s):
-            found = _of_sum(ranges[step.operands[0]], length)
-        if s.dtype == torch.int64 and _fits(found) and _may_be_narrow(s, narrow):
-            narrow.add(s.number)
+            ranges[place] = _of_sum(ranges[steps[place].operands[0]], length)
+    fits = {s.number for s, found in zip(statements, ranges, strict=True) if s.dtype == torch.int64 and _fits(found)}
+    narrow = _narrow(statements, fits)
     narrow = _worth_it(statements, narrow)
     return _written(statements, narrow) if narrow else list(statements)
 
@@ -60,6 +59,26 @@ def _of_sum(of_each: Range | None, length: Integer) -> Range | None:
 
 def _fits(found: Range | None) -> bool:
     return found is not None and _LIMITS.min <= found[0] and found[1] <= _LIMITS.max
+
+
+def _narrow(statements: Sequence[Statement], fits: set[int]) -> set[int]:
+    """The statements whose values and operands fit. A float that is cut off to a whole number may be too large where
+    nobody chooses it."""
+    cut = {s.number for s in statements if s.dtype == torch.int64 and s.op == "to_dtype"} - fits
+    while True:
+        narrow = set(cut)
+        for s in statements:
+            if s.number in fits and _may_be_narrow(s, narrow):
+                narrow.add(s.number)
+        wanted = {n for s in statements for n in s.needs if not (s.number in narrow and _chooses(s, n))}
+        if cut.isdisjoint(wanted):
+            return narrow
+        cut -= wanted
+
+
+def _chooses(s: Statement, number: int) -> bool:
+    """Whether a statement takes a value only where its mask holds."""
+    return s.op == "where" and s.operands[1] == number and s.operands[2] != number
 
 
 def _may_be_narrow(s: Statement, narrow: set[int]) -> bool:

@@ -269,10 +269,11 @@ class KernelPrinter:
 
     def _start_scans(self, statements: Iterable[Statement]) -> None:
         """What each scan carries from block to block, and which lane it is taken from."""
-        for place, statement in enumerate(statements):
-            if place == 0:
-                lanes = f"tl.arange(0, RBLOCK){self._spread(self.vectors[-1])}"
-                self.writer.line(f"last_lane = {lanes} == RBLOCK - 1")
+        scans = list(statements)
+        if any(self._scan_of(statement).kind != "sum" for statement in scans):
+            lanes = f"tl.arange(0, RBLOCK){self._spread(self.vectors[-1])}"
+            self.writer.line(f"last_lane = {lanes} == RBLOCK - 1")
+        for statement in scans:
             scan = self._scan_of(statement)
             starts = scan.start(self.printer.shape(self.printer.all_axes - {"r"}))
             for suffix, start in zip(scan.suffixes, starts, strict=True):
@@ -291,6 +292,11 @@ class KernelPrinter:
             return
         carries = [f"{statement.target}_carry{suffix}" for suffix in scan.suffixes]
         self.writer.line(f"{', '.join(names)} = {scan.join(carries, names)}", statement.nodes)
+        if scan.kind == "sum":
+            # The sum of a block does not wait for its scan.
+            total = f"tl.sum({values[0]}, {axis}, keep_dims=True)"
+            self.writer.line(f"{carries[0]} += {total}", statement.nodes)
+            return
         for carry, name in zip(carries, names, strict=True):
             last = f"tl.sum(tl.where(last_lane, {name}, 0), {axis}, keep_dims=True)"
             self.writer.line(f"{carry} = {last}", statement.nodes)

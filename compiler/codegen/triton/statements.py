@@ -173,8 +173,10 @@ class StatementPrinter:
         if isinstance(atom, Dim):
             return atom.name
         operand = self.operand(atom.value)
-        if atom.value in self.computed_places and not self.plan.needs_wide_offsets:
-            return operand.typed if operand.dtype == torch.int32 else f"{operand.tensor}.to(tl.int32)"
+        if not self.plan.needs_wide_offsets and operand.dtype == torch.int32:
+            return operand.tensor
+        if not self.plan.needs_wide_offsets and atom.value in self.computed_places:
+            return f"{operand.tensor}.to(tl.int32)"
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
         return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
 

@@ -10,6 +10,7 @@ import torch
 from compiler.codegen.program import Program
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
+from compiler.codegen.triton.vectors import one_at_a_time
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim
@@ -22,6 +23,17 @@ from compiler.schedule.shape import ALONE
 _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
 #: Points of a loop from which on lanes go along it.
 _LONG_ENOUGH = 4
+
+#: What threads take, and how many warps a program has, where many accesses move one element by an instruction: a
+#: thread's neighbours are as many elements away, and a device starts no more than one program in a cycle or so. On an
+#: H200 gradients of 16 x 1024 x 1024 float32 by six loads that are one element off take 66 us by 512 elements and four
+#: warps, 52 by eight, 85 by 128 elements and four; 32 million sums of three in rows of odd length 81 us by 1,024
+#: elements, 73 by 512.
+_FEW_AT_ONCE, _MANY_WARPS, _WARPS = 2, 8, 4
+
+#: A tile of what is read again for each row: so many rows, and lanes along a row. On an H200 the distances of 4,096
+#: points to 4,096 others take 37 us by 1,024 elements of a row, 21 so.
+_ROWS_AT_ONCE, _ALONG_ROWS = 16, 64
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
@@ -37,7 +49,11 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     if other is not None:
         return _plan_transposed(program, dims, other, accesses, device)
     program = replace(program, space=Space(dims))
-    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, _at_once(accesses, dims), device)
+    alone, along = one_at_a_time(program, dims)
+    if 2 * alone > along and _is_read_for_each_row(accesses, dims):
+        return _plan_rows(program, dims)
+    at_once, warps = _at_once(accesses, alone, dims)
+    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, at_once, warps, device)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
 
@@ -69,11 +85,25 @@ def _plan_transposed(
     return Plan("pointwise", replace(program, space=Space((*y_dims, dims[-1]))), axes, warps)
 
 
-def _at_once(accesses: list[Access], dims: tuple[Dim, ...]) -> int:
-    """How many neighbouring elements a thread takes at the most, by what most of a kernel's accesses are. Each thread
-    with as many as 16 bytes have of them, lanes load whole rows; where elements have gaps between them, a thread that
-    takes several makes the gaps between lanes as many times as large. On an H200 the largest of 3 x 3 of 32 x 64 x 112
-    x 112 float32, two apart, take 43 us by one element a thread, 74 us by four.
+def _is_read_for_each_row(accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
+    """Whether what is read along the last loop with gaps between its elements is the same for all rows."""
+    if len(dims) < 2 or hint(dims[-1].size) < _ALONG_ROWS or hint(dims[-2].size) < _ROWS_AT_ONCE:
+        return False
+    apart = [a for a in accesses if a.index.stride(dims[-1]) not in (0, 1, -1)]
+    return bool(apart) and all(a.index.dims == {dims[-1]} and not a.index.indirections for a in apart)
+
+
+def _plan_rows(program: Program, dims: tuple[Dim, ...]) -> Plan:
+    """Several rows at once, so that what is read along a row serves all of them."""
+    axes = (Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS))
+    return Plan("pointwise", replace(program, space=Space(dims)), axes, _WARPS)
+
+
+def _at_once(accesses: list[Access], alone: int, dims: tuple[Dim, ...]) -> tuple[int, int]:
+    """How many neighbouring elements a thread takes at the most, and how many warps a program has, by what most of a
+    kernel's accesses are. Each thread with as many as 16 bytes have of them, lanes load whole rows; where elements have
+    gaps between them, a thread that takes several makes the gaps between lanes as many times as large. `alone` accesses
+    move one element at a time.
 
     In kernels of few accesses the vector is the widest element's: Triton gives a thread as many neighbours of each
     tensor, so an int8 beside float32 takes 27 us by eight elements, 33 by sixteen; and where some are apart, such as
@@ -81,14 +111,17 @@ def _at_once(accesses: list[Access], dims: tuple[Dim, ...]) -> int:
     140."""
     along = [a for a in accesses if dims[-1] in a.index.dims or a.index.indirections]
     widest = max((access.itemsize for access in along), default=1)
+    places = [access for access in along if access.index.indirections]
+    if 2 * alone > len(along) and 2 * len(places) <= len(along):
+        return (_FEW_AT_ONCE, _MANY_WARPS) if len(along) > _FEW_ACCESSES else (_MOST_APART, _WARPS)
     if len(along) <= _FEW_ACCESSES:
         has_gaps = any(_is_apart(access, dims) for access in accesses)
-        return _MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE
+        return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS
     apart = [access for access in along if _is_apart(access, dims)]
     if 2 * len(apart) > len(along):
-        return 1
+        return _FEW_AT_ONCE, _MANY_WARPS
     wide = [access for access in along if access.itemsize == widest]
-    return max(16 // widest, 1) if 3 * len(wide) >= len(along) else _MOST_AT_ONCE
+    return (max(16 // widest, 1) if 3 * len(wide) >= len(along) else _MOST_AT_ONCE), _WARPS
 
 
 def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
@@ -102,7 +135,7 @@ def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
     return step is not None and abs(hint(step)) > 1
 
 
-def _pointwise_block(numel: int, accesses: list[Access], at_once: int, device: Device) -> tuple[int, int]:
+def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: int, device: Device) -> tuple[int, int]:
     """Elements of a program and its warps: each thread moves 32 bytes of the narrowest tensor if that leaves enough
     registers, but no more than `at_once` elements, and no more programs wait than keep all multiprocessors busy. Where
     one element a thread does not fill the device, that is all there is to wait for, and the least text to fetch."""
@@ -113,7 +146,6 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, device: D
     per_thread = max(BYTES_PER_THREAD // itemsize, 4)
     per_thread = min(per_thread, at_once, max(16 // itemsize, 64 // max(len(accesses), 1), 2))
     per_thread = 1 << (per_thread.bit_length() - 1)
-    warps = 4
     while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
         warps //= 2
     block = per_thread * warps * 32

@@ -116,7 +116,7 @@ def test_threads_take_few_elements_where_tensors_have_gaps_and_what_fits_the_wid
     (gate,) = plans_of(lambda x: x[..., ::2] * x[..., 1::2].sigmoid(), tensor("n 8192", half))
     (quantise,) = plans_of(lambda x: x.round().to(torch.int8), tensor("n 8192"))
     (heat,) = plans_of(lambda u: torch.nn.functional.pad(u[1:-1] * 2 - u[2:] - u[:-2], (1, 1)), tensor("n 4094"))
-    assert [elements_of_a_thread(plan) for plan in (gate, quantise, heat)] == [4, 8, 8]
+    assert [elements_of_a_thread(plan) for plan in (gate, quantise, heat)] == [4, 8, 4]
 
 
 def test_rows_that_are_looked_up_and_reduced_are_written_out() -> None:
@@ -127,3 +127,33 @@ def test_rows_that_are_looked_up_and_reduced_are_written_out() -> None:
 def test_a_long_reduction_that_reads_with_gaps_takes_few_elements_a_thread() -> None:
     (plan,) = plans_of(lambda p, m: (p.abs().sum(-1) * m).sum(), tensor("1048576 4"), tensor("1048576"))
     assert plan.kind == "split" and elements_of_a_thread(plan) == 4
+
+
+def test_what_is_read_along_rows_with_gaps_serves_several_rows() -> None:
+    def distances(x: Tensor, y: Tensor) -> Tensor:
+        return (x[:, None] - y[None]).square().sum(-1).sqrt()
+
+    (plan,) = plans_of(distances, tensor("4096 3"), tensor("4096 3"))
+    assert [axis.name for axis in plan.axes] == ["y", "x"]
+
+
+def test_lanes_of_loads_that_are_one_element_off_lie_close_and_in_large_programs() -> None:
+    def step(u: Tensor) -> Tensor:
+        around = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+        return torch.nn.functional.pad(u[1:-1, 1:-1] + 0.1 * around, (1, 1, 1, 1))
+
+    (plan,) = plans_of(step, tensor("4096 4096"))
+    assert plan.axes[0].block == 2 * 32 * plan.num_warps == 512
+
+
+def test_no_more_programs_are_started_than_the_device_can_feed() -> None:
+    (plan,) = plans_of(lambda x: (x[:, None] < x[:, :, None]).sum(-1), tensor("8192 128"))
+    assert isinstance(plan.grid, int) and plan.grid <= 32768
+
+
+def test_blocks_of_scans_are_small() -> None:
+    for plan in (
+        *plans_of(lambda x: x.cumsum(1), tensor("64 512 512")),
+        *plans_of(lambda x: x.cumsum(1), tensor("4096 8192")),
+    ):
+        assert plan.kind == "looped" and plan.axes[0].block * plan.axes[-1].block == 1024

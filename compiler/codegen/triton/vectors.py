@@ -1,0 +1,88 @@
+"""Which loads and stores move several neighbouring elements by one instruction, 16 bytes of a thread's.
+
+    load x[4096*x0 + x1]                                    four float32 at a time
+    load x[4096*x0 + x1 + 1], x[3*x0], x[4095*x0 + x1]      one at a time: not where 16 bytes begin, or apart
+    load x[4096*x0 + x1] where x1 < 4095                    one at a time: the mask differs between neighbours
+
+A thread that takes several elements of what is moved one at a time has its neighbours as many elements away: of each
+instruction's lines only a part is used, and of 16-byte pieces nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compiler.codegen.program import Program, Statement, closure
+from compiler.ir.index import Dim, Index
+from compiler.ir.size import is_multiple, product
+
+#: Bytes that a thread moves at once.
+PIECE = 16
+
+_FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
+
+
+def one_at_a_time(program: Program, dims: Sequence[Dim]) -> tuple[int, int]:
+    """Of the accesses that vary along the last of `dims`, which lanes run through in order: how many move one element
+    at a time, and how many there are."""
+    by_number = {s.number: s for s in program.statements}
+    alone = everything = 0
+    for s in program.statements:
+        if s.op not in ("load", "store") or s.index is None or s.buffer is None:
+            continue
+        if dims[-1] not in s.index.dims and not s.index.indirections:
+            continue
+        elements = max(PIECE // program.storage[s.buffer].itemsize, 1)
+        everything += 1
+        alone += not _is_in_pieces(s, by_number, dims, elements)
+    return alone, everything
+
+
+def _is_in_pieces(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
+    assert s.index is not None
+    masks = s.operands[1:] if s.op == "store" else s.operands
+    whole = product(dim.size for dim in dims)
+    return (
+        is_multiple(whole, elements)
+        and s.index.coefficient(dims[-1]) in (1, -1)
+        and _begins_pieces(s.index, dims, elements)
+        and all(_is_alike(mask, by_number, dims, elements) for mask in masks)
+    )
+
+
+def _begins_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+    """Whether the places of each `elements` neighbours begin at a multiple of that."""
+    if not is_multiple(index.offset, elements):
+        return False
+    if _is_walk(index, dims):
+        return True
+    others = [factor for atom, factor in index.terms if atom != dims[-1]]
+    return is_multiple(dims[-1].size, elements) and all(is_multiple(factor, elements) for factor in others)
+
+
+def _is_walk(index: Index, dims: Sequence[Dim]) -> bool:
+    """Whether it goes through all loops one after another."""
+    step = index.coefficient(dims[-1])
+    for dim in reversed(dims):
+        if index.stride(dim) != step:
+            return False
+        step = step * dim.size
+    return True
+
+
+def _is_alike(mask: int, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
+    """Whether a mask holds for all or none of `elements` neighbours."""
+    s = by_number[mask]
+    if s.op in ("logical_and", "logical_or", "logical_not"):
+        return all(_is_alike(operand, by_number, dims, elements) for operand in s.operands)
+    indices = [by_number[number].index for number in closure([mask], by_number)]
+    if not any(index is not None and dims[-1] in index.dims for index in indices):
+        return True
+    if s.op not in _FROM:
+        return False
+    left, right = (by_number[operand] for operand in s.operands)
+    if left.op != "index_value" or right.op != "constant" or left.index is None or not isinstance(right.value, int):
+        return False
+    return left.index.coefficient(dims[-1]) == 1 and _begins_pieces(
+        left.index - right.value - _FROM[s.op], dims, elements
+    )
