@@ -302,7 +302,9 @@ def _block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int
     float32 along the middle 47 us by blocks of 32 x 32, 76 by 64 x 32."""
     if not is_outer:
         return x_block, min(r_block, _SCANNED // x_block)
-    return min(x_block, _COALESCED_POINTS), min(r_block, _SCANNED // min(x_block, _COALESCED_POINTS))
+    if x_block < _COALESCED_POINTS:
+        return x_block, r_block  # few columns are few programs, which go through long blocks
+    return _COALESCED_POINTS, min(r_block, _SCANNED // _COALESCED_POINTS)
 
 
 #: Elements of a block of a scan.
