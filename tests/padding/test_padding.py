@@ -158,8 +158,7 @@ def test_padded_products_of_a_forward_pass_give_what_eager_gives(function: Calla
 
 
 @pytest.mark.usefixtures("padded")
-@pytest.mark.parametrize("function", [added, whole, in_parts])
-@pytest.mark.parametrize("words", [53, 50, 17])
+@pytest.mark.parametrize(("function", "words"), [(added, 53), (in_parts, 50), (whole, 53), (whole, 50), (whole, 17)])
 def test_what_a_caller_gets_may_be_computed_by_rows_that_lie_apart(
     function: Callable[..., Any], words: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
