@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isqrt
-from typing import Literal
 
 import torch
 
@@ -12,12 +11,12 @@ from compiler.codegen.program import Program, Section
 from compiler.codegen.single_pass import FIELDS, in_single_pass
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
+from compiler.codegen.triton.tile_columns import expected_length, held_plan, shared_plan, streamed_plan, walked_by
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
-from compiler.ir.size import Integer, hint, known
-from compiler.schedule.columns import Columns, Walked, most_parts, shares_of, streamed_columns
+from compiler.ir.size import hint, known
 from compiler.schedule.group import Group, Space
-from compiler.schedule.shape import SHORT, block_of_few, columns_of, is_heavy, may_be_in_teams, passes_over_r, walked_of
+from compiler.schedule.shape import SHORT, block_of_few, may_be_in_teams
 from compiler.schedule.team import team_for
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
@@ -68,9 +67,8 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
         team = _plan_team(replace(held, space=space), walk, again, device)
         if team is not None:
             return team
-    goes_across = walk.is_outer and not walk.is_mixed
-    columns = columns_of(group, passes_over_r(group), _walked(group, storage), device) if goes_across else None
-    whole = _of_columns("persistent", persistent, columns) if columns is not None else None
+    goes_across, walked = walk.is_outer and not walk.is_mixed, walked_by(group, storage)
+    whole = held_plan(persistent, group, walked, device) if goes_across else None
     fits = whole is not None or _fits_registers(persistent, walk, passes, device)
     if group.across:
         return _plan_across(persistent, looped, walk, fits, whole, device)
@@ -79,11 +77,12 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     # Not in several passes: the last program alone knows the result of the first.
     is_shared = len(_r_sections(looped)) == 1 and not group.has_scan
     if goes_across and not group.has_scan:
-        return _plan_streamed(looped, group, _walked(group, storage), is_shared, device)
-    plan = _plan_looped(looped, walk, is_shared, device)
-    if not is_shared and not group.has_scan and not walk.is_outer:
-        plan = _in_few_programs(plan, _walked(group, storage).itemsize, device)
-    plan = _split(plan, device) if is_shared else plan
+        plan = streamed_plan(looped, group, walked, is_shared, _carries(looped), device)
+    else:
+        plan = _plan_looped(looped, walk, is_shared, device)
+        if not is_shared and not group.has_scan and not walk.is_outer:
+            plan = _in_few_programs(plan, walked.itemsize, device)
+        plan = _split(plan, device) if is_shared else plan
     return _loading_ahead(plan, device) if plan.kind == "looped" and is_shared and _carries(looped) else plan
 
 
@@ -116,39 +115,6 @@ def _loaded_itemsize(program: Program, walk: Walk) -> int:
     """The bytes of the narrowest element that is loaded for each point of r."""
     loads = (program.storage[s.buffer or ""].itemsize for s in program.statements if s.op == "load" and s.level == "r")
     return min(loads, default=walk.itemsize)
-
-
-def _walked(group: Group, storage: dict[str, torch.dtype]) -> Walked:
-    return walked_of(group, frozenset().union(*passes_over_r(group)), storage)
-
-
-def _of_columns(kind: Literal["persistent", "looped"], program: Program, columns: Columns) -> Plan:
-    x_axis = Axis("x", program.space.x, columns.x_block, is_scalar=columns.x_block == 1)
-    return Plan(kind, program, (x_axis, Axis("r", program.space.r, columns.r_block)), columns.warps)
-
-
-def _plan_streamed(program: Program, group: Group, walked: Walked, is_shared: bool, device: Device) -> Plan:
-    """Columns that are too long for registers, or are reduced in one pass: then several programs may share each."""
-    rows, length = hint(program.space.numel), _expected_length(program.space.reduction_numel)
-    columns = streamed_columns(rows, length, walked, is_shared, is_heavy(group), device)
-    plan = _of_columns("looped", program, columns)
-    if not is_shared or not isinstance(program.space.numel, int):
-        return plan
-    carries, blocks = _carries(program), hint(plan.axes[-1].blocks)
-    programs, most = known(plan.axes[0].blocks), most_parts(columns, carries)
-    shares = shares_of(programs, blocks, columns.warps, most, carries, device)
-    plan = _shared(plan, shares)
-    return _loading_ahead(plan, device) if plan.kind == "looped" and carries else plan
-
-
-def _shared(plan: Plan, shares: int) -> Plan:
-    """Each row shared among so many programs, which take as many blocks each, but for the last one."""
-    r_axis = plan.axes[-1]
-    if shares < 2 or not isinstance(r_axis.numel, int):
-        return replace(plan, kind="split", splits=shares) if shares > 1 else plan
-    chunk = -(-known(r_axis.blocks) // shares) * r_axis.block
-    shares = -(-r_axis.numel // chunk)
-    return replace(plan, kind="split", splits=shares, chunk=chunk) if shares > 1 else plan
 
 
 def _live_registers(program: Program) -> int:
@@ -238,7 +204,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
 
 def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> Plan:
     """`is_shared` says that several programs may share a row where rows alone do not fill the device."""
-    rows, size = hint(program.space.numel), _expected_length(program.space.reduction_numel)
+    rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
     accumulators = sum(len(section.reductions) for section in program.sections)
     is_apart = False
     if walk.is_outer:
@@ -290,7 +256,7 @@ def _reads_apart(program: Program) -> bool:
 def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
     """Rows that are fewer than the multiprocessors, by programs as large as there are: see `schedule/shape.py`."""
     x_axis, r_axis = plan.axes
-    block = block_of_few(hint(x_axis.numel), _expected_length(r_axis.numel), itemsize, device)
+    block = block_of_few(hint(x_axis.numel), expected_length(r_axis.numel), itemsize, device)
     if block is None or not x_axis.is_scalar:
         return plan
     return replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)
@@ -413,11 +379,6 @@ def _in_large_programs(plan: Plan, device: Device) -> Plan:
     return replace(plan, num_warps=max(4, r_axis.block * plan.axes[0].block // (16 * 32)))
 
 
-def _expected_length(size: Integer) -> int:
-    """For the choice of a block: a length that differs from call to call may be small in the first."""
-    return size if isinstance(size, int) else max(hint(size), 1024)
-
-
 def _split(plan: Plan, device: Device) -> Plan:
     """Share each row among several programs where rows alone do not fill the device.
 
@@ -445,4 +406,4 @@ def _split(plan: Plan, device: Device) -> Plan:
     # More warps join more parts, but each program then waits for more: not for a few parts.
     if 4 * joined < 3 * splits and plan.num_warps < 8:
         plan, joined = replace(plan, num_warps=8), joined * 8 // plan.num_warps
-    return _shared(plan, min(splits, max(joined, 1)))
+    return shared_plan(plan, min(splits, max(joined, 1)))
