@@ -2,7 +2,7 @@
 
 One of four shapes, the first three chosen by the loop variable along which memory is contiguous:
 
-    pointwise   for x ...:  vector loop over the contiguous x
+    pointwise   for x ...:  vector loop over the contiguous x, or where that has two to four points, over the next one
     rows        for x ...:  passes whose vector loop runs over the contiguous r (softmax of the last dimension)
     columns     for blocks of the contiguous x:  passes of  for r ...:  vector loop over the block (a sum over rows)
     scatter     for x ... along which stores never meet:  for the other x ... in order:  vector loop, if there is one
@@ -45,6 +45,8 @@ COLUMN_BLOCK = 256
 #: Edge of the square that a transposing kernel works through, so that both sides stay in the cache (and far columns are
 #: read in runs of several cache lines), and the shortest side of what it is for.
 TRANSPOSE_BLOCK, TRANSPOSE_LEAST = 64, 32
+#: The longest loop that is unrolled inside of a vector loop, whose points it puts beside each other.
+UNROLLED = 4
 #: Columns that one thread of a scatter takes: whole cache lines, so that threads do not share them.
 SCATTER_BLOCK = 64
 #: Elements of one chunk of a long reduction: of a row, of which a vector takes 16 at once, and of a column.
@@ -68,7 +70,7 @@ class Plan:
     a transposing kernel's squares, `in_order` are the loops of a scatter that no thread shares. `chunk` is how many
     points of `r_loops[0]` one chunk has (0: not cut, unless into as many `shares` of a size that the kernel computes,
     where the length differs from call to call); `parts` are those of `outer[0]` that gather across x. `operations` is
-    the work of the whole kernel."""
+    the work of the whole kernel. `unrolled` is a short loop inside of the vector loop of `pointwise`."""
 
     program: Program
     shape: Shape
@@ -84,6 +86,7 @@ class Plan:
     shares: int = 0
     parts: int = 0
     operations: Integer = 0
+    unrolled: Dim | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -156,9 +159,13 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
         return Plan(program, "pointwise", (), None, ())
     outer = tuple(dim for dim in x_loops if dim != inner)
     plan = Plan(program, "pointwise", outer, inner, (), parallel=parallel)
+    longer = _vectors_around(program, inner, outer)
+    if longer is not None:
+        inner, outer = longer, tuple(dim for dim in outer if dim != longer)
+        plan = replace(plan, outer=outer, inner=inner, unrolled=plan.inner)
     crossed = (dim for dim in outer if hint(dim.size) >= TRANSPOSE_LEAST and _is_crossed(program, inner, dim))
     across = next(crossed, None)
-    if across is not None and hint(inner.size) >= TRANSPOSE_LEAST:
+    if across is not None and longer is None and hint(inner.size) >= TRANSPOSE_LEAST:
         rest = tuple(dim for dim in outer if dim != across)
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
     if hint(inner.size) > DRAWN_BLOCK and draws_along(program, inner):
@@ -166,6 +173,17 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
     if parallel == "x" and outer and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
         return replace(plan, block=4096)
     return plan
+
+
+def _vectors_around(program: Program, short: Dim, outer: tuple[Dim, ...]) -> Dim | None:
+    """The loop to vectorise along where the contiguous one is too short for vectors (real and imaginary parts, the two
+    numbers of a byte): that whose points are stored side by side when the short one is unrolled in it."""
+    if not isinstance(short.size, int) or short.size > UNROLLED:
+        return None
+    stores = [s.index for s in program.statements if s.op == "store" and s.index is not None]
+    longer = (dim for dim in reversed(outer) if hint(dim.size) >= 2 * UNROLLED)
+    found = (dim for dim in longer if all((i.stride(short), i.stride(dim)) == (1, short.size) for i in stores))
+    return next(found, None) if stores else None
 
 
 def _scatter_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Plan:

@@ -175,6 +175,8 @@ class _KernelPrinter(AcrossPrinter):
                 loops.enter_context(self.drawing(self.program.statements, plan.inner, bool(plan.block), most))
                 self.writer.line("#pragma omp simd")
             loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
+            if plan.unrolled is not None:
+                loops.enter_context(self.writer.block(over(plan.unrolled)))
             self._sections_at_x()
 
     def _square(self, inner: Dim, across: Dim) -> None:

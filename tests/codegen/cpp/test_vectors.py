@@ -24,6 +24,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "a mask times a number": lambda x, m: m * x,
     "a comparison times a number": lambda x, m: (x > 0.5) * x,
     "dropout": lambda x, m: F.dropout(F.gelu(x), 0.1, True),
+    "pairs": lambda x, m: torch.stack((x, -x), -1) + 1.0,
     "masks joined": lambda x, m: torch.where(m & (x > 0.5), x, -x),
 }
 
@@ -50,6 +51,19 @@ def test_numbers_are_drawn_by_fours_before_the_loop() -> None:
     x, mask = torch.randn(8, 4096), torch.ones(1, dtype=torch.bool)
     (kernel,) = compile_program(PROGRAMS["dropout"], x, mask, target="cpu").cpp.values()
     assert "fs::draw(seeds_ptr[0], x0_start, x0_end - x0_start" in kernel.source and "fs::rand(" not in kernel.source
+
+
+def test_short_loops_inside_of_a_vector_loop_store_each_point_once() -> None:
+    x = torch.randn(3, 76)
+
+    def beside_each_other(x: Tensor) -> tuple[Tensor, ...]:
+        rows = torch.stack((x.exp(), x, -x, x.abs()), -1)
+        shuffled = F.pixel_shuffle(x[:, :64].tanh().reshape(4, 3, 16), 2)
+        return torch.stack((x, -x), -1) + 1.0, rows[..., :3] * 2.0, rows.reshape(3, -1) + 0.5, shuffled
+
+    compilation = compile_program(beside_each_other, x, target="cpu")
+    found, wanted = compilation.build().call([x]), beside_each_other(x)
+    torch.testing.assert_close(tuple(found), wanted)
 
 
 def test_a_comparison_depends_on_no_more_loops_than_decide_it() -> None:
