@@ -84,6 +84,9 @@ class Device:
     #: Until all programs that share a row have what each of them has reduced. Assumed: a store, an atomic operation and
     #: two loads, one after the other, each of which takes some 0.6 us.
     exchange_us: float = 2.5
+    #: The same of programs that are started together: with it a group norm that takes 46 us on an H200 is expected to
+    #: take about as long.
+    cluster_exchange_us: float = 0.25
     #: The cache is full of what others wrote: it writes back this share of what a kernel moves, until so many bytes are
     #: written back. A kernel's own writes wait there likewise, and are paid by the next one.
     dirty_share: float = 0.65
@@ -98,6 +101,8 @@ class Device:
     threads_per_multiprocessor: int = 0
     threads_per_block: int = 0
     warp_size: int = 32
+    #: Programs that are started together and reach each other's shared memory, at the most; 0 where none are.
+    programs_of_cluster: int = 0
     is_measured: bool = False
 
     @property
@@ -134,6 +139,7 @@ H200 = Device(
     shared_per_block=227 * KIB,
     threads_per_multiprocessor=2048,
     threads_per_block=1024,
+    programs_of_cluster=16,  # CUDA's guide: eight everywhere, and on Hopper sixteen where a function asks for it
     is_measured=True,
 )
 

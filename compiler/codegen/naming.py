@@ -19,9 +19,11 @@ RESERVED = frozenset(
     minimum_of_two every_bit product_of_two latest_larger_at latest_smaller_at log_of_sum last_lane larger_at smaller_at
     floor_divide_integers remainder_of_integers floor_divide_floats remainder_of_floats power_of_integers
     any_lane uniform uniform_word uniform_by_fours uniform_word_by_fours reaches in_a_row one_plus_erf one_plus_tanh
+    reaches_shared turned shared shared_word shared_by_fours shared_by_eights shared_word_by_fours
+    shared_word_by_eights
     quick_exp quick_sigmoid program x_start x_first x_last team arrived_teams other
-    place counter left drawn launch send receive m_mask n_mask k_mask m_block n_block first_block band_rows tile_number
-    k_start shared_tile sums_ptr at""".split()
+    place counter left drawn launch send receive leave left_by cluster_arrive cluster_wait m_mask n_mask k_mask
+    m_block n_block first_block band_rows tile_number k_start shared_tile sums_ptr at""".split()
 )
 
 

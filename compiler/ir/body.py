@@ -24,7 +24,7 @@ import torch
 
 from compiler.ir.index import MOST_KEPT, Dim, Index, Indirect, Mod
 from compiler.ir.lazy import lazy
-from compiler.ir.ops import NAMED, POINTWISE, OpInfo, handled_by
+from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo, handled_by
 from compiler.ir.places import LARGEST_PLACE, Step, formula_of_place
 from compiler.ir.size import Integer, hint
 
@@ -180,7 +180,7 @@ class Body:
         """The instructions whose value is told by memory, and not by the point of the loops alone."""
         found: set[int] = set()
         for number, instruction in enumerate(self.instructions):
-            if instruction.op in ("load", "rand", "randn") or not found.isdisjoint(operands_of(instruction)):
+            if instruction.op == "load" or instruction.op in RANDOM or not found.isdisjoint(operands_of(instruction)):
                 found.add(number)
         return frozenset(found)
 
@@ -213,7 +213,7 @@ class Body:
     def operations(self) -> int:
         """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
         weights = (
-            12 if i.op in ("rand", "randn") else (POINTWISE.get(i.op) or NAMED.get(i.op) or OpInfo(i.op, 1)).cost
+            12 if i.op in RANDOM else (POINTWISE.get(i.op) or NAMED.get(i.op) or OpInfo(i.op, 1)).cost
             for i in self.instructions
             if i.op not in ("load", "store", "constant", "index_value", "indirect")
         )
@@ -221,7 +221,7 @@ class Body:
 
     @lazy
     def is_random(self) -> bool:
-        return any(i.op in ("rand", "randn") for i in self.instructions)
+        return any(i.op in RANDOM for i in self.instructions)
 
     def substitute(self, values: Mapping[Dim, Index]) -> Body:
         """The body over other loop variables: each of `values` is replaced by its formula of the new ones."""
@@ -272,7 +272,7 @@ def _render(number: int, i: Instruction) -> str:
         return f"v{number} = bits of {values} as {dtype}"
     if i.op in ("reduce", "scan"):
         return f"v{number} = {i.op} {i.value} {values}"
-    if i.op in ("rand", "randn"):
+    if i.op in RANDOM:
         return f"v{number} = {i.op}(seed {values}, {i.index})"
     return f"v{number} = {i.op} {values}"
 

@@ -20,7 +20,7 @@ from compiler.ir.float8 import FLOAT8
 from compiler.ir.functions import traced
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, LoopNode, TensorArgument
-from compiler.ir.ops import NAMED, compute_dtype
+from compiler.ir.ops import NAMED, RANDOM, compute_dtype
 from compiler.ir.size import Integer, known
 
 
@@ -127,8 +127,8 @@ class _Loop:
             return self.reduce(str(i.value), operands)
         if i.op == "scan":
             return self.scan(str(i.value), operands)
-        if i.op in ("rand", "randn"):
-            return (uniform if i.op == "rand" else normal)(operands[0], self.index(i.index))
+        if i.op in RANDOM:
+            return GENERATORS[i.op](operands[0], self.index(i.index))
         return apply(i, self.values, self.device)
 
     def index(self, index: Index | None) -> Tensor:
@@ -320,8 +320,19 @@ def _to_uniform(word: Tensor) -> Tensor:
 
 def uniform(seed: Tensor, position: Tensor) -> Tensor:
     """The four words of a draw are the numbers at four positions in a row."""
+    return _to_uniform(_word(seed, position))
+
+
+def uniform_compared(seed: Tensor, position: Tensor) -> Tensor:
+    """The four words of a draw are those of eight positions in a row, turned by 16 bits at every second one."""
+    word = _word(seed, position >> 1)
+    turned = ((word << 16) | (word >> 16)) & _LOW
+    return _to_uniform(torch.where(position & 1 == 1, turned, word) >> 1)
+
+
+def _word(seed: Tensor, position: Tensor) -> Tensor:
     words = torch.stack(philox(seed, position >> 2), dim=-1)
-    return _to_uniform(words.gather(-1, (position & 3).expand(words.shape[:-1])[..., None])[..., 0])
+    return words.gather(-1, (position & 3).expand(words.shape[:-1])[..., None])[..., 0]
 
 
 def normal(seed: Tensor, counter: Tensor) -> Tensor:
@@ -329,3 +340,6 @@ def normal(seed: Tensor, counter: Tensor) -> Tensor:
     first, second = (_to_uniform(word) for word in philox(seed, counter)[:2])
     radius = torch.sqrt(-2.0 * torch.log(first.clamp_min(1e-7)))
     return radius * torch.cos(2 * pi * second)
+
+
+GENERATORS = {"rand": uniform, "randn": normal, "rand_compared": uniform_compared}

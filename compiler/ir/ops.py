@@ -103,9 +103,12 @@ SCATTERS = ("set", "add", "mul", "min", "max")
 
 #: The rest of the closed set, each with operands of its own kind; see the methods of `Ops`.
 SPECIAL = (
-    "load", "store", "constant", "index_value", "indirect", "to_dtype", "bitcast", "where", "rand", "randn", "reduce",
-    "scan",
+    "load", "store", "constant", "index_value", "indirect", "to_dtype", "bitcast", "where", "rand", "randn",
+    "rand_compared", "reduce", "scan",
 )  # fmt: skip
+
+#: Those that draw random numbers: their operand is a seed, their index the place of the number.
+RANDOM = frozenset(("rand", "randn", "rand_compared"))
 
 
 class Handler(Protocol):
@@ -207,6 +210,14 @@ class Ops:
         """A uniform float32 in [0, 1): word `index` % 4 of Philox 4x32-10 with key `seed` (an int64 value) at counter
         `index` // 4, so that one draw serves four numbers in a row."""
         return _handler.get().emit("rand", (seed,), torch.float32, index=index)
+
+    def rand_compared(self, seed: Any, index: Any) -> Any:
+        """A uniform float32 in [0, 1) of which nothing counts but whether it is above bounds that are known, each
+        between 1 / 32 and 31 / 32. Two in a row share word `index` // 2 % 4 at counter `index` // 8, which the second
+        one sees turned by 16 bits, so that one draw serves eight. Each is as exact as `rand`; that both of two
+        are below p is as likely as for independent ones up to 2^-15, since a comparison is all but decided by the
+        upper 16 bits."""
+        return _handler.get().emit("rand_compared", (seed,), torch.float32, index=index)
 
     def randn(self, seed: Any, index: Any) -> Any:
         """A standard normal float32 from the same generator."""

@@ -10,10 +10,11 @@ import torch
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.interpret import apply
 from compiler.ir.nodes import LoopNode
+from compiler.ir.ops import RANDOM
 
 Number = bool | int | float
 
-_OF_PLACES = frozenset(("load", "index_value", "indirect", "rand", "randn", "scan"))
+_OF_PLACES = RANDOM | frozenset(("load", "index_value", "indirect", "scan"))
 
 
 def constant_result(node: LoopNode) -> Number | None:

@@ -2,6 +2,9 @@
 
 Each random operator has a seed of its own, an element of one small buffer that is drawn from torch's generator at the
 start of every run. The element's place in its tensor is the counter.
+
+Numbers of which nothing counts but whether they are above a bound, as those of a dropout, are drawn eight at a time
+instead of four (`ops.rand_compared`).
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, Position, TensorValue
 
 aten = torch.ops.aten
+
+#: Bounds, below half and above, from which on both of two numbers that share a word are compared all but independently.
+_LEAST_BOUND = 1 / 32
+_COMPARISONS = (aten.gt.Scalar, aten.ge.Scalar, aten.lt.Scalar, aten.le.Scalar)
 
 
 def _random(
@@ -45,7 +52,18 @@ def _result(build: Builder) -> tuple[tuple[Integer, ...], torch.dtype]:
 
 @lowers(aten.rand.default, aten.rand_like.default)
 def rand(build: Builder, size: Any, **_: Any) -> TensorValue:
-    return _random(build, *_result(build), "rand")
+    return _random(build, *_result(build), _uniform(build))
+
+
+def _uniform(build: Builder) -> str:
+    """What draws the numbers of the node that is being lowered, from what is done with them."""
+    users = () if build.node is None else tuple(build.node.users)
+    are_compared = [user.target in _COMPARISONS and _is_shared_at(user.args[1]) for user in users]
+    return "rand_compared" if are_compared and all(are_compared) else "rand"
+
+
+def _is_shared_at(bound: Any) -> bool:
+    return isinstance(bound, float) and _LEAST_BOUND <= bound <= 1 - _LEAST_BOUND
 
 
 @lowers(aten.randn.default, aten.randn_like.default)
@@ -64,9 +82,8 @@ def uniform(build: Builder, x: TensorValue, low: float = 0.0, high: float = 1.0,
 
 @lowers(aten.bernoulli.p)
 def bernoulli_p(build: Builder, x: TensorValue, p: float = 0.5, **_: Any) -> TensorValue:
-    return _random(
-        build, x.shape, x.dtype, "rand", lambda value, position: ops.lt(value, ops.constant(p, torch.float32))
-    )
+    op = "rand_compared" if _is_shared_at(p) else "rand"
+    return _random(build, x.shape, x.dtype, op, lambda value, position: ops.lt(value, ops.constant(p, torch.float32)))
 
 
 @lowers(aten.bernoulli.default)

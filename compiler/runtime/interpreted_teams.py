@@ -7,26 +7,38 @@ it ends or has to wait, and hands the turn to the next one that has not ended.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.runtime.interpreter import TensorHandle
+
+#: The functions of kernels whose programs wait for each other.
+WAITING = ("wait_for", "receive", "cluster_wait")
 
 
-def run_in_turns(count: int, choose: Callable[[int], None], run: Callable[[], None], namespace: dict[str, Any]) -> None:
-    """Run `count` programs; `choose` makes the interpreter work for the program of a number, `run` runs it. The
-    functions of `namespace` that wait are replaced by ones that give the turn away."""
-    turns = _Turns(choose, run)
-    namespace |= {"wait_for": turns.wait_for, "receive": turns.receive}
+def run_in_turns(
+    count: int, choose: Callable[[int], None], run: Callable[[], None], namespace: dict[str, Any], cluster: int = 1
+) -> None:
+    """Run `count` programs, `cluster` of which are one; `choose` makes the interpreter work for the program of a
+    number, `run` runs it. The functions of `namespace` that wait, or reach into other programs, are replaced by ones
+    that give the turn away."""
+    turns = _Turns(choose, run, cluster)
+    replaced = ("wait_for", "receive", "cluster_arrive", "cluster_wait", "leave", "left_by")
+    namespace |= {name: getattr(turns, name) for name in replaced}
     turns.run_all(count)
 
 
 class _Turns:
-    def __init__(self, choose: Callable[[int], None], run: Callable[[], None]) -> None:
+    def __init__(self, choose: Callable[[int], None], run: Callable[[], None], cluster: int) -> None:
         self.choose = choose
         self.run = run
+        self.cluster = cluster
+        #: How often each program has arrived, and what it has left for its cluster.
+        self.arrivals = Counter[int]()
+        self.left: dict[int, list[float]] = {}
         self.turn = [threading.Semaphore(0)]
         self.back = threading.Semaphore(0)
         self.current = 0
@@ -81,6 +93,32 @@ class _Turns:
             words = tl.load(pointer)
         self.progressed = True
         return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+    def cluster_arrive(self) -> None:
+        """In the place of the kernel's own function of this name."""
+        self.arrivals[self.current] += 1
+
+    def cluster_wait(self) -> None:
+        """In the place of the kernel's own function of this name."""
+        while any(self.arrivals[other] < self.arrivals[self.current] for other in self._cluster()):
+            self._give_turn_away()
+        self.progressed = True
+
+    def leave(self, value: Any) -> int:
+        """In the place of the kernel's own function of this name: the number of the value among a program's."""
+        mine = self.left.setdefault(self.current, [])
+        mine.append(float(value.handle.data.reshape(-1)[0]))
+        return len(mine) - 1
+
+    def left_by(self, place: int, parts: Any) -> Any:
+        """In the place of the kernel's own function of this name."""
+        cluster = self._cluster()
+        values = [self.left[cluster[part]][place] for part in parts.handle.data]
+        return tl.tensor(TensorHandle(np.array(values, np.float32), tl.float32), parts.type.with_element_ty(tl.float32))
+
+    def _cluster(self) -> range:
+        first = self.current - self.current % self.cluster
+        return range(first, first + self.cluster)
 
     def _give_turn_away(self) -> None:
         number = self.current

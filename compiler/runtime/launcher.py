@@ -173,6 +173,22 @@ def launch_by_driver(
     return driver.cuLaunchKernel(handle, grid, 1, 1, threads, 1, 1, shared_bytes, queue, parameters, None) == 0
 
 
+#: CUfunction_attribute: the size of the clusters in which a function's programs are started, along each axis, and
+#: whether it may be more than what every device with clusters takes.
+_CLUSTER_SIZES, _LARGE_CLUSTERS = (11, 12, 13), 14
+
+
+def start_together(function: int, programs: int) -> None:
+    """Have every launch of a kernel start its programs in clusters of so many, which divide its grid.
+
+    Raises RuntimeError where the driver refuses."""
+    driver = cuda_driver()
+    for attribute, size in ((_LARGE_CLUSTERS, 1), *zip(_CLUSTER_SIZES, (programs, 1, 1), strict=True)):
+        failed = -1 if driver is None else driver.cuFuncSetAttribute(ctypes.c_void_p(function), attribute, size)
+        if failed:
+            raise RuntimeError(f"cuFuncSetAttribute failed with CUDA's error {failed}: no clusters of {programs}")
+
+
 @functools.cache
 def cuda_driver() -> ctypes.CDLL | None:
     """CUDA's driver, which torch has loaded; None where there is none."""

@@ -21,8 +21,9 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
-from compiler.runtime.triton_source import block_sizes, element_of, launch_options, shared_function
+from compiler.runtime.triton_source import block_sizes, cluster_of, element_of, launch_options, shared_function
 
 #: Threads that compile at the same time. More of them wait for Python's interpreter: on the host of an H200, with 32
 #: cores, 31 kernels of small programs took one thread 4.0 s, four 1.5 s, sixteen 1.8 s.
@@ -72,7 +73,8 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     try:
         with torch.cuda.device(device):
             settings = blocks | options | library_options(kernel.source, pointers)
-            compiled = _load(function, (*pointers, *(atom.hint for atom in kernel.sizes)), settings, device)
+            arguments = (*pointers, *(atom.hint for atom in kernel.sizes))
+            compiled = _load(function, arguments, settings, device, cluster_of(kernel))
     except BaseException as error:
         with _lock:
             _known.pop(key, None)
@@ -82,14 +84,20 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     return compiled
 
 
-def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], device: int) -> LoadedKernel:
+def compiled_for(kernel: RenderedKernel, arguments: Sequence[Any], device: int) -> LoadedKernel:
+    """What Triton makes of the kernel for these very arguments, pointers that are not aligned among them."""
+    settings = block_sizes(kernel) | launch_options(kernel)
+    return _load(shared_function(kernel), arguments, settings, device, cluster_of(kernel))
+
+
+def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], device: int, cluster: int) -> LoadedKernel:
     """Compiled, or found on disk, and loaded."""
     from compiler.runtime.triton_cache import through_cache
 
     def load() -> LoadedKernel:
         compiled = function.warmup(*arguments, grid=(1,), **settings)
         try:
-            return _loaded(compiled, device)
+            return _loaded(compiled, device, cluster)
         except Exception:
             getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
             raise
@@ -97,7 +105,7 @@ def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], dev
     return through_cache(load)
 
 
-def _loaded(compiled: Any, device: int) -> LoadedKernel:
+def _loaded(compiled: Any, device: int, cluster: int) -> LoadedKernel:
     """The kernel on the device; one that is not plain, or asks for more than there is, in Triton's own way, which says
     what is wrong with it."""
     metadata = compiled.metadata
@@ -106,6 +114,8 @@ def _loaded(compiled: Any, device: int) -> LoadedKernel:
         found = _load_binary(compiled, device)
         if found is not None and threads <= found[3]:
             function, registers, spills, _ = found
+            if cluster > 1:
+                start_together(function, cluster)
             return LoadedKernel(compiled, function, registers, spills, threads, shared)
     compiled.run  # noqa: B018 - loads the binary, after which its figures are there
     return LoadedKernel(compiled, None, int(compiled.n_regs), int(compiled.n_spills), threads, shared)

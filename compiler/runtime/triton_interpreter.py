@@ -38,8 +38,8 @@ from triton.runtime.jit import JITFunction
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.float8 import FLOAT8
-from compiler.runtime.interpreted_teams import run_in_turns
-from compiler.runtime.triton_source import block_sizes, fresh_namespace, grid_size, workspace_of
+from compiler.runtime.interpreted_teams import WAITING, run_in_turns
+from compiler.runtime.triton_source import block_sizes, cluster_of, fresh_namespace, grid_size, workspace_of
 
 Array = npt.NDArray[Any]
 
@@ -72,8 +72,9 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
         values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
         builder = stock.interpreter_builder
         builder.set_grid_dim(max(count, 1), 1, 1)
-        if "wait_for" in namespace or "receive" in namespace:
-            run_in_turns(count, lambda number: builder.set_grid_idx(number, 0, 0), lambda: body(**values), namespace)
+        if not namespace.keys().isdisjoint(WAITING):
+            choose, cluster = lambda number: builder.set_grid_idx(number, 0, 0), cluster_of(kernel)
+            run_in_turns(count, choose, lambda: body(**values), namespace, cluster)
             return
         with np.errstate(all="ignore"):
             for number in range(count):

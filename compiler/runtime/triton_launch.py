@@ -16,9 +16,10 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch, launch_by_driver
-from compiler.runtime.triton_compile import LoadedKernel, compiled_kernel
+from compiler.runtime.triton_compile import LoadedKernel, compiled_for, compiled_kernel
 from compiler.runtime.triton_source import (
     block_sizes,
+    cluster_of,
     element_of,
     grid_of,
     launch_options,
@@ -136,7 +137,18 @@ class TritonLauncher:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
         arguments = tuple(a.view(element_of(a.dtype)) if isinstance(a, torch.Tensor) else a for a in arguments)
         with torch.cuda.device(device):
+            if cluster_of(self.kernel) > 1:
+                self._launch_cluster(device, grid, arguments)
+                return
             self._function[(grid,)](*arguments, **self._blocks, **self._options)
+
+    def _launch_cluster(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
+        """The same for programs that are started together, which Triton does not do for a function of one program."""
+        made = compiled_for(self.kernel, arguments, device)
+        values = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        if not launch_by_driver(made.function, grid, made.threads, made.shared_bytes, stream, values):
+            raise RuntimeError(f"{self.kernel.name} cannot be launched in clusters")
 
     def _workspace(self, device: int, stream: int) -> list[torch.Tensor]:
         """Memory for the parts of a split reduction, or of a team; one for each stream, since two launches must not

@@ -43,6 +43,7 @@ def element_of(dtype: torch.dtype) -> torch.dtype:
     Triton, told of their own types, would not store a byte there."""
     return torch.uint8 if dtype in FLOAT8 else dtype
 
+
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
 _LAUNCH_OPTIONS = ("num_warps", "num_stages")
 #: Without `debug` Triton drops assertions; with it, it would add some of its own, of each sum and product of integers.
@@ -165,6 +166,11 @@ def _spelled_out(size: Integer, given: Sequence[Atom]) -> str:
                 factors.append(f"(({_spelled_out(atom.numerator, given)}) // ({_spelled_out(atom.divisor, given)}))")
         terms.append(" * ".join(factors))
     return " + ".join(terms)
+
+
+def cluster_of(kernel: RenderedKernel) -> int:
+    """How many programs of a launch are started together, as a cluster."""
+    return int(str(kernel.config.get("cluster", 1)))
 
 
 def workspace_of(kernel: RenderedKernel) -> tuple[int, int] | None:

@@ -117,7 +117,7 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
         few=arithmetic * busy / resident + max(bytes_us, steps_us),
         ends=device.split_us * shape.is_split
         + device.lone_step_us * shape.lone_steps
-        + device.exchange_us * shape.exchanges
+        + (device.cluster_exchange_us if shape.in_clusters else device.exchange_us) * shape.exchanges
         + 1e6 * work.crowd / device.crowd_rate,
     )
 

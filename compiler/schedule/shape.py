@@ -65,6 +65,8 @@ class Shape:
     lone_steps: int = 0
     #: How often a multiprocessor's programs wait for others that share their row, one after the other.
     exchanges: int = 0
+    #: Whether they do so as clusters.
+    in_clusters: bool = False
 
 
 def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], device: Device) -> Shape:
@@ -120,12 +122,16 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     across = frozenset() if is_mixed and is_outer else frozenset(group.space.r if is_outer else group.space.x)
     in_blocks = passes_in_blocks(group, layouts) if group.single_pass else passes
     held = sum(sum(access in loads for loads in in_blocks) > 1 for access in reads)
-    team = team_for(rows, size, held, itemsize, is_outer, device) if may_be_in_teams(group) else None
+    floats = exchanges_floats(group)
+    team = team_for(rows, size, held, itemsize, is_outer, device, floats) if may_be_in_teams(group) else None
     if team is not None and not is_mixed and len(in_blocks) > 1:
         programs = -(-rows // team.x_block) * team.size
         exchanges = (len(in_blocks) - writes_rows(group)) * team.waves(rows, device)
         exchanges *= team.wait_of_columns(itemsize, rows, device) if is_outer else 1
-        return Shape(programs, WARP * team.warps, 1, (reads,), across=across, exchanges=exchanges)
+        threads = WARP * team.warps
+        return Shape(
+            programs, threads, 1, (reads,), across=across, exchanges=exchanges, in_clusters=team.is_cluster
+        )  # fmt: skip
     goes_across = is_outer and not is_mixed
     walked = walked_of(group, reads, {a.buffer: layouts[a.buffer].dtype for a in reads})
     columns = columns_of(group, passes, walked, device) if goes_across else None
@@ -268,6 +274,12 @@ def block_of_few(rows: int, length: int, itemsize: int, device: Device) -> int |
     100,352 float32 takes 53 us so, 63 by programs of 512 threads; a group norm of 128 of 131,072 bfloat16 37 and 50."""
     block = device.threads_per_block * VECTOR // itemsize
     return block if 0 < rows <= device.multiprocessors and length >= LEAST_BLOCKS * block > 0 else None
+
+
+def exchanges_floats(group: Group) -> bool:
+    """Whether all that is reduced for a row is float32."""
+    reductions = [member.body.reduction for member in group.members if member.body.reduction is not None]
+    return all(i.dtype == torch.float32 and not str(i.value).startswith("arg") for i in reductions)
 
 
 def writes_rows(group: Group) -> bool:

@@ -6,12 +6,14 @@
 A row that is too long for the registers of one program may fit into those of a team. Each program reads its part once,
 and what the team reduces is exchanged through memory, a few bytes for each program; then every program goes on with its
 part, which it still has. The members of a team must run at the same time, so a team is no larger than what certainly
-does: one program for each multiprocessor.
+does: one program for each multiprocessor. Where the device starts some programs together, as a cluster whose members
+reach each other's shared memory, a team of no more than these is one, and exchanges what it reduces there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from compiler.devices import Device
 
@@ -22,6 +24,14 @@ HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
 #: its team; more where the team would otherwise be too large. Few threads that hold much leave more of the registers to
 #: the row: on an H200 a batch norm of rows of 200,704 takes 141 us by 128 threads of 64 elements, 158 by 256 of 32.
 THREADS, MOST_THREADS = 128, 1024
+#: Threads and elements of a cluster's programs, the best first. On an H200, in us: a softmax of rows of 131,072 by
+#: clusters of eight programs of 128 threads 145, of eight of 256 threads 149, of sixteen of 128 threads 152; a layer
+#: norm of 100,003 by thirteen of 128 threads 87, by seven of 256 threads 101; a batch norm of 200,704 by sixteen of 256
+#: threads 125, by eight of 512 threads 132; a group norm of 65,536 in bfloat16 by eight of 128 threads 46, by four of
+#: 256 55.
+CLUSTER_SHAPES = ((128, 64), (128, 128), (256, 64), (512, 32))
+#: Programs of a cluster that every device with clusters takes, and registers of a thread.
+PORTABLE_CLUSTER, MOST_REGISTERS = 8, 255
 #: Neighbouring points of x that a program takes where x lies along memory: whole lines of the cache.
 COLUMNS_BYTES = 128
 
@@ -41,6 +51,13 @@ class Team:
     r_block: int
     warps: int
     at_once: int
+    is_cluster: bool = False
+    #: Points of r that each has, where that is less than `r_block`.
+    even: int = 0
+
+    @property
+    def share(self) -> int:
+        return self.even or self.r_block
 
     def waves(self, rows: int, device: Device) -> int:
         """How many programs a multiprocessor runs one after the other."""
@@ -55,12 +72,18 @@ class Team:
         return max(4 // itemsize, 1) * lonely
 
 
-def team_for(rows: int, length: int, held: int, itemsize: int, is_outer: bool, device: Device) -> Team | None:
+def team_for(
+    rows: int, length: int, held: int, itemsize: int, is_outer: bool, device: Device, leaves_floats: bool = False
+) -> Team | None:
     """The team for rows of `length` elements, of which a kernel uses `held` tensors again after an exchange. None where
     a part of such a team would not fit into registers, or there is nothing to share. `is_outer` says that neighbouring
-    rows lie along memory, with elements of `itemsize` bytes."""
+    rows lie along memory, with elements of `itemsize` bytes; `leaves_floats`, that all that it exchanges is float32."""
     if device.kind != "cuda" or rows < 1:
         return None
+    if leaves_floats and not is_outer:
+        cluster = _cluster_for(rows, length, held, itemsize, device)
+        if cluster is not None:
+            return cluster
     words = (held + 2) * max(itemsize // 4, 1)
     x_block = min(COLUMNS_BYTES // itemsize, _power_above(rows)) if is_outer else 1
     for threads in (THREADS, 2 * THREADS, MOST_THREADS):
@@ -78,10 +101,41 @@ def team_for(rows: int, length: int, held: int, itemsize: int, is_outer: bool, d
         if -(-length // (r_block // 2)) > device.multiprocessors:
             break
         elements, r_block = elements // 2, r_block // 2
-    size = -(-length // r_block)
+    return _team(-(-length // r_block), x_block, elements, threads, held, itemsize, device)
+
+
+def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Device) -> Team | None:
+    """Programs that are started together, if they hold a row and those of all rows fill the device."""
+    most = (_power_below((MOST_REGISTERS - BESIDES) // (held * max(itemsize // 4, 1)))) if held else MOST_ELEMENTS
+    shapes = [(threads, min(elements, most)) for threads, elements in CLUSTER_SHAPES]
+    even = [one for one in shapes if length % prod(one) == 0 and length // prod(one) <= PORTABLE_CLUSTER]
+    few = [one for one in shapes if one[1] <= MOST_ELEMENTS and length <= prod(one) * device.programs_of_cluster]
+    for threads, elements in (*even, *few):
+        size = -(-length // (elements * threads))
+        even = _even_share(length, elements * threads, itemsize, device) if size > PORTABLE_CLUSTER else 0
+        size = length // even if even else size
+        if size > 1 and elements >= LEAST_ELEMENTS and size <= device.programs_of_cluster:
+            team = _team(size, 1, elements, threads, held, itemsize, device, is_cluster=True, even=even)
+            return team if rows * size >= 2 * device.multiprocessors else None
+    return None
+
+
+def _even_share(length: int, block: int, itemsize: int, device: Device) -> int:
+    """The points of each program of the largest cluster, if all can have as many, in whole accesses of 16 bytes: which
+    lanes are outside is then one for all programs. 0 if not."""
+    share, rest = divmod(length, device.programs_of_cluster)
+    fits = rest == 0 and block // 2 < share <= block and share * itemsize % 16 == 0 and length % block != 0
+    return share if fits else 0
+
+
+def _team(
+    size: int, x_block: int, elements: int, threads: int, held: int, itemsize: int, device: Device, *,
+    is_cluster: bool = False, even: int = 0,
+) -> Team | None:  # fmt: skip
+    r_block = max(elements * threads // x_block, 1)
     of_one = threads * (elements * held * max(itemsize // 4, 1) + BESIDES)
     at_once = max(1, device.registers_per_multiprocessor // of_one)
-    return Team(size, x_block, r_block, threads // WARP, at_once) if size > 1 else None
+    return Team(size, x_block, r_block, threads // WARP, at_once, is_cluster, even) if size > 1 else None
 
 
 def _power_below(value: int) -> int:

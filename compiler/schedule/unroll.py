@@ -21,7 +21,8 @@ from compiler.schedule.inline import inline_body
 #: Longer rows are reduced once, whoever reads the result.
 MOST_ELEMENTS = 8
 
-_JOINED_BY = {
+#: What joins two elements of a reduction.
+JOINED_BY = {
     "sum": "add",
     "prod": "mul",
     "min": "minimum",
@@ -93,11 +94,11 @@ def unrolled(body: Body, r_dims: Sequence[Dim]) -> Body:
 def _joined(out: Written, reduction: Instruction, terms: Sequence[tuple[int, ...]]) -> int:
     """The number of what a reduction comes to, of all its terms."""
     kind = str(reduction.value)
-    if kind not in _JOINED_BY:
+    if kind not in JOINED_BY:
         return position_of_best(out, kind, [(value, position) for value, position in terms])
     total, *rest = (value for (value,) in terms)
     for value in rest:
-        total = out.add(replace(reduction, op=_JOINED_BY[kind], operands=(total, value), value=None))
+        total = out.add(replace(reduction, op=JOINED_BY[kind], operands=(total, value), value=None))
     return total
 
 

@@ -17,7 +17,7 @@ import torch
 from compiler.ir.body import Access, Body, Instruction, operands_of
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import Layout
-from compiler.ir.ops import NAMED, POINTWISE, OpInfo
+from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
 
@@ -38,6 +38,8 @@ NEAR_CACHE = 1 << 17
 _NOT_COUNTED = frozenset(("load", "store", "constant", "index_value", "indirect"))
 _HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 _DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
+#: What differs from point to point whatever it is told.
+_CHANGING = RANDOM | frozenset(("reduce", "scan", "store"))
 
 #: Issue slots of one element: instructions of the assembler's output for sm_90, except where a comment says otherwise.
 #: Ops that are not named take `OpInfo.cost`, 1 for simple arithmetic.
@@ -54,6 +56,7 @@ SLOTS: Mapping[str, int] = {
     "rsqrt": 4,
     "reciprocal": 8,
     "rand": 29,  # measured: dropout of 64 Mi elements, one draw for four of them
+    "rand_compared": 17,  # predicted: one draw for eight
     "randn": 130,
 }
 #: Of functions in kernels that store half types alone, which take shorter forms (`codegen/triton/short_forms.py`).
@@ -386,7 +389,7 @@ def _same_along(body: Body, lane: Dim) -> frozenset[int]:
     """The instructions that follow from the loops other than `lane` alone, or from what is one for all points."""
     found: set[int] = set()
     for number, i in enumerate(body.instructions):
-        changes = i.op in ("rand", "randn", "reduce", "scan", "store") or (i.index is not None and lane in i.index.dims)
+        changes = i.op in _CHANGING or (i.index is not None and lane in i.index.dims)
         is_loaded = i.op == "load" and i.index is not None and bool(i.index.terms)
         if not changes and not is_loaded and operands_of(i) <= found:
             found.add(number)
@@ -395,7 +398,7 @@ def _same_along(body: Body, lane: Dim) -> frozenset[int]:
 
 def _slots_of(instruction: Instruction, is_short: bool) -> tuple[Unit, int]:
     op, dtype = instruction.op, instruction.dtype
-    if op in ("rand", "randn"):
+    if op in RANDOM:
         return "random", SLOTS[op]
     if op in _DIVISIONS and not dtype.is_floating_point:
         return "division", _LONG_DIVISION if dtype.itemsize == 8 else _SHORT_DIVISION

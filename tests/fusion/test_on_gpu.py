@@ -55,6 +55,23 @@ def test_teams_are_as_good_as_eager_every_time(case: Case) -> None:
         assert all(torch.equal(one, two) for one, two in zip(first, as_list(compiled(*inputs)), strict=True))
 
 
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("length", [65536, 131072, 100003])
+def test_programs_that_start_together_do_so_in_a_graph_and_from_any_address(start: int, length: int) -> None:
+    torch._dynamo.reset()
+    x = large(200 * length + 1).cuda()[start:][: 200 * length].view(200, length)
+    compiled = torch.compile(lambda x: torch.softmax(x, -1), backend=fusionscope)
+    wanted = torch.softmax(x.double(), -1)
+    assert relative_error([compiled(x)], [wanted]) < 1e-6
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = compiled(x)
+    for _ in range(3):
+        result.zero_()
+        graph.replay()
+        assert relative_error([result], [wanted]) < 1e-6
+
+
 @pytest.mark.parametrize("case", [*CASES, *LARGE], ids=lambda case: case.name)
 def test_sums_across_rows_are_as_good_as_eager(case: Case) -> None:
     inputs = [x.cuda() for x in case.inputs]

@@ -1,4 +1,5 @@
-"""Uniform numbers: four in a row are the words of one Philox draw, however a kernel's lanes lie along them."""
+"""Uniform numbers: four in a row are the words of one Philox draw, and eight of those that are only compared, however
+a kernel's lanes lie along them."""
 
 from __future__ import annotations
 
@@ -33,15 +34,26 @@ def a_part(x: Tensor) -> Tensor:
     return torch.rand(x.shape[0], x.shape[1] + 2)[:, 2:] + x
 
 
+def compared(x: Tensor) -> Tensor:
+    return (torch.rand_like(x) > 0.25) * x
+
+
+def compared_behind_a_softmax(x: Tensor) -> Tensor:
+    return F.softmax(x, -1) * (torch.rand_like(x) > 0.25)
+
+
 @pytest.mark.parametrize(
-    "function, shape, is_by_fours",
+    "function, shape, generator",
     [
-        (by_one, (64, 96), True),
-        (by_one, (7, 33), True),
-        (by_one, (2,), False),
+        (by_one, (7, 33), "uniform_by_fours"),
+        (by_one, (2,), "uniform"),
+        (compared, (7, 33), "shared_word_by_eights"),
+        (compared, (4,), "shared_word_by_fours"),
+        (compared_behind_a_softmax, (5, 64), "shared_word_by_eights"),
+        (compared_behind_a_softmax, (5, 68), "shared_word_by_fours"),
+        (compared_behind_a_softmax, (5, 66), "shared_word"),
         (transposed, (64, 64), None),
-        (behind_a_softmax, (5, 64), True),
-        (behind_a_softmax, (5, 66), False),
+        (behind_a_softmax, (5, 66), "uniform"),
         (behind_a_softmax, (2, 5000), None),
         (summed_over_rows, (40, 64), None),
         (summed_over_rows, (9000, 2), None),
@@ -49,12 +61,12 @@ def a_part(x: Tensor) -> Tensor:
     ],
 )
 def test_every_kernel_draws_the_numbers_of_the_loop_ir(
-    function: Callable[[Tensor], Tensor], shape: tuple[int, ...], is_by_fours: bool | None
+    function: Callable[[Tensor], Tensor], shape: tuple[int, ...], generator: str | None
 ) -> None:
     x = torch.randn(shape)
     compilation = compile_program(function, x)
     texts = "".join(kernel.source for kernel in compilation.triton.values())
-    assert is_by_fours is None or ("uniform_by_fours(seeds" in texts) is is_by_fours
+    assert generator is None or f" {generator}(seeds" in texts
     assert compilation.loops is not None
     runs = []
     for run in (lambda: interpret.run(compilation.loops, [x]), lambda: call_interpreted(compilation, [x])):
@@ -64,3 +76,21 @@ def test_every_kernel_draws_the_numbers_of_the_loop_ir(
     runs.append(compilation.build().call([x])[0])
     for ours in runs[1:]:
         torch.testing.assert_close(ours, runs[0], rtol=1e-4, atol=1e-4)
+
+
+def test_numbers_that_share_a_word_are_compared_all_but_independently() -> None:
+    numbers = interpret.uniform_compared(torch.tensor(7), torch.arange(1 << 19))
+    for bound in (1 / 32, 0.1, 0.5):
+        is_below = (numbers < bound).double()
+        spread = (bound * (1 - bound)) ** 0.5
+        assert abs(float(is_below.mean()) - bound) < 5 * spread / 2**9.5
+        pairs = (is_below - bound).view(-1, 2).prod(1) / spread**2
+        assert abs(float(pairs.mean())) < 5 / 2**9
+
+
+def test_few_numbers_below_a_bound_have_words_of_their_own() -> None:
+    counts = [
+        "rand_compared" in str(compile_program(lambda x, p=p: (torch.rand_like(x) < p) + x, torch.randn(8)).loops)
+        for p in (1e-3, 0.1)
+    ]
+    assert counts == [False, True]

@@ -141,6 +141,48 @@ def test_a_team_covers_the_row_and_fits_the_device(rows: int, length: int, is_ou
             assert held * team.r_block * team.x_block <= device.registers_per_multiprocessor
 
 
+def normalised_channels(x: Tensor) -> Tensor:
+    return torch.relu(torch.nn.functional.batch_norm(x, None, None, None, None, True))
+
+
+#: Functions, inputs, programs of a cluster, and points of each.
+CLUSTERS = {
+    **{name: (*CASES[name], 7, 8192) for name in ("softmax", "layer norm of a long row", "two exchanges")},
+    "batch norm, in even shares": (normalised_channels, (rnd(64, 2, 56, 56) + 3,), 16, 12544),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_programs_that_start_together_leave_each_other_what_they_reduce(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Few multiprocessors, so that few rows fill them.
+    monkeypatch.setattr("tests.compile_program.device_for", lambda _: replace(H200, multiprocessors=14))
+    function, (x,), size, share = CLUSTERS[name]
+    compilation = in_teams(function, x)
+    (kernel,) = compilation.triton.values()
+    assert kernel.config["cluster"] == size and "workspace_bytes" not in kernel.config
+    assert f"part * {share}" in kernel.source or kernel.config["RBLOCK"] == share
+    exact = function(x.double())
+    bound = 3 * relative_error([function(x)], [exact]) + 64 * torch.finfo(torch.float32).eps
+    assert relative_error(call_interpreted(compilation, [x]), [exact]) <= bound
+    (result,) = compiled_for_gpus(compilation)
+    assert result.spills == 0
+    assert "barrier.cluster.wait" in result.ptx and "st.shared::cluster" in result.ptx
+
+
+def test_few_rows_columns_and_what_is_no_float_are_not_in_clusters() -> None:
+    def is_cluster(rows: int, length: int, is_outer: bool, leaves_floats: bool) -> bool:
+        team = team_for(rows, length, 1, 4, is_outer, H200, leaves_floats)
+        return team is not None and team.is_cluster
+
+    assert is_cluster(512, 131072, False, True)
+    assert not is_cluster(16, 131072, False, True)
+    assert not is_cluster(512, 1 << 20, False, True)
+    assert not is_cluster(512, 131072, True, True)
+    assert not is_cluster(512, 131072, False, False)
+
+
 def test_nothing_is_held_together_on_a_cpu_or_in_symbolic_sizes() -> None:
     assert team_for(4, 50000, 1, 4, False, replace(H200, kind="cpu")) is None
     compilation = compile_program(lambda x: torch.softmax(x, -1), rnd(4, 50001), dynamic=True)

@@ -4,8 +4,9 @@
     const float* rand_drawn = fs::draw(seeds_ptr[0], 4096 * x0 + x1_start, x1_end - x1_start, rand_numbers);
     for x1 from x1_start to x1_end:  ... rand_drawn[x1 - x1_start] ...
 
-One draw of the generator is four numbers in a row. A loop that asks for one number at each point would draw four times
-as often, and together with much else it is too much for some compilers to make vectors of.
+One draw of the generator is four numbers in a row, or eight that are only compared. A loop that asks for one number at
+each point would draw so many times as often, and together with much else it is too much for some compilers to make
+vectors of.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from dataclasses import dataclass
 from compiler.codegen.program import Program, Statement
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.size import Integer
+
+#: What draws the numbers of each kind of statement, and for how many numbers besides the array has room.
+DRAWS = {"rand": ("draw", 6), "rand_compared": ("draw_compared", 14)}
 
 #: Numbers of one array: enough to make the calls cheap, and few enough to stay in the cache with all else.
 DRAWN_BLOCK = 1024
@@ -47,9 +51,10 @@ class Drawn:
         assert index is not None
         at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
         position = at_start.render(self._at_start, "/")
+        draw, room = DRAWS[self.statement.op]
         return (
-            f"float {numbers}[{self.most} + 6];",
-            f"const float* {self.name}_drawn = fs::draw({seed}, {position}, {self.count}, {numbers});",
+            f"float {numbers}[{self.most} + {room}];",
+            f"const float* {self.name}_drawn = fs::{draw}({seed}, {position}, {self.count}, {numbers});",
         )
 
     def _at_start(self, atom: Dim | Indirect) -> str:
@@ -60,7 +65,7 @@ class Drawn:
 def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statement]) -> bool:
     """Whether the numbers follow each other along `dim`, with a seed that is one for the loop."""
     index = statement.index
-    if statement.op != "rand" or index is None or not index.is_affine or index.stride(dim) != 1:
+    if statement.op not in DRAWS or index is None or not index.is_affine or index.stride(dim) != 1:
         return False
     seed = statements[statement.operands[0]]
     return seed.op == "load" and not seed.operands and seed.index is not None and not seed.index.dims

@@ -31,7 +31,7 @@ from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.functions import cost_of
 from compiler.ir.index import Dim
-from compiler.ir.ops import NAMED, POINTWISE
+from compiler.ir.ops import NAMED, POINTWISE, RANDOM
 from compiler.ir.size import Integer, hint, text_of
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
@@ -274,7 +274,7 @@ def _kept_values(program: Program) -> frozenset[int]:
 
 
 def _cost(statement: Statement) -> int:
-    if statement.op in ("rand", "randn"):
+    if statement.op in RANDOM:
         return 30
     return cost_of(statement.op) if statement.op in POINTWISE or statement.op in NAMED else 0
 

@@ -28,6 +28,7 @@ from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import EFFECTS, Section, Statement
 from compiler.ir.index import Dim
+from compiler.ir.ops import RANDOM
 from compiler.ir.size import Integer, text_of
 
 
@@ -149,7 +150,7 @@ class StatementPrinter:
             return f"{index_text(index, self.names, self.narrow)} {operator} {number}"
         if statement.number in self.drawn:
             return self.drawn[statement.number].place
-        if statement.op in ("rand", "randn"):
+        if statement.op in RANDOM:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
 

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 from compiler.codegen.program import Program, closure
 from compiler.codegen.triton.plan import Axis
+from compiler.codegen.triton.random import GENERATORS
 from compiler.ir.index import Dim
 
 #: What is told by more than the point of the loops.
-_FROM_ELSEWHERE = frozenset(("load", "rand", "rand_word", "randn", "reduce", "scan", "across", "field"))
+_FROM_ELSEWHERE = frozenset(("load", *GENERATORS, "reduce", "scan", "across", "field"))
 
 
 def computed_places(program: Program) -> frozenset[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.float8 import CAPABILITY, FLOAT8_HELPERS
 from compiler.codegen.triton.functions import function_texts
 from compiler.codegen.triton.helpers import HELPERS
@@ -27,7 +28,8 @@ def module_head(printers: Sequence[StatementPrinter]) -> str:
     functions = {function: None for printer in printers for function in printer.functions}
     texts = function_texts(functions, helpers)
     known_helpers = {
-        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS, **RANDOM_HELPERS, **SHORT_FORMS,
+        **HELPERS, **STATE_HELPERS, **TEAM_HELPERS, **CLUSTER_HELPERS, **SCAN_HELPERS, **FLOAT8_HELPERS,
+        **RANDOM_HELPERS, **SHORT_FORMS,
     }  # fmt: skip
     texts = [*(known_helpers[name] for name in known_helpers if name in helpers), *texts]
     imports = _IMPORTS if helpers.isdisjoint(form.name for form in FLOAT8.values()) else _IMPORTS + CAPABILITY

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
+from compiler.codegen.triton.random import REACHES
 from compiler.codegen.triton.short_forms import HELPERS as SHORT_FORMS
 from compiler.ir.ops import NAMED, compute_dtype
 
@@ -133,9 +134,9 @@ def pointwise(op: str, operands: list[Operand], helpers: set[str]) -> str:
         return f"{function_name(op, dtype)}({', '.join(operand.tensor for operand in operands)})"
     if op in SHORT_FORMS:
         return _call(op, operands, helpers)
-    if op == "reaches":
+    if op in REACHES.values():
         helpers.add(op)
-        return f"reaches({first.tensor}, {operands[1].infix})"
+        return f"{op}({first.tensor}, {operands[1].infix})"
     if dtype == torch.bool and op in _OF_BOOL:
         op = _OF_BOOL[op]
     if op in _INFIX:

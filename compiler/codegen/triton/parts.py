@@ -10,7 +10,8 @@ started or start next, and a team is small enough for all of it to run (`schedul
 
 Programs of a team count themselves when they have left their values. Sums of exponentials go without a counter: they
 are left as words of 64 bits, 32 of a value and the number of the launch, by which who reads knows whether it is there,
-so that no memory has to be in order. On an H200 a softmax of rows of 131,072 takes 173 us so, 184 by counters; a batch
+so that no memory has to be in order. Teams that are small enough are clusters of the device, which need neither
+(`codegen/triton/clusters.py`). On an H200 a softmax of rows of 131,072 takes 173 us so, 184 by counters; a batch
 norm, which exchanges three values, 147 and 145.
 """
 
@@ -22,7 +23,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from compiler.codegen.program import Section, Statement
+from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.extremes import position_dtype
+from compiler.codegen.triton.kept import Kept, kept_exponentials
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.states import States
@@ -87,7 +90,8 @@ class RowParts:
         """Whether what a team exchanges are sums of exponentials alone, one row at a time."""
         reductions = [s for section in self.plan.program.sections for s in section.reductions]
         is_exponential = all(s.value == "exponentials" and s.dtype == torch.float32 for s in reductions)
-        return self.plan.kind == "team" and self.plan.axes[0].is_scalar and is_exponential
+        is_team = self.plan.kind == "team" and not self.plan.is_cluster
+        return is_team and self.plan.axes[0].is_scalar and is_exponential
 
     @property
     def _rows(self) -> int:
@@ -184,20 +188,27 @@ class RowParts:
         """The results of a section's reductions, from all parts."""
         splits, r_axis = self.plan.splits, self.plan.axes[-1]
         self.writer.line(f"parts = tl.arange(0, {next_power_of_two(splits)}){'[None, :]' if self.axis else ''}")
-        is_within = f"(parts < {splits})" if self._rows > 1 else f"parts < {splits}"
-        masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
         for statement in section.reductions:
             names = []
             for name, _, fill in self._values(statement):
-                where = f"{name}_ptr + {self._place('parts')}"
-                load = f'tl.load({where}, {masks}, other={fill}, cache_modifier=".cg")'
                 names.append(f"{statement.target}_parts{name.removeprefix(statement.target).removeprefix('_acc')}")
-                self.writer.line(f"{names[-1]} = {load}", statement.nodes)
+                self.writer.line(f"{names[-1]} = {self._part_values(name, fill)}", statement.nodes)
             if States.holds(statement):
                 chunk = str(self.plan.chunk) if self.plan.chunk else "chunk"
                 self.states.join_parts(statement, (names[0], names[1]), chunk, text_of(r_axis.numel))
             else:
                 self.kernel.reductions.emit_collapsed(statement, self.kernel.reductions.kind_of(statement), list(names))
+
+    def _part_values(self, name: str, fill: str) -> str:
+        """What all programs have left of one value, `fill` where there is no program."""
+        splits = self.plan.splits
+        if self.plan.is_cluster:
+            if splits == next_power_of_two(splits):
+                return f"left_by({name}_left, parts)"
+            return f"tl.where(parts < {splits}, left_by({name}_left, tl.minimum(parts, {splits - 1})), {fill})"
+        is_within = f"(parts < {splits})" if self._rows > 1 else f"parts < {splits}"
+        masks = " & ".join([is_within, *self.printer.masks(frozenset("x"))])
+        return f'tl.load({name}_ptr + {self._place("parts")}, {masks}, other={fill}, cache_modifier=".cg")'
 
     # A team: all go on ------------------------------------------------------------------------------------------
 
@@ -209,6 +220,12 @@ class RowParts:
         return COUNTERS_APART * (1 + known(self.plan.axes[0].blocks))
 
     def draw_place(self) -> None:
+        if self.plan.is_cluster:
+            self.printer.helpers |= CLUSTER_HELPERS.keys()
+            self.writer.line("# The programs of a row are a cluster: they run at the same time.")
+            self.writer.line("cluster_arrive()")
+            self.writer.line("place = tl.program_id(0)")
+            return
         self.writer.line("# Places are drawn in the order in which programs start, since they wait for each other.")
         if self.sends_words:
             programs = known(self.plan.grid)
@@ -225,8 +242,9 @@ class RowParts:
     def team_sections(self) -> None:
         """Every statement once; after each section with reductions the team exchanges its parts."""
         exchanges = passes = 0
-        if not self.sends_words:
+        if not self.sends_words and not self.plan.is_cluster:
             self.writer.line(f"counter = counters_ptr + {COUNTERS_APART} * (1 + x_block)")
+        self.printer.unread = self.kept.unread
         for section in self.plan.program.sections:
             if section.level == "r":
                 passes += 1
@@ -237,7 +255,8 @@ class RowParts:
             if reductions:
                 exchanges += 1
                 self._exchange(section, exchanges)
-        if self.sends_words:
+                self._use_kept(section)
+        if self.sends_words or self.plan.is_cluster:
             return
         self.writer.blank()
         self.writer.line("# The last one to leave puts the counter back to zero.")
@@ -246,6 +265,23 @@ class RowParts:
         with self.writer.indented():
             self.writer.line("tl.store(counter, 0)")
 
+    @cached_property
+    def kept(self) -> Kept:
+        return kept_exponentials(self.plan.program)
+
+    def _use_kept(self, section: Section) -> None:
+        """What stands for exponentials that were kept, and quotients of them."""
+        by_number = self.printer.by_number
+        for s in section.reductions:
+            if s.number in self.kept.reductions:
+                largest = self.states.names(s)[0]
+                self.writer.line(f"{s.target}_factor = libdevice.exp({s.target}_own - {largest})", s.nodes)
+        for number, s in self.kept.exponentials.items():
+            self.printer.instead[number] = f"{s.target}_kept * {s.target}_factor"
+        for number, s in self.kept.quotients.items():
+            divisor = self.printer.operand(by_number[number].operands[1]).block
+            self.printer.instead[number] = f"{s.target}_kept * ({s.target}_factor / {divisor})"
+
     def _exchange(self, section: Section, number: int) -> None:
         if self.sends_words:
             self._exchange_words(section)
@@ -253,23 +289,40 @@ class RowParts:
         for statement in section.reductions:
             self.printer.note_axes(statement)
             if States.holds(statement):
-                self.states.at_once(statement, text_of(self.plan.axes[-1].numel))
+                keeps = statement.number in self.kept.reductions
+                self.states.at_once(statement, text_of(self.plan.axes[-1].numel), keeps)
             else:
                 reduction = self.kernel.reductions.kind_of(statement)
                 self._collapse(statement, self.kernel.reductions.lanes_of(statement, reduction, is_whole=True))
-            self._store(statement)
+            if not self.plan.is_cluster:
+                self._store(statement)
+        if self.plan.is_cluster:
+            self._leave(section, is_first=number == 1)
+            self._join(section)
+            return
         self.printer.helpers.add("wait_for")
         self.writer.line("tl.debug_barrier()")
         self.writer.line("tl.atomic_add(counter, 1)")
         self.writer.line(f"wait_for(counter, {number * self.plan.splits})")
         self._join(section)
 
+    def _leave(self, section: Section, is_first: bool) -> None:
+        """Every program of a cluster leaves its values with all."""
+        if is_first:
+            self.writer.line("cluster_wait()")
+        for statement in section.reductions:
+            for name, _, _ in self._values(statement):
+                self.writer.line(f"{name}_left = leave({name})", statement.nodes)
+        self.writer.line("cluster_arrive()")
+        self.writer.line("cluster_wait()")
+
     def _exchange_words(self, section: Section) -> None:
         size, is_full = self.plan.splits, self.plan.splits == next_power_of_two(self.plan.splits)
         self.printer.helpers |= {"any_lane", "send", "receive"}
         for statement in section.reductions:
             self.printer.note_axes(statement)
-            self.states.at_once(statement, text_of(self.plan.axes[-1].numel))
+            keeps = statement.number in self.kept.reductions
+            self.states.at_once(statement, text_of(self.plan.axes[-1].numel), keeps)
             for which, (name, _, _) in enumerate(self._values(statement)):
                 start = self.workspace[0][statement.number, which]
                 base = f"(workspace_ptr + {start})" if start else "workspace_ptr"

@@ -61,10 +61,10 @@ class Axis:
 @dataclass(frozen=True)
 class Plan:
     """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` and of
-    `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call).
-    Where something is reduced across x there are `parts` programs, each of which takes `chunk` rows, in teams of
-    `team_size` if that is not 0. Loops over what is loaded keep the loads of `stages` blocks under way, in shared
-    memory, if that is more than one."""
+    `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call);
+    those of a team that `is_cluster` are started together. Where something is reduced across x there are `parts`
+    programs, each of which takes `chunk` rows, in teams of `team_size` if that is not 0. Loops over what is loaded keep
+    the loads of `stages` blocks under way, in shared memory, if that is more than one."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -75,6 +75,17 @@ class Plan:
     parts: int = 0
     team_size: int = 0
     stages: int = 1
+    is_cluster: bool = False
+
+    @property
+    def has_equal_shares(self) -> bool:
+        """Whether the programs of a team share a row evenly, each less than a block."""
+        return self.kind == "team" and 0 < self.chunk < self.axes[-1].block
+
+    @property
+    def share(self) -> str:
+        """Points of r from one program of a team to the next, as text."""
+        return str(self.chunk) if self.has_equal_shares else "RBLOCK"
 
     @property
     def teams(self) -> int:

@@ -16,6 +16,7 @@ from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.order import loads_first
 from compiler.codegen.triton.parts import RowParts
 from compiler.codegen.triton.plan import Axis, Plan
+from compiler.codegen.triton.random import SUFFIXES
 from compiler.codegen.triton.reducing import Reductions
 from compiler.codegen.triton.scans import Scan
 from compiler.codegen.triton.statements import StatementPrinter
@@ -38,7 +39,7 @@ class KernelPrinter:
         self.writer = Writer(indent=1)
         self.reductions = Reductions(plan, self.printer, self.writer)
         self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
-        self.states = States(self.printer, self.writer, self.reductions.filled)
+        self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
         self.parts = RowParts(self)
         self.is_wide = plan.needs_wide_offsets
 
@@ -47,7 +48,8 @@ class KernelPrinter:
     def kernel(self) -> RenderedKernel:
         program, plan = self.program, self.plan
         self.print_body()
-        arguments = ["workspace_ptr", "counters_ptr"] if plan.kind in ("split", "team") or plan.parts else []
+        has_workspace = (plan.kind in ("split", "team") and not plan.is_cluster) or plan.parts
+        arguments = ["workspace_ptr", "counters_ptr"] if has_workspace else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         text = module_head([self.printer]) + self.definition(arguments)
         lines = self.writer.numbered(text.count("\n"))
@@ -63,7 +65,9 @@ class KernelPrinter:
         if plan.kind == "split":
             counters = known(plan.axes[0].blocks)
             config |= {"workspace_bytes": self.parts.workspace[1], "counters": counters, "splits": plan.splits}
-        if plan.kind == "team":
+        if plan.is_cluster:
+            config |= {"team": plan.splits, "cluster": plan.splits}
+        elif plan.kind == "team":
             counters, size = self.parts.counters_of_teams, self.parts.workspace[1]
             config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
         if plan.parts:
@@ -108,7 +112,7 @@ class KernelPrinter:
             "persistent": ", all of it in registers",
             "looped": ", a block at a time",
             "split": f", shared among {self.plan.splits} programs",
-            "team": f", held by a team of {self.plan.splits} programs",
+            "team": f", held by a {'cluster' if self.plan.is_cluster else 'team'} of {self.plan.splits} programs",
         }[self.plan.kind]
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
@@ -146,21 +150,25 @@ class KernelPrinter:
             self._axis(r_axis, "part" if self.plan.kind == "team" else "")
 
     def _axis(self, axis: Axis, block: str) -> None:
-        """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for four lanes
-        at a time, the same for the first of each four."""
+        """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for several
+        lanes at a time, the same for the first of each of those."""
         is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team") or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
         lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
         self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
-            self.writer.line(f"{axis.name}_mask = {flat} < {axis.numel}")
+            in_share = axis.name == "r" and self.plan.has_equal_shares
+            bounded = f"{lanes} < {self.plan.chunk}" if in_share else f"{flat} < {axis.numel}"
+            self.writer.line(f"{axis.name}_mask = {bounded}")
         if not is_single:
             self._unflatten(axis, flat)
-        if self.printer.by_fours and axis == next(axis for axis in reversed(self.vectors) if axis.block > 1):
-            lanes = f"4 * tl.arange(0, {axis.block_name} // 4){self._spread(axis)}"
-            self.writer.line(f"{flat}_by_fours = {self._places(axis, block, lanes)}")
+        if axis != next((axis for axis in reversed(self.vectors) if axis.block > 1), None):
+            return
+        for many in sorted(set(self.printer.together.values())):
+            lanes = f"{many} * tl.arange(0, {axis.block_name} // {many}){self._spread(axis)}"
+            self.writer.line(f"{flat}{SUFFIXES[many]} = {self._places(axis, block, lanes)}")
             if not is_single:
-                self._unflatten(axis, flat, "_by_fours")
+                self._unflatten(axis, flat, SUFFIXES[many])
 
     def _places(self, axis: Axis, block: str, lanes: str) -> str:
         """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
@@ -169,7 +177,7 @@ class KernelPrinter:
         if axis.name == "x" and self.plan.parts:
             return f"{block} + {lanes}"
         if axis.name == "r":
-            first = "part * RBLOCK" if block == "part" else block
+            first = f"part * {self.plan.share}" if block == "part" else block
             start = f"{first} + {lanes}" if block else lanes
             return f"({start}).to(tl.int64)" if self.is_wide else start
         return f"{block} * {axis.block_name} + {lanes}"

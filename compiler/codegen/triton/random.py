@@ -3,12 +3,17 @@
 A draw is some sixty integer operations, more than most of what random numbers are used for, so one for each number
 limits a dropout to a third of what memory allows. Where four lanes in a row want the four numbers of one draw, it is
 made once for them, at the position of the first of the four; elsewhere each lane makes its own, and takes the word that
-is its.
+is its. Numbers that are only compared (`rand_compared`) share a word by twos, so one draw serves eight lanes in a row:
+
+    draw n             a        b        c        d
+    numbers 8n ...     a a'     b b'     c c'     d d'        x' is x turned by 16 bits
 
 A number is 31 bits of its word, its magnitude as a signed number, as a float32 and scaled. A word whose number is only
 compared with constants stays one, whose bits are compared with the whole numbers that the constants stand for:
 
     uniform(seed, position) > 0.1    ->    reaches(uniform_word(seed, position), 214748368)
+
+Of a shared word it is the upper 31 bits, so that the word itself is compared.
 """
 
 from __future__ import annotations
@@ -16,6 +21,22 @@ from __future__ import annotations
 from compiler.codegen.triton.plan import Axis
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import is_multiple
+
+#: What draws each kind of random number, one lane at a time.
+GENERATORS = {
+    "rand": "uniform",
+    "rand_word": "uniform_word",
+    "rand_compared": "shared",
+    "rand_compared_word": "shared_word",
+    "randn": "tl.randn",
+}
+#: The words of which numbers are made.
+WORDS = {"rand": "rand_word", "rand_compared": "rand_compared_word"}
+#: What compares each kind of word.
+REACHES = {"rand": "reaches", "rand_compared": "reaches_shared"}
+#: For how many lanes in a row one draw can be made, the most first, and how their generator's name ends.
+TOGETHER = {"rand": (4,), "rand_word": (4,), "rand_compared": (8, 4), "rand_compared_word": (8, 4)}
+SUFFIXES = {4: "_by_fours", 8: "_by_eights"}
 
 HELPERS: dict[str, str] = {
     "uniform": '''@triton.jit
@@ -38,6 +59,11 @@ def reaches(word, least: tl.constexpr):
     words of which it is not are 2 * least in a row."""
     return word + tl.full([], least, tl.uint32) >= tl.full([], 2 * least, tl.uint32)
 ''',
+    "reaches_shared": '''@triton.jit
+def reaches_shared(word, least: tl.constexpr):
+    """Whether the upper 31 bits of a word are at least so much."""
+    return word >= tl.full([], 2 * least, tl.uint32)
+''',
     "in_a_row": '''@triton.jit
 def in_a_row(a, b, c, d):
     """Blocks of the same shape as one of four times as many lanes: a, b, c, d of the first lane, of the second, ..."""
@@ -58,21 +84,77 @@ def uniform_word_by_fours(seed, position):
     a, b, c, d = tl.randint4x(seed, position // 4)
     return in_a_row(a, b, c, d).to(tl.uint32, bitcast=True)
 ''',
+    "turned": '''@triton.jit
+def turned(word):
+    """The halves of a word in the other order."""
+    return (word << 16) | (word >> 16)
+''',
+    "shared_word": '''@triton.jit
+def shared_word(seed, position):
+    """The words of numbers that are only compared; two in a row are one word and the same word turned."""
+    word = uniform_word(seed, position // 2)
+    return tl.where(position % 2 == 0, word, turned(word))
+''',
+    "shared_word_by_fours": '''@triton.jit
+def shared_word_by_fours(seed, position):
+    """The shared words at `position`, which is a multiple of 4, and at the three after it: two words of a draw."""
+    a, b, c, d = tl.randint4x(seed, position // 8)
+    is_first = position % 8 == 0
+    first = tl.where(is_first, a, c).to(tl.uint32, bitcast=True)
+    second = tl.where(is_first, b, d).to(tl.uint32, bitcast=True)
+    return in_a_row(first, turned(first), second, turned(second))
+''',
+    "shared_word_by_eights": '''@triton.jit
+def shared_word_by_eights(seed, position):
+    """The shared words at `position`, which is a multiple of 8, and at the seven after it: those of one draw."""
+    a, b, c, d = tl.randint4x(seed, position // 8)
+    words = in_a_row(a, b, c, d).to(tl.uint32, bitcast=True)
+    lanes: tl.constexpr = 2 * words.shape[len(words.shape) - 1]
+    rows: tl.constexpr = 2 * words.numel // lanes
+    joined = tl.join(words, turned(words))
+    return joined.reshape(lanes) if len(words.shape) == 1 else joined.reshape(rows, lanes)
+''',
+    "shared": '''@triton.jit
+def shared(seed, position):
+    """Uniform numbers in [0, 1) that are only compared."""
+    return tl.uint_to_uniform_float(shared_word(seed, position) >> 1)
+''',
+    "shared_by_fours": '''@triton.jit
+def shared_by_fours(seed, position):
+    """The same at `position`, which is a multiple of 4, and at the three after it."""
+    return tl.uint_to_uniform_float(shared_word_by_fours(seed, position) >> 1)
+''',
+    "shared_by_eights": '''@triton.jit
+def shared_by_eights(seed, position):
+    """The same at `position`, which is a multiple of 8, and at the seven after it."""
+    return tl.uint_to_uniform_float(shared_word_by_eights(seed, position) >> 1)
+''',
 }
 #: What a helper calls besides.
 CALLS: dict[str, tuple[str, ...]] = {
     "uniform_by_fours": ("in_a_row",),
     "uniform_word_by_fours": ("in_a_row",),
+    "shared_word": ("uniform_word", "turned"),
+    "shared_word_by_fours": ("in_a_row", "turned"),
+    "shared_word_by_eights": ("in_a_row", "turned"),
+    "shared": ("uniform_word", "turned", "shared_word"),
+    "shared_by_fours": ("in_a_row", "turned", "shared_word_by_fours"),
+    "shared_by_eights": ("in_a_row", "turned", "shared_word_by_eights"),
 }
 
 
-def runs_by_fours(position: Index, axis: Axis) -> bool:
-    """Whether lanes 4n to 4n + 3 along `axis`, the tile's last, are at positions 4m to 4m + 3."""
-    if axis.block % 4 or not axis.dims or position.indirections:
+def drawn_together(op: str, position: Index, axis: Axis) -> int:
+    """For how many lanes in a row along `axis`, the tile's last, one draw is made; 0 where each lane makes its own."""
+    return next((many for many in TOGETHER.get(op, ()) if _runs_by(many, position, axis)), 0)
+
+
+def _runs_by(many: int, position: Index, axis: Axis) -> bool:
+    """Whether lanes `many` * n and those after it are at positions `many` * m and those after it."""
+    if axis.block % many or not axis.dims or position.indirections:
         return False
     fastest = axis.dims[-1]
-    if len(axis.dims) > 1 and not is_multiple(fastest.size, 4):
+    if len(axis.dims) > 1 and not is_multiple(fastest.size, many):
         return False
     others = [step for atom, step in position.terms if atom != fastest]
     is_plain = all(isinstance(atom, Dim) for atom, _ in position.terms)
-    return is_plain and position.stride(fastest) == 1 and all(is_multiple(n, 4) for n in (*others, position.offset))
+    return is_plain and position.stride(fastest) == 1 and all(is_multiple(n, many) for n in (*others, position.offset))

@@ -54,12 +54,18 @@ class Reductions:
         operand = self.printer.operand(number)
         text = f"{operand.tensor}.to(tl.int32)" if operand.dtype == torch.bool else operand.block
         axes = self.printer.axes_of[number]
-        if self.printer.masks(frozenset("r")):
+        is_filled = fill in ("0", "0.0") and self._is_zero_outside(number)
+        if self.printer.masks(frozenset("r")) and not is_filled:
             text = f"tl.where(r_mask, {text}, {fill})"
             axes = axes | {"r"}
         if is_whole and axes != self.printer.all_axes:
             text = f"tl.broadcast_to({text}, {self.printer.shape(self.printer.all_axes)})"
         return text
+
+    def _is_zero_outside(self, number: int) -> bool:
+        """Whether lanes outside of r have zeros, as loads give them that do not go on into the gap after a row."""
+        statement, axes = self.printer.by_number[number], self.printer.axes_of[number]
+        return statement.op == "load" and "r_mask" in self.printer.load_masks(statement, axes)
 
     def filled(self, statement: Statement, fill: str) -> str:
         return self._filled_lanes(statement.operands[0], fill, is_whole=False)

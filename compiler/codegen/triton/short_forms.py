@@ -27,6 +27,7 @@ import torch
 from compiler.codegen.building import build_program
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.triton.narrow import in_32_bits
+from compiler.codegen.triton.random import REACHES, WORDS
 from compiler.schedule.group import Group
 
 #: The error that a form may have, relative to its value.
@@ -170,19 +171,19 @@ def _compared_as_bits(statements: list[Statement]) -> list[Statement]:
     new = _Numbers(statements)
     result: dict[int, list[Statement]] = {}
     for s in statements:
-        if s.op != "rand":
+        if s.op not in WORDS:
             continue
         bounds = [_as_bits(s, reader, by_number) for reader in readers[s.number]]
         if not bounds or None in bounds:
             continue
-        result[s.number] = [replace(s, op="rand_word", dtype=torch.uint32)]
+        result[s.number] = [replace(s, op=WORDS[s.op], dtype=torch.uint32)]
         for reader, bound in zip(readers[s.number], bounds, strict=True):
             assert bound is not None
             is_from, least = bound
             constant = new.like(reader, "constant", (), torch.int32, least)
-            reached = replace(reader, op="reaches", operands=(s.number, constant.number))
+            reached = replace(reader, op=REACHES[s.op], operands=(s.number, constant.number))
             if not is_from:
-                reached = new.like(reader, "reaches", reached.operands, torch.bool)
+                reached = new.like(reader, reached.op, reached.operands, torch.bool)
             result[reader.number] = [constant, reached]
             if not is_from:
                 result[reader.number].append(replace(reader, op="logical_not", operands=(reached.number,)))

@@ -8,6 +8,7 @@ from math import isqrt
 import torch
 
 from compiler.codegen.program import Program, Section
+from compiler.codegen.rest import rest_apart
 from compiler.codegen.single_pass import FIELDS, in_single_pass
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
@@ -16,7 +17,7 @@ from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes,
 from compiler.devices import Device
 from compiler.ir.size import hint, known
 from compiler.schedule.group import Group, Space
-from compiler.schedule.shape import SHORT, block_of_few, may_be_in_teams
+from compiler.schedule.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
 from compiler.schedule.team import team_for
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
@@ -64,7 +65,7 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
         loads = [{s.number for s in section.statements if s.op == "load"} for section in _r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
         held = short_program(group, storage, is_persistent=True, rewrite=rewrite)
-        team = _plan_team(replace(held, space=space), walk, again, device)
+        team = _plan_team(replace(held, space=space), walk, again, exchanges_floats(group), device)
         if team is not None:
             return team
     goes_across, walked = walk.is_outer and not walk.is_mixed, walked_by(group, storage)
@@ -73,6 +74,10 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     if group.across:
         return _plan_across(persistent, looped, walk, fits, whole, device)
     if fits:
+        apart = None if whole or walk.is_outer or walk.is_mixed else rest_apart(group)
+        if apart is not None:
+            main = short_program(group, storage, is_persistent=True, rewrite=apart.rewrite)
+            persistent = replace(main, space=Space(x_dims, (apart.main,)))
         return whole or _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
     is_shared = len(_r_sections(looped)) == 1 and not group.has_scan
@@ -97,18 +102,20 @@ def _r_sections(program: Program) -> list[Section]:
     return [section for section in program.sections if section.level == "r"]
 
 
-def _plan_team(program: Program, walk: Walk, held: int, device: Device) -> Plan | None:
+def _plan_team(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
     """A team of programs for each row, if its parts fit into registers and nothing is stored for a row as a whole
     before its first reduction: that might overwrite what another program of the team still has to read."""
     first = next(place for place, section in enumerate(program.sections) if section.level == "r")
     early = [s for section in program.sections[: first + 1] for s in section.statements if s.op == "store"]
     rows, length = hint(program.space.numel), known(program.space.reduction_numel)
-    team = team_for(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device)
+    team = team_for(rows, length, held, _loaded_itemsize(program, walk), walk.is_outer, device, floats)
     if team is None or any(s.level == "x" for s in early):
         return None
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
     axes = (x_axis, Axis("r", program.space.r, team.r_block))
-    return Plan("team", program, axes, team.warps, splits=team.size, chunk=team.r_block)
+    return Plan(
+        "team", program, axes, team.warps, splits=team.size, chunk=team.share, is_cluster=team.is_cluster
+    )  # fmt: skip
 
 
 def _loaded_itemsize(program: Program, walk: Walk) -> int:

@@ -47,10 +47,11 @@ def test_masks_and_random_numbers_leave_a_loop_in_vectors(tmp_path: Path) -> Non
     assert all(any(start < line < start + 8 for line in made) for start in starts)
 
 
-def test_numbers_are_drawn_by_fours_before_the_loop() -> None:
+def test_numbers_are_drawn_together_before_the_loop() -> None:
     x, mask = torch.randn(8, 4096), torch.ones(1, dtype=torch.bool)
     (kernel,) = compile_program(PROGRAMS["dropout"], x, mask, target="cpu").cpp.values()
-    assert "fs::draw(seeds_ptr[0], x0_start, x0_end - x0_start" in kernel.source and "fs::rand(" not in kernel.source
+    draws = "fs::draw_compared(seeds_ptr[0], x0_start, x0_end - x0_start"
+    assert draws in kernel.source and "fs::rand" not in kernel.source
 
 
 def test_short_loops_inside_of_a_vector_loop_store_each_point_once() -> None:

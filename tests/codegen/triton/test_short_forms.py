@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.codegen.triton.random import REACHES
 from compiler.codegen.triton.short_forms import HELPERS, LARGEST_ERROR, least_bits
 from compiler.ir import interpret
 from compiler.runtime.triton_interpreter import interpret as run_interpreted
@@ -91,7 +92,9 @@ COMPARISONS: tuple[Callable[[Tensor, float], Tensor], ...] = (
 )
 
 
-def test_a_comparison_of_bits_is_that_of_the_number() -> None:
+@pytest.mark.parametrize("op", REACHES)
+def test_a_comparison_of_bits_is_that_of_the_number(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.lowering.random._uniform", lambda _: op)
     x = torch.zeros(9, 66)
     drawn = compile_program(torch.rand_like, x)
     assert drawn.loops is not None
@@ -100,7 +103,7 @@ def test_a_comparison_of_bits_is_that_of_the_number() -> None:
     bound = float(numbers[3, 5])  # so that equality is met too
     for compare in COMPARISONS:
         compilation = compile_program(lambda x, compare=compare: compare(torch.rand_like(x), bound), x)
-        assert "reaches(" in "".join(kernel.source for kernel in compilation.triton.values())
+        assert f" {REACHES[op]}(rand" in "".join(kernel.source for kernel in compilation.triton.values())
         torch.manual_seed(5)
         (ours,) = call_interpreted(compilation, [x])
         assert torch.equal(ours, compare(numbers, bound))
@@ -108,13 +111,13 @@ def test_a_comparison_of_bits_is_that_of_the_number() -> None:
 
 def test_a_number_that_is_needed_itself_stays_one() -> None:
     text = texts_of(lambda x: torch.where(torch.rand_like(x) > 0.5, x, 0), torch.zeros(64, 64))
-    assert "reaches(" in text
+    assert " reaches_shared(rand" in text
 
     def both(x: Tensor) -> Tensor:
         drawn = torch.rand_like(x)
         return torch.where(drawn > 0.5, drawn, x)
 
-    assert "reaches(" not in texts_of(both, torch.zeros(64, 64))
+    assert " reaches" not in texts_of(both, torch.zeros(64, 64))
 
 
 @pytest.mark.parametrize("factor, is_short", [(1.1111111, True), (-2.0, False)])

@@ -30,10 +30,22 @@ inline float uniform(uint32_t bits) {
 }
 
 // The four words of a draw are the uniform numbers at four positions in a row.
-inline float rand(int64_t seed, int64_t position) {
+inline uint32_t word(int64_t seed, int64_t position) {
     const Random bits = philox(seed, position >> 2);
     const uint32_t low = position & 1 ? bits.second : bits.first, high = position & 1 ? bits.fourth : bits.third;
-    return uniform(position & 2 ? high : low);
+    return position & 2 ? high : low;
+}
+
+inline float rand(int64_t seed, int64_t position) { return uniform(word(seed, position)); }
+
+// Where a number is only compared, two in a row share a word, which the second one sees turned by 16 bits; it is the
+// upper 31 bits.
+inline uint32_t turned(uint32_t bits) { return bits << 16 | bits >> 16; }
+inline float upper(uint32_t bits) { return float(int32_t(bits >> 1)) * 4.6566127342e-10f; }
+
+inline float rand_compared(int64_t seed, int64_t position) {
+    const uint32_t shared = word(seed, position >> 1);
+    return upper(position & 1 ? turned(shared) : shared);
 }
 
 // The numbers at `count` positions in a row, at the address that is returned: each word of each draw is used, and the
@@ -49,6 +61,24 @@ inline const float* draw(int64_t seed, int64_t position, int64_t count, float* n
         numbers[4 * place + 3] = uniform(bits.fourth);
     }
     return numbers + (position & 3);
+}
+
+// The same of numbers that are only compared, with room for 14 more.
+inline const float* draw_compared(int64_t seed, int64_t position, int64_t count, float* numbers) {
+    const int64_t first = position >> 3, draws = ((position + count + 7) >> 3) - first;
+    #pragma omp simd
+    for (int64_t place = 0; place < draws; ++place) {
+        const Random bits = philox(seed, first + place);
+        numbers[8 * place] = upper(bits.first);
+        numbers[8 * place + 1] = upper(turned(bits.first));
+        numbers[8 * place + 2] = upper(bits.second);
+        numbers[8 * place + 3] = upper(turned(bits.second));
+        numbers[8 * place + 4] = upper(bits.third);
+        numbers[8 * place + 5] = upper(turned(bits.third));
+        numbers[8 * place + 6] = upper(bits.fourth);
+        numbers[8 * place + 7] = upper(turned(bits.fourth));
+    }
+    return numbers + (position & 7);
 }
 
 }  // namespace fusionscope
