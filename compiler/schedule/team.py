@@ -108,9 +108,9 @@ def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Devic
     """Programs that are started together, if they hold a row and those of all rows fill the device."""
     most = (_power_below((MOST_REGISTERS - BESIDES) // (held * max(itemsize // 4, 1)))) if held else MOST_ELEMENTS
     shapes = [(threads, min(elements, most)) for threads, elements in CLUSTER_SHAPES]
-    even = [one for one in shapes if length % prod(one) == 0 and length // prod(one) <= PORTABLE_CLUSTER]
+    whole = [one for one in shapes if length % prod(one) == 0 and length // prod(one) <= PORTABLE_CLUSTER]
     few = [one for one in shapes if one[1] <= MOST_ELEMENTS and length <= prod(one) * device.programs_of_cluster]
-    for threads, elements in (*even, *few):
+    for threads, elements in (*whole, *few):
         size = -(-length // (elements * threads))
         even = _even_share(length, elements * threads, itemsize, device) if size > PORTABLE_CLUSTER else 0
         size = length // even if even else size
