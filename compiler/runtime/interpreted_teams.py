@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime.interpreter import TensorHandle
 
 #: The functions of kernels whose programs wait for each other.
 WAITING = ("wait_for", "receive", "cluster_wait")
@@ -114,7 +113,9 @@ class _Turns:
         """In the place of the kernel's own function of this name."""
         cluster = self._cluster()
         values = [self.left[cluster[part]][place] for part in parts.handle.data]
-        return tl.tensor(TensorHandle(np.array(values, np.float32), tl.float32), parts.type.with_element_ty(tl.float32))
+        result = parts.to(tl.float32)
+        result.handle.data = np.array(values, np.float32)
+        return result
 
     def _cluster(self) -> range:
         first = self.current - self.current % self.cluster
