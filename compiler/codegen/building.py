@@ -50,7 +50,10 @@ def without_known_conditions(statements: list[Statement]) -> list[Statement]:
     if not any(s.op == "index_value" or (s.index is not None and s.index.indirections) for s in statements):
         return statements
     places = simpler_places(statements)
-    statements = [replace(s, index=places[s.number]) if s.number in places else s for s in statements]
+    statements = [
+        replace(s, index=place.index, operands=place.masks) if (place := places.get(s.number)) else s
+        for s in statements
+    ]
     known = known_values(statements)
     return [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
 

@@ -11,6 +11,7 @@ divisions go away, and lanes that read neighbours are seen to do so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from compiler.ir.atoms import FloorDiv, Mod
 from compiler.ir.choices import masks_that_hold
@@ -25,9 +26,17 @@ _AT_LEAST = {"ge": 0, "gt": 1}
 _AT_MOST = {"le": 0, "lt": -1}
 
 
-def simpler_places(steps: Sequence[Step]) -> Mapping[int, Index]:
-    """Other places for loads, by the numbers of the steps, which are numbered in order. A load without a mask happens
-    outside of the bounds too, so that its other place stays where the old one may be."""
+@dataclass(frozen=True)
+class Place:
+    """Where a load reads, and the mask under which it does."""
+
+    index: Index
+    masks: tuple[int, ...]
+
+
+def simpler_places(steps: Sequence[Step]) -> Mapping[int, Place]:
+    """Other places for loads, by the numbers of the steps, which are numbered in order. A load without a mask gets the
+    one under which its value counts: elsewhere the other place may be outside of the buffer."""
     loads = [number for number, step in enumerate(steps) if step.op == "load" and _divides(step.index)]
     if not loads:
         return {}
@@ -36,12 +45,13 @@ def simpler_places(steps: Sequence[Step]) -> Mapping[int, Index]:
     for number in loads:
         step = steps[number]
         assert step.index is not None
-        bounds: dict[Dim, Bounds] = {}
-        for mask in (*step.operands, *sorted(holds[number])):
+        for mask in step.operands or sorted(mask for mask in holds[number] if mask < number):
+            bounds: dict[Dim, Bounds] = {}
             _narrow(bounds, mask, steps)
-        simpler = _within(step.index, bounds)
-        if _divisions(simpler) < _divisions(step.index) and (step.operands or _is_inside(simpler, step.index)):
-            found[number] = simpler
+            simpler = _within(step.index, bounds)
+            if _divisions(simpler) < _divisions(step.index):
+                found[number] = Place(simpler, (mask,))
+                break
     return found
 
 
@@ -51,14 +61,6 @@ def _divides(index: Index | None) -> bool:
 
 def _divisions(index: Index) -> int:
     return sum(1 + _divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))
-
-
-def _is_inside(index: Index, other: Index) -> bool:
-    numbers = (*index.bounds, *other.bounds)
-    if index.indirections or not all(isinstance(number, int) for number in numbers):
-        return False
-    low, high, least, most = numbers
-    return bool(least <= low and high <= most)
 
 
 def _narrow(bounds: dict[Dim, Bounds], mask: int, steps: Sequence[Step]) -> None:

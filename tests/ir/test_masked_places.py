@@ -38,8 +38,9 @@ def masked() -> Any:
 
 def chosen() -> Any:
     """A load without a mask, whose value counts only under one."""
+    mask = at_least(8 * z + y, 8)
     value = ops.load("a", 16 * ((x + (y + z + 7) // 8 + 4) % 5) + (y + z + 7) % 8, F32)
-    return ops.where(at_least(8 * z + y, 8), ops.mul(value, ops.constant(2.0, F32)), ops.constant(0.0, F32))
+    return ops.where(mask, ops.mul(value, ops.constant(2.0, F32)), ops.constant(0.0, F32))
 
 
 def from_both_sides() -> Any:
@@ -62,9 +63,10 @@ def test_places_are_the_same_where_the_mask_holds(make: Callable[[], Any], is_si
     body = trace(lambda: ops.store("b", 16 * x + 2 * y + z, make()))
     places = simpler_places(body.instructions)
     assert bool(places) == is_simpler
-    for number, other in places.items():
-        index = body.instructions[number].index
+    for number, place in places.items():
+        index, other = body.instructions[number].index, place.index
         assert index is not None
+        assert len(place.masks) == 1 and place.masks[0] < number
         assert "//" not in str(other) and "%" not in str(other)
         for point in product(range(5), range(8), range(2)):
             dims = dict(zip((X, Y, Z), point, strict=True))
