@@ -64,13 +64,14 @@ class Deep(nn.Module):
         return x.square().mean()
 
 
-def test_steps_are_replayed_and_equal_launches_to_the_last_bit() -> None:
+@pytest.mark.parametrize("choice", ["on", "auto"])
+def test_steps_are_replayed_and_equal_launches_to_the_last_bit(choice: str) -> None:
     models = [Deep().cuda() for _ in range(2)]
     models[1].load_state_dict(models[0].state_dict())
     seen: list[GraphCompilation] = []
     calls = [
         torch.compile(m, backend=fusionscope, options={"cuda_graphs": c})
-        for m, c in zip(models, ("on", "off"), strict=True)
+        for m, c in zip(models, (choice, "off"), strict=True)
     ]
     optimisers = [torch.optim.SGD(model.parameters(), lr=0.05) for model in models]
     with observed_compilations(seen.append):
