@@ -69,9 +69,9 @@ class Layers(nn.Module):
         return x, x.sum(0)
 
 
-def same(ours: Any, eager: Any) -> None:
+def same(ours: Any, eager: Any, atol: float = 1e-4) -> None:
     for mine, theirs in zip(ours, eager, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=atol)
 
 
 def test_new_values_in_old_places_and_in_new_ones() -> None:
@@ -241,8 +241,9 @@ def test_it_decides_by_what_it_has_measured() -> None:
     assert replayed(seen).decision.reason == "replay.replayed", replayed(seen).decision
     call, seen = compiled(large, "auto")
     x = torch.randn(8192, 2048, device="cuda")
+    rounding = len(x) * torch.finfo(x.dtype).eps  # of a sum of as many numbers around one, in whichever order
     for _ in range(CALLS):
-        same(call(x), large(x))
+        same(call(x), large(x), atol=rounding)
         torch.cuda.synchronize()
     assert replayed(seen).decision.reason == "replay.device_bound", replayed(seen).decision
 
