@@ -228,8 +228,8 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
             # Two accesses of 16 bytes a thread. On an H200 a group norm in two passes takes 56 us so, 58 by one.
             most = 8192
         is_apart = _reads_apart(program)
-        r_block = min(most // 2 if is_apart else most, next_power_of_two(size))
-    per_thread = 16 if walk.is_outer and is_shared else 4 if is_apart else 8
+        r_block = min(_BLOCK_APART if is_apart else most, next_power_of_two(size))
+    per_thread = 16 if walk.is_outer and is_shared else 2 if is_apart else 8
     finds = any(s.op == "reduce" and str(s.value).startswith("arg") for s in program.statements)
     carries = _carries(program) or finds
     if finds and not walk.is_outer and not is_apart:
@@ -252,9 +252,14 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     return Plan("looped", program, axes, warps_for(x_block * r_block, per_thread, most=16))
 
 
+#: Elements of a block of rows that are read with gaps, two for each of many threads.
+_BLOCK_APART = 1024
+
+
 def _reads_apart(program: Program) -> bool:
     """Whether rows are read with gaps, such as one of four neighbours after the other: lanes then follow each other
-    closely in memory only where each takes few elements."""
+    closely in memory only where each takes few elements. On an H200 the sum of smooth L1 losses of 1,048,576 boxes
+    takes 20 us by two elements a thread, 28 by four, 45 by eight."""
     last = program.space.r[-1]
     steps = [a.index.stride(last) for a in accesses_of(program) if last in a.index.dims]
     return 2 * sum(step not in (0, 1, -1) for step in steps) > len(steps)

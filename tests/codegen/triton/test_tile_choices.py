@@ -126,7 +126,7 @@ def test_rows_that_are_looked_up_and_reduced_are_written_out() -> None:
 
 def test_a_long_reduction_that_reads_with_gaps_takes_few_elements_a_thread() -> None:
     (plan,) = plans_of(lambda p, m: (p.abs().sum(-1) * m).sum(), tensor("1048576 4"), tensor("1048576"))
-    assert plan.kind == "split" and elements_of_a_thread(plan) == 4
+    assert plan.kind == "split" and elements_of_a_thread(plan) == 2
 
 
 def test_what_is_read_along_rows_with_gaps_serves_several_rows() -> None:
