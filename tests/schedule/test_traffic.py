@@ -284,7 +284,7 @@ def neighbours(x: Tensor) -> Tensor:
         (neighbours, (rnd(16, 96),), "pointwise"),
         (softmax, (rnd(16, 96),), "persistent"),
         (layer_norm, (rnd(16, 96), rnd(96), rnd(96)), "persistent"),
-        (softmax_of_columns, (rnd(160, 256),), "looped"),
+        (softmax_of_columns, (rnd(2100, 24),), "looped"),
         (weighted_rows, (rnd(16, 96), rnd(96)), None),
         (lambda x: (x + x.T).contiguous(), (rnd(64, 64),), "pointwise"),
         (lambda x: x.square().sum(0), (rnd(2000, 8),), "split"),
@@ -294,7 +294,7 @@ def neighbours(x: Tensor) -> Tensor:
 def test_loads_are_those_of_the_kernel(
     function: Callable[..., Any], inputs: tuple[Tensor, ...], plan: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compilation = compile_program(function, *inputs)
+    compilation = compile_program(function, *inputs, disable=("team",))
     assert compilation.schedule is not None
     layouts = compilation.schedule.graph.buffers
     storage = {name: layout.dtype for name, layout in layouts.items()}
