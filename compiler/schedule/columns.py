@@ -80,6 +80,8 @@ def streamed_columns(
     a column; a heavy one carries several values along for each element."""
     x_block = min(max(LINE // walked.itemsize, 1), _power_above(rows))
     if is_shared:
+        # The parts of fewer columns are joined at a time where each is several values.
+        x_block = min(x_block, HELD_COLUMNS) if is_heavy else x_block
         several = is_heavy or walked.tensors > 1
         bytes_, warps = LEAST_BYTES if several else BYTES_UNDER_WAY, WARPS
         r_block = max(bytes_ // walked.itemsize * warps * WARP // x_block, 1)
