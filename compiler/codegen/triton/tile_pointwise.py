@@ -10,7 +10,7 @@ import torch
 from compiler.codegen.program import Program
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
-from compiler.codegen.triton.vectors import one_at_a_time
+from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim
@@ -49,10 +49,10 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     if other is not None:
         return _plan_transposed(program, dims, other, accesses, device)
     program = replace(program, space=Space(dims))
-    alone, along = one_at_a_time(program, dims)
-    if 2 * alone > along and _is_read_for_each_row(accesses, dims):
+    moves = moves_of(program, dims)
+    if 2 * moves.alone > moves.all and _is_read_for_each_row(accesses, dims):
         return _plan_rows(program, dims)
-    at_once, warps = _at_once(accesses, alone, dims)
+    at_once, warps = _at_once(accesses, moves, dims)
     block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, at_once, warps, device)
     return Plan("pointwise", program, (Axis("x", dims, block, is_scalar=block == 1),), warps)
 
@@ -99,11 +99,11 @@ def _plan_rows(program: Program, dims: tuple[Dim, ...]) -> Plan:
     return Plan("pointwise", replace(program, space=Space(dims)), axes, _WARPS)
 
 
-def _at_once(accesses: list[Access], alone: int, dims: tuple[Dim, ...]) -> tuple[int, int]:
+def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tuple[int, int]:
     """How many neighbouring elements a thread takes at the most, and how many warps a program has, by what most of a
     kernel's accesses are. Each thread with as many as 16 bytes have of them, lanes load whole rows; where elements have
-    gaps between them, a thread that takes several makes the gaps between lanes as many times as large. `alone` accesses
-    move one element at a time.
+    gaps between them, a thread that takes several makes the gaps between lanes as many times as large. Where half of
+    them move one element at a time, lanes lie close, unless several read one element of an image that is enlarged.
 
     In kernels of few accesses the vector is the widest element's: Triton gives a thread as many neighbours of each
     tensor, so an int8 beside float32 takes 27 us by eight elements, 33 by sixteen; and where some are apart, such as
@@ -111,9 +111,10 @@ def _at_once(accesses: list[Access], alone: int, dims: tuple[Dim, ...]) -> tuple
     140."""
     along = [a for a in accesses if dims[-1] in a.index.dims or a.index.indirections]
     widest = max((access.itemsize for access in along), default=1)
-    places = [access for access in along if access.index.indirections]
-    if 2 * alone > len(along) and 2 * len(places) <= len(along):
-        return (_FEW_AT_ONCE, _MANY_WARPS) if len(along) > _FEW_ACCESSES else (_MOST_APART, _WARPS)
+    if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * moves.placed <= moves.all:
+        return _FEW_AT_ONCE, _MANY_WARPS
+    if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
+        return _MOST_APART, _WARPS
     if len(along) <= _FEW_ACCESSES:
         has_gaps = any(_is_apart(access, dims) for access in accesses)
         return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS

@@ -11,6 +11,7 @@ from compiler.codegen.program import Program, Section
 from compiler.codegen.rest import rest_apart
 from compiler.codegen.single_pass import FIELDS, in_single_pass
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
+from compiler.codegen.triton.programs import COALESCED_POINTS, block_of_scan, is_fed_by
 from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, shared_plan, streamed_plan, walked_by
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes, with_last
@@ -25,9 +26,6 @@ _LONGEST_PERSISTENT = 32768
 
 #: The same where neighbours in memory are different rows, of which a program holds some.
 _LONGEST_OUTER = 128
-
-#: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
-_COALESCED_POINTS = 32
 
 #: Bytes of a tensor that a thread takes where a tile is read along one loop and written along another, and values of
 #: each element that may live at a time then. On an H200 a layer norm of 192 channels of 32 x 56 x 56 bfloat16 takes
@@ -155,7 +153,7 @@ def _fits_registers(program: Program, walk: Walk, passes: int, device: Device) -
         return False
     padded = next_power_of_two(size)
     # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
-    points = min(_COALESCED_POINTS, next_power_of_two(max(hint(program.space.numel), 1))) if walk.is_mixed else 1
+    points = min(COALESCED_POINTS, next_power_of_two(max(hint(program.space.numel), 1))) if walk.is_mixed else 1
     held = padded * _live_registers(program) * points
     budget = device.registers_per_multiprocessor * 3 // 4 if device.registers_per_multiprocessor else 49152
     return padded <= _LONGEST_PERSISTENT and held <= budget
@@ -165,17 +163,6 @@ def _elements_per_thread(r_block: int, itemsize: int) -> int:
     """Of a row in registers: two vectors of 16 bytes, which one thread has in flight together. On an H200, layer norm
     of rows of 4,096 bfloat16 takes 72 us with 16 elements in each thread, 84 us with 8."""
     return min(16, max(BYTES_PER_THREAD // itemsize, 16 if r_block >= 8192 else 8))
-
-
-def _programs_us(programs: float) -> float:
-    """How long a device takes to start so many programs, one after another: 131,072 take 84 us on an H200, whatever
-    their size is."""
-    return programs * 0.00064
-
-
-def _bytes_us(program: Program, device: Device) -> float:
-    """How long its memory takes to move what a kernel touches."""
-    return sum(access.bytes for access in accesses_of(program)) / device.bandwidth * 1e6
 
 
 #: Elements of a program of which a device would start more than it could feed.
@@ -188,15 +175,17 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     elements = 2048 if walk.itemsize <= 2 else 1024
     x_block = max(1, elements // r_block)
     if walk.is_outer or walk.is_mixed:
-        x_block = max(x_block, _COALESCED_POINTS)
-    is_fed = _programs_us(rows / x_block) <= _bytes_us(program, device)
+        x_block = max(x_block, COALESCED_POINTS)
+    is_fed = is_fed_by(rows / x_block, program, device)
     if not is_fed:
-        # On an H200 the ranks of 128 values of 8,192 rows each take 85 us by programs of 8 x 128, 39 by 32 x 128.
-        x_block = max(x_block, _MANY_ELEMENTS // r_block)
+        # On an H200 the ranks of 128 values of 8,192 rows each take 85 us by programs of 8 x 128, 39 by 32 x 128, 35 by
+        # 64 x 128: as many elements as leave a thread some registers.
+        many = _MANY_ELEMENTS if _live_registers(program) > _FEW_LIVE else 2 * _MANY_ELEMENTS
+        x_block = max(x_block, many // r_block)
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
-    per_thread = _elements_per_thread(r_block, walk.itemsize) if is_fed else _MANY_ELEMENTS // 128
+    per_thread = _elements_per_thread(r_block, walk.itemsize) if is_fed else many // 128
     if walk.is_mixed and _live_registers(program) <= _FEW_LIVE:
         per_thread = max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
     warps = warps_for(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
@@ -240,7 +229,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         # hide that. On an H200 a cross entropy of rows of 50,304 takes 428 us so, and 790 by 32 elements a thread.
         r_block = min(r_block, 2048)
     if program.scans:
-        x_block, r_block = _block_of_scan(x_block, r_block, walk.is_outer)
+        x_block, r_block = block_of_scan(x_block, r_block, walk.is_outer)
         per_thread = 8
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
     # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
@@ -273,20 +262,6 @@ def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
         return plan
     return replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)
 
-
-def _block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]:
-    """Small programs, of which others go on while the warps of one wait for each other's sums. On an H200 running sums
-    of 4,096 rows of 8,192 int64 take 112 us by blocks of 1,024, 122 by 2,048, 252 by 4,096; those of 64 x 512 x 512
-    float32 along the middle 47 us by blocks of 32 x 32, 76 by 64 x 32."""
-    if not is_outer:
-        return x_block, min(r_block, _SCANNED // x_block)
-    if x_block < _COALESCED_POINTS:
-        return x_block, r_block  # few columns are few programs, which go through long blocks
-    return _COALESCED_POINTS, min(r_block, _SCANNED // _COALESCED_POINTS)
-
-
-#: Elements of a block of a scan.
-_SCANNED = 1024
 
 #: Blocks of a loop that are loaded or worked on at a time, and the capability from which on a load may be under way to
 #: shared memory.
@@ -406,9 +381,9 @@ def _split(plan: Plan, device: Device) -> Plan:
         return plan
     wanted = warps // plan.num_warps
     splits = min(-(-wanted // programs), r_blocks // 2, 1024)
-    if _carries(plan.program) and x_axis.block > _COALESCED_POINTS:
-        x_axis = replace(x_axis, block=_COALESCED_POINTS)
-        r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // _COALESCED_POINTS)
+    if _carries(plan.program) and x_axis.block > COALESCED_POINTS:
+        x_axis = replace(x_axis, block=COALESCED_POINTS)
+        r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // COALESCED_POINTS)
         plan, programs, r_blocks = replace(plan, axes=(x_axis, r_axis)), known(x_axis.blocks), hint(r_axis.blocks)
         wanted = warps // plan.num_warps
         splits = min(-(-wanted // programs), r_blocks // 2, 1024)

@@ -11,6 +11,7 @@ instruction's lines only a part is used, and of 16-byte pieces nothing is left.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from compiler.codegen.program import Program, Statement, closure
 from compiler.ir.index import Dim, Index
@@ -22,11 +23,20 @@ PIECE = 16
 _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 
 
-def one_at_a_time(program: Program, dims: Sequence[Dim]) -> tuple[int, int]:
-    """Of the accesses that vary along the last of `dims`, which lanes run through in order: how many move one element
-    at a time, and how many there are."""
+@dataclass(frozen=True)
+class Moves:
+    """Of the accesses that vary along the loop that lanes run through in order: how many there are, how many move one
+    element at a time, and how many of these are where an interpolation, or memory, has them."""
+
+    all: int
+    alone: int
+    placed: int
+
+
+def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
+    """How lanes move elements along the last of `dims`."""
     by_number = {s.number: s for s in program.statements}
-    alone = everything = 0
+    everything = alone = placed = 0
     for s in program.statements:
         if s.op not in ("load", "store") or s.index is None or s.buffer is None:
             continue
@@ -34,8 +44,11 @@ def one_at_a_time(program: Program, dims: Sequence[Dim]) -> tuple[int, int]:
             continue
         elements = max(PIECE // program.storage[s.buffer].itemsize, 1)
         everything += 1
-        alone += not _is_in_pieces(s, by_number, dims, elements)
-    return alone, everything
+        if not _is_in_pieces(s, by_number, dims, elements):
+            makers = [by_number[n] for n in closure((place.value for place in s.index.indirections), by_number)]
+            alone += 1
+            placed += any(maker.op == "load" or maker.dtype.is_floating_point for maker in makers)
+    return Moves(everything, alone, placed)
 
 
 def _is_in_pieces(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
