@@ -58,12 +58,13 @@ class Accumulator:
         starts = {
             "sum": zero_or_one("sum", self.dtype),
             "prod": zero_or_one("prod", self.dtype),
-            "any": "false",
-            "all": "true",
+            "any": "0",
+            "all": "1",
             "min": highest(self.dtype),
             "max": lowest(self.dtype),
         }
-        value = Field("", "bool" if self.kind in ("any", "all") else ctype, starts[self.kind])
+        # GCC 12 makes no vectors of a loop that gathers bools.
+        value = Field("", "int" if self.kind in ("any", "all") else ctype, starts[self.kind])
         return (value, Field("_is_nan", "int", "0")) if self.notes_nan else (value,)
 
     def simd_clauses(self) -> list[tuple[str, str]]:

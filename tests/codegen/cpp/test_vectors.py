@@ -25,6 +25,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "a comparison times a number": lambda x, m: (x > 0.5) * x,
     "dropout": lambda x, m: F.dropout(F.gelu(x), 0.1, True),
     "pairs": lambda x, m: torch.stack((x, -x), -1) + 1.0,
+    "any of a row": lambda x, m: (x > 0.5).any(-1),
     "masks joined": lambda x, m: torch.where(m & (x > 0.5), x, -x),
 }
 
