@@ -117,9 +117,13 @@ def _values_of_a_sum(product: Product) -> float:
     dims = {product.matrices.rows, product.matrices.columns}
     accesses = {access for member in product.members for access in member.body.reads}
     beside = [a for a in accesses if a.buffer not in product.produced and dims <= a.index.dims]
+    return product.matrices.count + len(beside) * product.matrices.dtype.itemsize / 4 + has_function(product)
+
+
+def has_function(product: Product) -> bool:
+    """Whether anything in it takes several instructions for an element: an exponential, a division."""
     ops = {i.op for member in product.members for i in member.body.instructions}
-    has_function = any((POINTWISE.get(op) or NAMED.get(op) or POINTWISE["add"]).cost > 1 for op in ops)
-    return product.matrices.count + len(beside) * product.matrices.dtype.itemsize / 4 + has_function
+    return any((POINTWISE.get(op) or NAMED.get(op) or POINTWISE["add"]).cost > 1 for op in ops)
 
 
 def template_us(product: Product, moved: int, slots: int, device: Device) -> float:
