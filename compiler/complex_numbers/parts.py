@@ -51,8 +51,13 @@ def _polar(call: Call, size: Node, angle: Node) -> Parts:
     return Parts(call(aten.mul.Tensor, size, cosine), call(aten.mul.Tensor, size, sine))
 
 
-def _complex(call: Call, real: Node, imaginary: Node) -> Parts:
-    shape = torch.broadcast_shapes(real.meta["val"].shape, imaginary.meta["val"].shape)
+def _complex(call: Call, real: Node, imaginary: Node) -> Parts | None:
+    shapes = [part.meta["val"].shape for part in (real, imaginary)]
+    if shapes[0] == shapes[1]:
+        return Parts(real, imaginary)
+    shape = torch.broadcast_shapes(*shapes)
+    if any(isinstance(size, torch.SymInt) for size in shape):
+        return None  # a size that no node gives
     return Parts(*(call(aten.expand.default, part, list(shape)) for part in (real, imaginary)))
 
 

@@ -3,10 +3,14 @@
 Parts are written beside the complex tensors, which stay where a library call, or the caller, wants them; what nobody
 reads any more goes away. A complex tensor that the graph is given, or that a library call makes, has parts only where
 it is small beside what it is combined with: its parts are copied out of it first.
+
+What the caller gets views of is written to memory once, as eager has it, and viewed there: `y`, `y.imag` and
+`y.conj()` are one tensor's memory to whoever writes through one of them. Loops read the parts all the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,6 +20,7 @@ from compiler.capture.describe import hint_of
 from compiler.capture.torch_internals import fake_mode_of
 from compiler.complex_numbers.parts import ENDS, RULES, SOURCES, Call, Parts, view_as_real
 from compiler.folding.writing import copied
+from compiler.lowering.aliases import from_owner, viewed_by
 
 aten = torch.ops.aten
 
@@ -49,9 +54,11 @@ class _Writer:
     def run(self) -> bool:
         """Whether anything reads parts now."""
         is_changed = False
-        for node in list(self.graph.nodes):
+        nodes = list(self.graph.nodes)
+        views = _views_for_the_caller(self.graph)
+        for node in nodes:
             if node.op == "output":
-                is_changed |= self._outputs(node)
+                is_changed |= self._outputs([node, *views])
             elif node.op == "call_function":
                 is_changed |= self._visit(node)
         return is_changed
@@ -108,19 +115,22 @@ class _Writer:
         both = call(aten.view_as_real.default, source)
         return Parts(call(aten.select.int, both, -1, 0), call(aten.select.int, both, -1, 1))
 
-    def _outputs(self, node: Node) -> bool:
-        """Complex results that loops compute are views of the memory that they write."""
-        is_changed = False
-        for result in list(node.all_input_nodes):
-            is_memory = result.target is aten.view_as_complex.default
-            if result not in self.parts or is_memory or not _is_dense(result):
-                continue
-            with self.graph.inserting_before(node):
-                call = self._call_for(result)
-                both = view_as_real(call, self.parts[result])
-                node.replace_input_with(result, call(aten.view_as_complex.default, both))
-            is_changed = True
-        return is_changed
+    def _outputs(self, readers: Sequence[Node]) -> bool:
+        """Complex results that loops compute, and their views, are views of the memory that they write."""
+        in_memory: dict[Node, Node] = {}
+        for reader in readers:
+            for result in list(reader.all_input_nodes):
+                if result not in self.parts or viewed_by(result) is not None or not _is_dense(result):
+                    continue
+                if result not in in_memory:
+                    in_memory[result] = self._written(result)
+                reader.replace_input_with(result, in_memory[result])
+        return bool(in_memory)
+
+    def _written(self, result: Node) -> Node:
+        with self.graph.inserting_before(result):
+            call = self._call_for(result)
+            return call(aten.view_as_complex.default, view_as_real(call, self.parts[result]))
 
     def _call_for(self, stands_for: Node) -> Call:
         def call(target: Any, *arguments: Any, **settings: Any) -> Node:
@@ -135,13 +145,36 @@ class _Writer:
         return call
 
 
+def _views_for_the_caller(graph: Graph) -> list[Node]:
+    """Views of complex memory, or as complex numbers, that only the caller reads: copies of those that are returned.
+
+    A real view whose memory nobody else gets needs none: there it makes no difference what else lies beside it.
+    """
+    output = graph.output_node()
+    chains = [from_owner(result) for result in output.all_input_nodes]
+    owners = [chain[0] for chain in chains]
+    views: dict[Node, Node] = {}
+    for chain in chains:
+        result, owner = chain[-1], chain[0]
+        is_alone = owners.count(owner) == 1 and _is_complex(owner) and not _is_complex(result)
+        if is_alone or not any(map(_is_complex, chain)):
+            continue
+        with graph.inserting_before(output):
+            for view in chain[1:]:
+                if view not in views:
+                    views[view] = graph.node_copy(view, lambda source: views.get(source, source))
+        output.replace_input_with(result, views.get(result, result))
+    return list(views.values())
+
+
 def _is_complex(node: Any) -> bool:
     value = node.meta.get("val") if isinstance(node, Node) else None
     return isinstance(value, torch.Tensor) and value.dtype in _COMPLEX
 
 
 def _is_dense(node: Node) -> bool:
-    return bool(node.meta["val"].is_contiguous())
+    value = node.meta["val"]
+    return bool(value.is_contiguous()) and not value.is_conj()
 
 
 def _elements(node: Node) -> int:

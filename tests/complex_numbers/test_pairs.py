@@ -35,6 +35,20 @@ def waves(a: Tensor) -> Tensor:
     return torch.fft.fft(torch.view_as_complex(a) * 2).abs()
 
 
+def views_of_a_product(a: Tensor, b: Tensor) -> list[Tensor]:
+    z = torch.complex(a, b)
+    w = z * z
+    alone = z.exp() * 2
+    views = [w, w.imag, w.real[1:], w.t(), w.conj()[1:], torch.view_as_real(w), w.view(-1), *w.unbind()]
+    return [*views, w.imag.cos(), alone.conj()]
+
+
+def views_of_real_memory(a: Tensor, b: Tensor) -> list[Tensor]:
+    y, z = a + b, torch.view_as_complex(a.unflatten(-1, (-1, 2)))
+    w = torch.view_as_complex(y.unflatten(-1, (-1, 2))).t()
+    return [y, w, w.imag, torch.view_as_real(w), z.real, torch.view_as_real(z * w.t())]
+
+
 CASES: list[tuple[Callable[..., Any], tuple[Tensor, ...], set[str]]] = [
     (rotary, (torch.randn(2, 5, 3, 8), torch.randn(5, 4)), set()),
     (given_turns, (torch.randn(2, 5, 6, 8).half(), torch.polar(torch.ones(5, 4), torch.randn(5, 4))), {"view_as_real"}),
@@ -51,9 +65,30 @@ def test_pairs_give_what_complex_numbers_give(
     expected = program(*inputs)
     for mine, wanted in zip(graph(*inputs), expected if isinstance(expected, tuple) else (expected,), strict=True):
         assert (mine.shape, mine.dtype) == (wanted.shape, wanted.dtype)
-        torch.testing.assert_close(mine.resolve_conj(), wanted.resolve_conj(), rtol=1e-4, atol=1e-5)
+        tolerance = max(1e-4, torch.finfo(wanted.dtype).eps)
+        torch.testing.assert_close(mine.resolve_conj(), wanted.resolve_conj(), rtol=tolerance, atol=1e-5)
     calls = [node for node in graph.graph.nodes if node.op == "call_function" and touches_complex(node)]
     assert {str(node.target).split(".")[1] for node in calls} == left
+
+
+@pytest.mark.parametrize("program", [views_of_a_product, views_of_real_memory])
+def test_results_share_the_memory_that_eager_s_share(program: Callable[..., list[Tensor]]) -> None:
+    inputs = torch.randn(4, 6), torch.randn(4, 6)
+    graph = capture_graph(program, *inputs)
+    in_pairs = in_real_numbers(graph)
+    assert in_pairs is not graph
+    mine, wanted = list(in_pairs(*inputs)), program(*inputs)
+    assert sharing(mine) == sharing(wanted)
+    for ours, eager in zip(mine, wanted, strict=True):
+        assert (ours.stride(), ours.storage_offset()) == (eager.stride(), eager.storage_offset())
+        assert ours.is_conj() == eager.is_conj()
+        torch.testing.assert_close(ours.resolve_conj(), eager.resolve_conj(), rtol=1e-4, atol=1e-5)
+
+
+def sharing(tensors: list[Tensor]) -> list[int]:
+    """For each tensor, which is the first in the same memory."""
+    memory = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+    return [memory.index(where) for where in memory]
 
 
 def touches_complex(node: torch.fx.Node) -> bool:
