@@ -29,6 +29,9 @@ import torch
 RECORD_VARIABLE = "FUSIONSCOPE_DEVICE_RECORD"
 MEASURED_FIELDS = ("bandwidth", "launch_us", "latency_us", "alone_us")
 
+#: The threads of a GPU that go together.
+WARP = 32
+
 KIB = 1024
 MIB = 1024 * KIB
 

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.devices import Device
+from compiler.devices import WARP, Device
 
-WARP = 32
 #: Bytes of a row that a program takes: whole lines of the cache, and where columns are few, whole sectors.
 LINE, SECTOR = 128, 32
 #: Columns that are held in one program, and those of them where they are long.

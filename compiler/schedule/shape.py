@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from compiler.devices import Device
+from compiler.devices import WARP, Device
 from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
@@ -24,8 +24,6 @@ from compiler.schedule.group import Group, Member
 from compiler.schedule.single_pass import passes_in_blocks
 from compiler.schedule.team import team_for
 from compiler.schedule.work import SECTOR, Traffic
-
-WARP = 32
 
 #: Threads of a program, one for each multiprocessor, that take one element each.
 ALONE = 128

@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from compiler.devices import Device
+from compiler.devices import WARP, Device
 
-WARP = 32
 #: Values of 32 bits that a thread holds of its part of the row, and the elements that it has of one tensor.
 HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
 #: Threads of a program: so few that several programs share a multiprocessor, and one computes while another waits for

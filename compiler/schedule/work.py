@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import torch
 
+from compiler.devices import WARP
 from compiler.ir.body import Access, Body, Instruction, operands_of
 from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
-from compiler.ir.size import hint
+from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group, Space
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
@@ -338,14 +339,15 @@ def _is_turned(access: Access, lane: Dim | None, space: Space, layouts: Mapping[
     if lane not in space.r or not access.fast_dims.isdisjoint((lane, *space.x)):
         return False
     itemsize = layouts[access.buffer].dtype.itemsize
-    steps = (step for atom, step in access.index.terms if lane in _dims_stepped(atom))
-    return any(abs(hint(step)) * itemsize >= SECTOR for step in steps)
+    far = (atom for atom, step in access.index.terms if abs(hint(step)) * itemsize >= SECTOR)
+    return any(hint(count) * (SECTOR // itemsize) > WARP for atom in far for count in _counts_of_steps(atom, lane))
 
 
-def _dims_stepped(atom: object) -> tuple[Dim, ...]:
-    """The loops that a term of an index goes along one by one."""
+def _counts_of_steps(atom: object, lane: Dim) -> Iterator[Integer]:
+    """How many values a term of an index takes one by one along a loop, before it begins again; none if it does not."""
     terms = atom.numerator.terms if isinstance(atom, Mod) else ((atom, 1),)
-    return tuple(dim for dim, step in terms if isinstance(dim, Dim) and step == 1)
+    if (lane, 1) in terms:
+        yield atom.divisor if isinstance(atom, Mod) else lane.size
 
 
 def _read_again(traffic: Traffic, passes: tuple[frozenset[Access], ...]) -> int:

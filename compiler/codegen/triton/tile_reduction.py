@@ -236,8 +236,11 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     small = warps_for(x_block * r_block, 32, most=16)
     programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not walk.is_outer else 0
     fills = programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
+    counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
     if fills and not carries and not is_apart:
-        per_thread = 32 if accumulators <= 2 else 16
+        # Of whole numbers fewer: on an H200 three counts in 8,192 rows of 8,192 take 77 us so, and 80 by 32 elements.
+        # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32.
+        per_thread = 16 if counts and accumulators > 2 else 32
     return Plan("looped", program, axes, warps_for(x_block * r_block, per_thread, most=16))
 
 
