@@ -152,6 +152,13 @@ class Group:
         indices = [access.index for member in self.members for access in member.body.reads if access.buffer in wanted]
         return any(index.stride(dim) == 1 for index in indices for dim in self.space.r)
 
+    @lazy
+    def writes_along_one_loop(self) -> bool:
+        """Whether all that it stores lies along the same loop: not so where it stores a tensor and its transpose."""
+        writes = (access for member in self.members if member.name in self.stored for access in member.body.writes)
+        along = [access.fast_dims for access in writes if access.fast_dims]
+        return not along or bool(frozenset.intersection(*along))
+
     @property
     def is_reduction(self) -> bool:
         return bool(self.space.r)

@@ -97,13 +97,15 @@ def test_softmax_by_hand_is_one_kernel_that_moves_two_tensors() -> None:
 
 def test_a_dead_matrix_product_is_not_run() -> None:
     (graph,) = report_of("02_dead_matmul").graphs
-    assert [kernel.kind for kernel in graph.kernels] == ["extern", "cpp", "extern"]
+    # The first product has its ReLU in its own kernel, which C++ runs here.
+    assert [(kernel.kind, kernel.name) for kernel in graph.kernels] == [("cpp", "fused_mm_relu"), ("extern", "aten.mm")]
     assert [node.target for node in graph.fx if node.dead and node.op == "call_function"] != []
 
 
-def test_a_multilayer_perceptron_is_two_library_calls_and_one_kernel() -> None:
+def test_a_multilayer_perceptron_is_two_library_calls_and_two_kernels() -> None:
+    """The last bias is a kernel: in float32 the library's call with a bias takes longer than one without and this."""
     (graph,) = report_of("06_gelu_module").graphs
-    assert sorted(kernel.kind for kernel in graph.kernels) == ["cpp", "extern", "extern"]
+    assert [kernel.kind for kernel in graph.kernels] == ["extern", "cpp", "extern", "cpp"]
 
 
 def test_attention_by_hand_is_one_library_call() -> None:
