@@ -99,8 +99,8 @@ class Access:
         """The smallest step between elements, along any loop; 1 where there is none."""
         if self.fast_dims:
             return 1
-        strides = [stride for dim in self.index.dims if (stride := self.index.stride(dim))]
-        return min((abs(hint(stride)) for stride in strides), default=1)
+        strides = [hint(stride) for dim in self.index.dims if (stride := self.index.stride(dim)) is not None]
+        return min((abs(stride) for stride in strides if stride), default=1)
 
 
 def _unit_dims(atom: Dim | Mod) -> tuple[Dim, ...]:

@@ -168,3 +168,13 @@ def test_places_that_are_computed_are_near_each_other_and_those_that_are_loaded_
         if c.schedule is not None
     )
     assert anywhere == [True] and near == [False]
+
+
+def test_steps_that_depend_on_quotients_of_sizes_have_a_cost() -> None:
+    """Whether such a step is zero cannot be shown for every call: a cost is of one call's sizes."""
+
+    def halves(x: Tensor) -> Tensor:
+        pairs = x.view(x.shape[0], -1, 2)
+        return pairs[..., 0] * pairs[..., 1].sin()
+
+    assert compile_program(halves, torch.randn(4, 6), dynamic=True).groups
