@@ -9,9 +9,9 @@ the others.
 
 Nothing goes through memory, there is nothing to count, and no program waits for one that has not started. What it takes
 is Hopper's thread block clusters (PTX ISA, "Cluster-level Parallel Synchronization": `barrier.cluster`, `mapa`,
-`st.shared::cluster`), of up to eight programs, or sixteen where a function asks for that. A program may write to another
-one as soon as that has started, so the first thing that all of them do is to arrive, and they wait for each other
-before they leave their first value; after the last wait nobody reaches into a program that may have ended.
+`st.shared::cluster`), of up to eight programs, or sixteen where a function asks for that. A program may write to
+another one as soon as that has started, so the first thing that all of them do is to arrive, and they wait for each
+other before they leave their first value; after the last wait nobody reaches into a program that may have ended.
 """
 
 from __future__ import annotations
