@@ -15,7 +15,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.devices import Device
-from compiler.folding.writing import call_of, copied
+from compiler.folding.writing import call_of, with_calls_rewritten
 from compiler.lowering.eager import EagerTensor, describe
 from compiler.lowering.one_pixel import is_pixel_product
 from compiler.options import Options
@@ -29,17 +29,9 @@ KNOB = "bias"
 def with_bias_apart(graph: GraphModule, device: Device, options: Options) -> GraphModule:
     """A copy of `graph` whose convolutions have no bias, or `graph` itself where there is none to take out. On a CPU
     oneDNN adds it as it stores the result."""
-    if device.kind == "cpu" or KNOB in options.disabled_rules or not any(map(_takes_apart, _convolutions(graph))):
+    if device.kind == "cpu" or KNOB in options.disabled_rules:
         return graph
-    copy = copied(graph)
-    for node in _convolutions(copy):
-        if _takes_apart(node):
-            _take_apart(node)
-    return copy
-
-
-def _convolutions(graph: GraphModule) -> list[Node]:
-    return list(graph.graph.find_nodes(op="call_function", target=aten.convolution.default))
+    return with_calls_rewritten(graph, aten.convolution.default, _takes_apart, _take_apart)
 
 
 def _takes_apart(convolution: Node) -> bool:

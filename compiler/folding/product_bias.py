@@ -21,7 +21,7 @@ from torch.fx import GraphModule, Node
 
 from compiler.devices import Device
 from compiler.folding.bias import KNOB
-from compiler.folding.writing import call_of, copied
+from compiler.folding.writing import call_of, with_calls_rewritten
 from compiler.lowering.aliases import is_view
 from compiler.lowering.builder import tf32_is_allowed
 from compiler.options import Options
@@ -37,17 +37,7 @@ def with_product_biases_apart(graph: GraphModule, device: Device, options: Optio
     """A copy of `graph` in which such products have no bias, or `graph` itself where there is none to take out."""
     if device.kind == "cpu" or KNOB in options.disabled_rules or tf32_is_allowed():
         return graph
-    if not any(_takes_apart(node) for node in _products(graph)):
-        return graph
-    copy = copied(graph)
-    for node in _products(copy):
-        if _takes_apart(node):
-            _take_apart(node)
-    return copy
-
-
-def _products(graph: GraphModule) -> list[Node]:
-    return list(graph.graph.find_nodes(op="call_function", target=aten.addmm.default))
+    return with_calls_rewritten(graph, aten.addmm.default, _takes_apart, _take_apart)
 
 
 def _takes_apart(product: Node) -> bool:

@@ -22,6 +22,24 @@ def copied(graph: GraphModule) -> GraphModule:
     return copy
 
 
+def with_calls_rewritten(
+    graph: GraphModule, target: Callable[..., Any], is_meant: Callable[[Node], bool], rewrite: Callable[[Node], None]
+) -> GraphModule:
+    """A copy of `graph` in which the calls of `target` that are meant have been rewritten, or `graph` itself where none
+    is meant."""
+
+    def calls(of: GraphModule) -> list[Node]:
+        return list(of.graph.find_nodes(op="call_function", target=target))
+
+    if not any(map(is_meant, calls(graph))):
+        return graph
+    copy = copied(graph)
+    for node in calls(copy):
+        if is_meant(node):
+            rewrite(node)
+    return copy
+
+
 def call_like(
     other: Node, graph: Graph, target: Callable[..., Any], *args: Any, label: str = "", **kwargs: Any
 ) -> Node:
