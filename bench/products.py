@@ -3,8 +3,8 @@ products of one operand, which may be one kernel.
 
 For each case the same function: by PyTorch's eager mode; by us with the library's product and a kernel for the rest
 ("library"), in one kernel ("fused"), and as the device model chooses ("ours"); and by TorchInductor. Then our kernel
-alone with each tile that it might have had, so that the shares of the peak rate in `schedule/product_tiles.py` and its
-choice of tiles can be held against what was measured.
+alone with each tile that it might have had, so that the shares of the peak rate in
+`schedule/products/best_tile.py` and its choice of tiles can be held against what was measured.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from compiler.devices import device_for
 from compiler.options import Timing
 from compiler.runtime.measure import take_samples
 from compiler.runtime.stopwatch import Call, stopwatch
-from compiler.schedule.cost import group_cost
+from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.group import Group
-from compiler.schedule.product_tiles import tile_of, tiles_within
-from compiler.schedule.products import Product
-from compiler.schedule.tiles import Tile
+from compiler.schedule.products.best_tile import tile_of, tiles_within
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import Tile
 
 Tensor = torch.Tensor
 

@@ -44,8 +44,8 @@ from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.product_steps import product_launcher
 from compiler.schedule.group import Group
-from compiler.schedule.memory import MemoryPlan, plan_memory
-from compiler.schedule.products import Product
+from compiler.schedule.memory.plan import MemoryPlan, plan_memory
+from compiler.schedule.products.loops import Product
 from compiler.schedule.scheduler import Schedule, schedule
 from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 

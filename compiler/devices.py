@@ -7,9 +7,10 @@ Specifications per Compute Capability" of the CUDA C++ Programming Guide (regist
 where a comment says so, our own measurements. "Bandwidth" is what a large kernel reaches, reads and writes counted; on
 the H200 that is 0.91 of the data sheet's figure, and where we have not measured it we assume the same share.
 
-"Fitted" are constants that no single measurement gives: those with which the model of `schedule/cost.py` comes nearest
-to the times of some 1,100 kernels on an H200 (`fusionscope bench --suite predictions`; docs/performance/README.md says
-how near, and how near on kernels that were held out). Defaults of `Device` are fitted ones, and assumed of other GPUs.
+"Fitted" are constants that no single measurement gives: those with which the model of `schedule/cost/kernel.py` comes
+nearest to the times of some 1,100 kernels on an H200 (`fusionscope bench --suite predictions`;
+docs/performance/README.md says how near, and how near on kernels that were held out). Defaults of `Device` are fitted
+ones, and assumed of other GPUs.
 `fusionscope doctor --measure` measures what can be measured of the machine at hand.
 """
 

@@ -15,7 +15,7 @@ report keeps what the stages before it found. What the stages do to one graph is
 
     capture/capture.py      the entry to capture; rewrite/rewriting.py is what is changed before gradients are derived
     lowering/lower.py       the walk over ATen nodes, ir/ what they become; layout/, folding/, padding/ choose before it
-    schedule/scheduler.py   the search, schedule/rules/ what it asks, schedule/reasons.py all that it may answer
+    schedule/scheduler.py   the search, schedule/rules/ what it asks, schedule/records/reasons.py all that it may answer
     codegen/program.py      a fused group as phases over one tile, which triton/ and cpp/ print
     runtime/executable.py   the wrapper and its kernels as a function; replay/ makes one CUDA graph of its launches
 """
@@ -56,7 +56,7 @@ from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
-from compiler.schedule.describe import sums_in_any_order
+from compiler.schedule.describe.schedule import sums_in_any_order
 from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
 from compiler.sweep.sizes import UnknownSize, offered

@@ -17,14 +17,14 @@ from compiler.lowering.registry import operator_name
 from compiler.replay.describe import describe_replay
 from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
-from compiler.schedule.cost import group_cost, sequence_us
-from compiler.schedule.describe import describe_buffers, describe_loops
-from compiler.schedule.describe_decisions import describe_decisions
-from compiler.schedule.describe_memory import describe_memory
-from compiler.schedule.describe_traffic import describe_traffic, execution_of
+from compiler.schedule.cost.kernel import group_cost, sequence_us
+from compiler.schedule.cost.moved import moved_by_call
+from compiler.schedule.describe.decisions import describe_decisions
+from compiler.schedule.describe.memory import describe_memory
+from compiler.schedule.describe.schedule import describe_buffers, describe_loops
+from compiler.schedule.describe.traffic import describe_traffic, execution_of
 from compiler.schedule.group import Group
-from compiler.schedule.moved import moved_by_call
-from compiler.schedule.peaks import peak_growths
+from compiler.schedule.memory.peaks import peak_growths
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
 

@@ -21,7 +21,7 @@ from compiler import report as rep
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode
 from compiler.options import NodePair, Options
-from compiler.schedule.reasons import message_of
+from compiler.schedule.records.reasons import message_of
 from compiler.schedule.scheduler import schedule
 from compiler.schedule.wishes import OtherNames, nodes_by_name
 from compiler.why import Answer, History, UnknownNode

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from compiler.report import Decision, Graph, LoopNode, Report, ReportModel
 from compiler.rounds import every_unit, units_after
-from compiler.schedule.reasons import REASONS, message_of
+from compiler.schedule.records.reasons import REASONS, message_of
 
 #: What is not there any more, other than a view or a constant, which their readers look through.
 _GONE = frozenset(("dead", "common_subexpression"))

@@ -31,7 +31,7 @@ class ReasonPage(ReasonEntry):
 
 def reasons() -> dict[str, ReasonEntry]:
     """Every reason by its id."""
-    listed: dict[str, Any] = importlib.import_module("compiler.schedule.reasons").REASONS
+    listed: dict[str, Any] = importlib.import_module("compiler.schedule.records.reasons").REASONS
     return {
         name: ReasonEntry(id=str(reason.id), family=str(reason.family), sentence=str(reason.sentence))
         for name, reason in listed.items()

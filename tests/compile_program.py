@@ -17,7 +17,7 @@ from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.triton_interpreter import interpret
 from compiler.runtime.triton_offline import OfflineResult, compile_offline
-from compiler.schedule.moved import moved_by
+from compiler.schedule.cost.moved import moved_by
 
 
 def capture_graph(function: Callable[..., Any], *inputs: Any, dynamic: bool = False) -> torch.fx.GraphModule:

@@ -14,8 +14,8 @@ from compiler.capture.aot import compile_through_aot
 from compiler.compile import GraphCompilation
 from compiler.devices import Device, device_for
 from compiler.options import Options
+from compiler.schedule.cost.moved import moved_by
 from compiler.schedule.group import Group
-from compiler.schedule.moved import moved_by
 
 
 @dataclass(frozen=True)

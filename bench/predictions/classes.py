@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
+from compiler.schedule.cost.work import Traffic, traffic_of, walk_of
 from compiler.schedule.group import Group
-from compiler.schedule.products import Product
-from compiler.schedule.work import Traffic, traffic_of, walk_of
+from compiler.schedule.products.loops import Product
 
 #: In the order in which they are asked for: the first that fits names the kernel.
 CLASSES = (

@@ -21,8 +21,8 @@ from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.options import FUSION_KINDS, Options
 from compiler.runtime.executable import build_executable
-from compiler.schedule.choices import Choice, observed_choices
 from compiler.schedule.group import Group
+from compiler.schedule.records.choices import Choice, observed_choices
 
 #: Choices of one graph that are measured: all that the scheduler refused, and of the others a random sample.
 MOST_CHOICES = 8

@@ -16,8 +16,8 @@ from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.measure import Samples, take_samples
 from compiler.runtime.stopwatch import Call, stopwatch
 from compiler.runtime.triton_launch import load_triton
-from compiler.schedule.choices import Choice
-from compiler.schedule.cost import cost_parts, group_cost
+from compiler.schedule.cost.kernel import cost_parts, group_cost
+from compiler.schedule.records.choices import Choice
 
 Launchers = Mapping[str, Callable[..., None]]
 

@@ -17,7 +17,7 @@ from compiler.garbage import garbage_kept
 from compiler.ir.nodes import ExternNode
 from compiler.lowering.lower import lower
 from compiler.options import Options
-from compiler.schedule.memory import plan_memory
+from compiler.schedule.memory.plan import plan_memory
 from compiler.schedule.scheduler import schedule
 
 Result = TypeVar("Result")

@@ -19,8 +19,8 @@ from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, Tensor
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
-from compiler.schedule.lifetimes import stored_by
-from compiler.schedule.memory import MemoryPlan
+from compiler.schedule.memory.lifetimes import stored_by
+from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import read_by
 

@@ -33,6 +33,7 @@ TILE, MANY = 128, 48
 #: The least inner size of a product of few tiles that gains more than what a kernel takes that adds the bias alone.
 LONG = 768
 
+
 def with_product_biases_apart(graph: GraphModule, device: Device, options: Options) -> GraphModule:
     """A copy of `graph` in which such products have no bias, or `graph` itself where there is none to take out."""
     if device.kind == "cpu" or KNOB in options.disabled_rules or tf32_is_allowed():

@@ -52,7 +52,7 @@ from compiler.lowering.lower import lower
 from compiler.lowering.one_pixel import is_pixel_product
 from compiler.lowering.window_product import is_window_product
 from compiler.options import Options
-from compiler.schedule.cost import group_cost
+from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.rules.batch import MOST_EARLY
 from compiler.schedule.units import single
 

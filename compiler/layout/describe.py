@@ -9,7 +9,7 @@ from compiler.capture.describe import shown_size
 from compiler.folding.fold import Folding
 from compiler.layout.choice import LAID_OUT, PRODUCT, LayoutChoice
 from compiler.padding.choice import PaddingChoice
-from compiler.schedule.reasons import message_of
+from compiler.schedule.records.reasons import message_of
 
 VERDICTS: dict[str, Literal["channels_last", "product"]] = {LAID_OUT: "channels_last", PRODUCT: "product"}
 

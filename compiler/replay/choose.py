@@ -20,7 +20,7 @@ from compiler.replay.outputs import LaunchTail
 from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
 from compiler.replay.tail import tails_of
 from compiler.runtime.executable import build_parts
-from compiler.schedule.memory import MemoryPlan
+from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
 #: The share of a device's memory that the recording of one graph may keep unless it is asked for.

@@ -12,7 +12,7 @@ from compiler.replay.by_sizes import CallBySizes
 from compiler.replay.decision import ReplayDecision
 from compiler.replay.price import Times
 from compiler.replay.replayed import Choice, ReplayedCall
-from compiler.schedule.lifetimes import storage_bytes
+from compiler.schedule.memory.lifetimes import storage_bytes
 from compiler.schedule.scheduler import Schedule
 
 

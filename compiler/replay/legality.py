@@ -19,7 +19,7 @@ from compiler.lowering.registry import operator_name
 from compiler.padding.apart import BY_ROWS_APART
 from compiler.replay.by_sizes import places_of_sizes
 from compiler.replay.decision import ReplayDecision
-from compiler.schedule.library_epilogues import ADDMM_GELU
+from compiler.schedule.products.library_epilogues import ADDMM_GELU
 from compiler.schedule.scheduler import Schedule
 
 #: Fewer launches are not worth a recording: a replay takes the host about as long.

@@ -3,7 +3,7 @@ about replays. Figures are named as measured or as predicted wherever a sentence
 
 from __future__ import annotations
 
-from compiler.schedule.reason import Reason, listed
+from compiler.schedule.records.reason import Reason, listed
 
 REPLAYS: dict[str, Reason] = listed(
     Reason(

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from compiler.ir.nodes import ExternNode
-from compiler.schedule.memory import MemoryPlan
+from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 
 #: The longest tail, and the fewest launches before one.

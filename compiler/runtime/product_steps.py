@@ -14,7 +14,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import Layout, TensorArgument
 from compiler.runtime.executable import as_planned
 from compiler.runtime.quick_torch import view
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
 
 Launcher = Callable[..., None]
 

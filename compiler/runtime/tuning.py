@@ -32,9 +32,9 @@ from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 from compiler.runtime.triton_compile import prepare_all
 from compiler.runtime.triton_launch import TritonLauncher, load_triton
 from compiler.runtime.triton_source import text_without_names
-from compiler.schedule.product_tiles import tile_of, tiles_within
-from compiler.schedule.products import Product
-from compiler.schedule.tiles import Tile
+from compiler.schedule.products.best_tile import tile_of, tiles_within
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import Tile
 
 #: Tiles that are expected to take more than so many times what the best one takes are not tried, nor more than these.
 MOST_SLOWER, MOST_TILES = 1.7, 6

@@ -90,8 +90,8 @@ class Member:
 class Group:
     """What one kernel runs. `members` are in an order in which every value is made before it is used; `stored` are
     the buffers that must reach memory, the others live in registers. `single_pass` are members whose reduction does
-    not wait for another one that it is relative to; see `schedule/single_pass.py`. If it runs `in_teams`, several
-    programs that wait for each other hold one row; see `schedule/team.py`."""
+    not wait for another one that it is relative to; see `schedule/cost/single_pass.py`. If it runs `in_teams`, several
+    programs that wait for each other hold one row; see `schedule/cost/team.py`."""
 
     name: str
     space: Space

@@ -24,7 +24,7 @@ from compiler.ir.nodes import ExternNode
 from compiler.ir.positions import flatten, invert, unflatten
 from compiler.ir.size import product
 from compiler.schedule.group import Group, Member, Space
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.records.reasons import Refuse
 
 #: Pairs of accesses tried for one pair of groups; more than a few only repeat the same failure.
 MOST_EQUATIONS = 12

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.schedule.choices import Choice, weighed
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
-from compiler.schedule.products import Product
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.products.loops import Product
+from compiler.schedule.records.choices import Choice, weighed
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score
 from compiler.schedule.units import Unit
 

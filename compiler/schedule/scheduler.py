@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.options import Options
-from compiler.schedule.alike import refuse_what_is_alike
-from compiler.schedule.decisions import Decision
 from compiler.schedule.forced import fuse_forced_first, fuse_forced_last
 from compiler.schedule.group import Group
+from compiler.schedule.memory.order import in_order
 from compiler.schedule.names import with_unique_names
-from compiler.schedule.order import in_order
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
+from compiler.schedule.records.alike import refuse_what_is_alike
+from compiler.schedule.records.decisions import Decision
 from compiler.schedule.rules import Context, Limits
 from compiler.schedule.rules.batch import batch_launches
 from compiler.schedule.rules.verdicts import Measure

@@ -22,10 +22,10 @@ from heapq import heappop, heappush
 from itertools import count
 
 from compiler.ir.nodes import ExternNode
-from compiler.schedule.decisions import Decision, decision_on
 from compiler.schedule.group import Group
-from compiler.schedule.reasons import Refuse
 from compiler.schedule.recompute import recompute_in_readers
+from compiler.schedule.records.decisions import Decision, decision_on
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.own_product import own_product
 from compiler.schedule.rules.products import is_call

@@ -18,7 +18,7 @@ from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.runtime.triton_interpreter import interpret
 from compiler.runtime.verify import relative_error
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.records.reasons import Refuse
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 aten = torch.ops.aten

@@ -13,8 +13,8 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation
-from compiler.schedule.describe import describe_loops
-from compiler.schedule.describe_decisions import describe_all
+from compiler.schedule.describe.decisions import describe_all
+from compiler.schedule.describe.schedule import describe_loops
 from tests.compile_program import compile_program
 from tests.schedule.test_kernels_and_bytes import (
     chances_so_far,

@@ -12,8 +12,8 @@ import compiler.compile
 from bench.programs.check import check
 from compiler.ir.nodes import LoopGraph
 from compiler.options import Options
-from compiler.schedule.decisions import names_of
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.records.decisions import names_of
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.wishes import OtherNames, Wishes
 

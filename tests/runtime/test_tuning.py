@@ -17,7 +17,7 @@ from compiler.options import Options
 from compiler.runtime import tuning
 from compiler.runtime.stopwatch import Call
 from compiler.runtime.tuning import Tuning
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
 
 Clock = Callable[[list[Call]], list[float | None]]
 CPU = torch.device("cpu")

@@ -15,8 +15,8 @@ from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, LoopNo
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
 from compiler.lowering.values import Position, TensorValue, of_buffer
-from compiler.schedule.lifetimes import stored_by
-from compiler.schedule.memory import MemoryPlan
+from compiler.schedule.memory.lifetimes import stored_by
+from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import without_dead_nodes
 from compiler.schedule.units import Unit, read_by, single
 

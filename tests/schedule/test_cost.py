@@ -15,11 +15,11 @@ from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, H200, cpu_device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
-from compiler.schedule.cost import cost_parts, group_cost, sequence_us
+from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us
+from compiler.schedule.cost.shape import Shape, shape_of
+from compiler.schedule.cost.single_pass import relative_members
+from compiler.schedule.cost.work import Work, touches_of, traffic_of, work_of
 from compiler.schedule.group import Group
-from compiler.schedule.shape import Shape, shape_of
-from compiler.schedule.single_pass import relative_members
-from compiler.schedule.work import Work, touches_of, traffic_of, work_of
 from tests.compile_program import compile_program, kernel_count
 
 

@@ -20,9 +20,10 @@ from compiler.options import Options
 from compiler.present import present_kernels, present_schedule
 from compiler.rounds import every_unit, units_after
 from compiler.runtime.verify import relative_error
-from compiler.schedule import describe_decisions, search
-from compiler.schedule.alike import not_asked
-from compiler.schedule.reasons import REASONS, Refuse
+from compiler.schedule import search
+from compiler.schedule.describe import decisions as describe_decisions
+from compiler.schedule.records.alike import not_asked
+from compiler.schedule.records.reasons import REASONS, Refuse
 from compiler.schedule.rules import Fuse
 from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program

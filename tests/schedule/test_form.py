@@ -14,10 +14,10 @@ from compiler.devices import H200
 from compiler.ir.nodes import Layout
 from compiler.lowering.lower import lower
 from compiler.options import Options
-from compiler.schedule.choices import Choice, observed_choices
-from compiler.schedule.cost import group_cost
+from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.form import form_of
 from compiler.schedule.group import Group
+from compiler.schedule.records.choices import Choice, observed_choices
 from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program
 

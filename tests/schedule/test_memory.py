@@ -18,9 +18,9 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.runtime import executable
 from compiler.runtime.executable import build_executable
-from compiler.schedule.describe_memory import describe_memory
-from compiler.schedule.lifetimes import peak_bytes
-from compiler.schedule.order import as_written, in_order
+from compiler.schedule.describe.memory import describe_memory
+from compiler.schedule.memory.lifetimes import peak_bytes
+from compiler.schedule.memory.order import as_written, in_order
 from tests.compile_program import compile_program
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"

@@ -6,10 +6,10 @@ import pytest
 
 from compiler.devices import device_for
 from compiler.options import Options
-from compiler.schedule.lifetimes import peak_bytes
-from compiler.schedule.memory import plan_memory
-from compiler.schedule.order import as_written, in_order
-from compiler.schedule.peaks import peak_growths
+from compiler.schedule.memory.lifetimes import peak_bytes
+from compiler.schedule.memory.order import as_written, in_order
+from compiler.schedule.memory.peaks import peak_growths
+from compiler.schedule.memory.plan import plan_memory
 from compiler.schedule.scheduler import Schedule, schedule, without_fusion
 from tests.schedule.random_memory import all_orders, peak_of_order, peak_of_plan, random_graph, singles
 

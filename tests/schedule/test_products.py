@@ -14,11 +14,11 @@ from compiler.compile import GraphCompilation
 from compiler.devices import H200, Device, cpu_device
 from compiler.options import Options
 from compiler.schedule.group import Group
-from compiler.schedule.product_tiles import library_us, tensors_of, tile_of
-from compiler.schedule.products import Product
-from compiler.schedule.reasons import Refuse, message_of
+from compiler.schedule.products.best_tile import library_us, tensors_of, tile_of
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import TILES
+from compiler.schedule.records.reasons import Refuse, message_of
 from compiler.schedule.rules import Fuse
-from compiler.schedule.tiles import TILES
 
 Tensor = torch.Tensor
 

@@ -25,7 +25,7 @@ from compiler.options import Options
 from compiler.pipeline import explore
 from compiler.present import present_lowered, present_schedule
 from compiler.replay.reasons import REPLAYS
-from compiler.schedule.reasons import REASONS
+from compiler.schedule.records.reasons import REASONS
 from compiler.why import why
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reasons"

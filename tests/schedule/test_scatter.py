@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from compiler.backend import fusionscope
-from compiler.schedule.describe import sums_in_any_order
+from compiler.schedule.describe.schedule import sums_in_any_order
 from tests.compile_program import call_interpreted, compile_program
 from tests.schedule.test_kernels_and_bytes import COLUMNS, ROWS, rnd, scatter_rows, two_scatters
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from compiler.devices import H200
-from compiler.schedule.decisions import Decision
 from compiler.schedule.group import Group
-from compiler.schedule.product_tiles import tile_of
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.products.best_tile import tile_of
+from compiler.schedule.products.tiles import TILES
+from compiler.schedule.records.decisions import Decision
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Fuse
-from compiler.schedule.tiles import TILES
 from tests.schedule.test_products import products, scheduled, verdict_on
 
 Tensor = torch.Tensor

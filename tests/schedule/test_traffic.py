@@ -21,7 +21,7 @@ from compiler.compile import GraphCompilation
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.runtime.triton_interpreter import interpret
-from compiler.schedule.describe_traffic import describe_traffic
+from compiler.schedule.describe.traffic import describe_traffic
 from tests.compile_program import bytes_moved, compile_program
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"

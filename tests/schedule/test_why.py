@@ -7,8 +7,8 @@ import pytest
 from compiler import report as rep
 from compiler.options import Options
 from compiler.pipeline import explore
-from compiler.schedule import describe_decisions
-from compiler.schedule.reasons import REASONS
+from compiler.schedule.describe import decisions as describe_decisions
+from compiler.schedule.records.reasons import REASONS
 from compiler.why import UnknownNode, why
 
 HEAD = "import torch\nx, w = torch.randn(64, 32).double(), torch.randn(32, 32).double()\n@torch.compile\ndef f(x, w):\n"

@@ -78,7 +78,7 @@ def test_make_test_runs_every_check_and_pytest_last() -> None:
     command = ["make", "--dry-run", "test"]
     plan = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     lines = plan.stdout.splitlines()
-    for check in ("ruff check .", "mypy", "page.py check", "page.py test", "chromium.py"):
+    for check in ("ruff check .", "ruff format --check .", "mypy", "page.py check", "page.py test", "chromium.py"):
         assert sum(line.endswith(check) for line in lines) == 1, check
     assert "-m pytest -n 2" in lines[-1]
 

@@ -71,7 +71,7 @@ def _source(function: Callable[..., Any], shapes: Sequence[str]) -> str:
 def replayed(compilations: Sequence[Any]) -> dict[str, Any]:
     """Counts, bytes, the texts by their names, and the last answer for each pair of nodes."""
     from compiler.codegen.wrapper import render_wrapper
-    from compiler.schedule.describe_decisions import describe_all
+    from compiler.schedule.describe.decisions import describe_all
     from tests.compile_program import bytes_moved, kernel_count
 
     figures = {"kernels": 0, "library_calls": 0, "bytes": 0}

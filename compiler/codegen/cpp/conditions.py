@@ -32,7 +32,7 @@ def comparison(statement: Statement, statements: Mapping[int, Statement]) -> tup
 def _of_fewer(index: Index, limit: int) -> tuple[Index, int] | None:
     """`index >= limit` as another such comparison, without the terms that cannot decide it:
 
-        g * a + b >= limit  is  a >= ceil((limit - b) / g),  where that is one number for all b
+    g * a + b >= limit  is  a >= ceil((limit - b) / g),  where that is one number for all b
     """
     factors = [factor for _, factor in index.terms]
     if not index.is_affine or not all(isinstance(number, int) for number in index.sizes):

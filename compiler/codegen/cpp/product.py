@@ -13,7 +13,7 @@ from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, TensorArgument
 from compiler.lowering.registry import operator_name
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
 
 
 def render_product(product: Product, storage: dict[str, torch.dtype]) -> RenderedKernel:

@@ -24,12 +24,12 @@ from compiler.codegen.triton.tile import plan_part, plan_tile
 from compiler.devices import Device
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint, known
-from compiler.schedule.cost import lost_from_cache
+from compiler.schedule.cost.kernel import lost_from_cache
+from compiler.schedule.cost.moved import moved_by_group
 from compiler.schedule.group import Batch, Group, parts_of
-from compiler.schedule.moved import moved_by_group
-from compiler.schedule.product_tiles import tile_of
-from compiler.schedule.products import Product
-from compiler.schedule.tiles import programs_of
+from compiler.schedule.products.best_tile import tile_of
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import programs_of
 
 
 def describe_levels(

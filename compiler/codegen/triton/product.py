@@ -30,9 +30,9 @@ from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstri
 from compiler.devices import Device
 from compiler.ir.index import Dim, Indirect
 from compiler.ir.size import known
-from compiler.schedule.product_tiles import tile_of
-from compiler.schedule.products import Matrices, Product
-from compiler.schedule.tiles import Tile, programs_of, tiles_of
+from compiler.schedule.products.best_tile import tile_of
+from compiler.schedule.products.loops import Matrices, Product
+from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
 
 #: Rows of tiles that are gone through together, column by column: programs that run at one time then load few rows and
 #: few columns, which the cache keeps for all of them.

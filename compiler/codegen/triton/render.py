@@ -12,8 +12,8 @@ from compiler.codegen.triton.product import render_product, render_tiles
 from compiler.codegen.triton.tile import plan_part, plan_tile
 from compiler.devices import Device
 from compiler.schedule.group import Batch, Group
-from compiler.schedule.products import Product
-from compiler.schedule.tiles import Tile
+from compiler.schedule.products.loops import Product
+from compiler.schedule.products.tiles import Tile
 
 
 def render_triton(

@@ -1,6 +1,6 @@
 """Tiles of reductions across memory: columns that a program holds, or goes over in blocks, alone or with others.
 
-How large blocks are is decided in `schedule/columns.py`, for the model of the device as well."""
+How large blocks are is decided in `schedule/cost/columns.py`, for the model of the device as well."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from compiler.codegen.program import Program
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.devices import Device
 from compiler.ir.size import Integer, hint, known
-from compiler.schedule.columns import Columns, Walked, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.columns import Columns, Walked, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.shape import columns_of, is_heavy, passes_over_r, walked_of
 from compiler.schedule.group import Group
-from compiler.schedule.shape import columns_of, is_heavy, passes_over_r, walked_of
 
 
 def walked_by(group: Group, storage: dict[str, torch.dtype]) -> Walked:

@@ -15,8 +15,8 @@ from compiler.codegen.triton.walk import Access, accesses_of, fastest, unit_byte
 from compiler.devices import Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint
+from compiler.schedule.cost.shape import ALONE
 from compiler.schedule.group import Group, Space
-from compiler.schedule.shape import ALONE
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.

@@ -17,9 +17,9 @@ from compiler.codegen.triton.tile_columns import expected_length, held_plan, sha
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.size import hint, known
+from compiler.schedule.cost.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
+from compiler.schedule.cost.team import team_for
 from compiler.schedule.group import Group, Space
-from compiler.schedule.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
-from compiler.schedule.team import team_for
 
 #: A longer row never fits the registers of a multiprocessor beside what else a kernel holds.
 _LONGEST_PERSISTENT = 32768
@@ -258,7 +258,7 @@ def _reads_apart(program: Program) -> bool:
 
 
 def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
-    """Rows that are fewer than the multiprocessors, by programs as large as there are: see `schedule/shape.py`."""
+    """Rows that are fewer than the multiprocessors, by programs as large as there are: see `schedule/cost/shape.py`."""
     x_axis, r_axis = plan.axes
     block = block_of_few(hint(x_axis.numel), expected_length(r_axis.numel), itemsize, device)
     if block is None or not x_axis.is_scalar:

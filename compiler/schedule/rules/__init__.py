@@ -8,11 +8,11 @@ folder.
 from __future__ import annotations
 
 from compiler.ir.nodes import Layout
-from compiler.schedule.choices import Choice, weighed
-from compiler.schedule.cost import sequence_us
+from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.legality import scatter_between, streams_differ
-from compiler.schedule.reasons import REASONS, Refuse
+from compiler.schedule.records.choices import Choice, weighed
+from compiler.schedule.records.reasons import REASONS, Refuse
 from compiler.schedule.rules.across import ReduceAcross
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer

@@ -10,8 +10,8 @@ fusion of two units but a way to run one, so it is asked about when all fusions 
 from __future__ import annotations
 
 from compiler.ir.nodes import ExternNode
-from compiler.schedule.product_tiles import tile_of
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.products.best_tile import tile_of
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.products import as_ours, cost_of, least_gain
 from compiler.schedule.rules.verdicts import Context, Fuse, Score
 

@@ -15,15 +15,15 @@ from dataclasses import replace
 
 from compiler.ir.body import Body
 from compiler.ir.nodes import ExternNode
-from compiler.schedule.cost import Cost, extern_cost, sequence_us
+from compiler.schedule.cost.kernel import Cost, extern_cost, sequence_us
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
 from compiler.schedule.legality import align, in_order, move, reads_match_writes
-from compiler.schedule.library_epilogues import library_epilogue
 from compiler.schedule.names import fused_name
-from compiler.schedule.product_tiles import has_function, may_be_ours
-from compiler.schedule.products import Product, as_product, operands_overlap
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.products.best_tile import has_function, may_be_ours
+from compiler.schedule.products.library_epilogues import library_epilogue
+from compiler.schedule.products.loops import Product, as_product, operands_overlap
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit, produced_by, read_by
 

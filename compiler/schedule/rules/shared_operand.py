@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from compiler.ir.nodes import ExternNode, TensorArgument
-from compiler.schedule.cost import sequence_us
+from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
-from compiler.schedule.products import Product, left_operand, with_another
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.products.loops import Product, left_operand, with_another
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.batch import MOST_EARLY
 from compiler.schedule.rules.products import as_ours, cost_of, is_call, least_gain, name_of, with_epilogue
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
-from compiler.schedule.cost import Cost, group_cost
+from compiler.schedule.cost.kernel import Cost, group_cost
+from compiler.schedule.cost.shape import may_be_in_teams
+from compiler.schedule.cost.single_pass import relative_members
 from compiler.schedule.form import form_of
 from compiler.schedule.group import Group, Member
-from compiler.schedule.products import Product
-from compiler.schedule.reasons import Refuse
-from compiler.schedule.shape import may_be_in_teams
-from compiler.schedule.single_pass import relative_members
+from compiler.schedule.products.loops import Product
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.units import Unit, UnitGraph
 from compiler.schedule.wishes import NO_WISHES, Wishes
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus, kernel_count
 
 Tensor = torch.Tensor

@@ -13,7 +13,7 @@ from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
 from compiler.runtime.verify import relative_error
 from compiler.schedule.group import Group
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
 from tests.codegen.triton.test_products import CASES, Case, flat, rnd
 
 pytestmark = pytest.mark.gpu

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.compile import GraphCompilation
-from compiler.schedule.cost import group_cost
+from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.group import Group
 from compiler.schedule.windows import over_windows
 from tests.compile_program import call_interpreted, compile_program, compiled_for_gpus

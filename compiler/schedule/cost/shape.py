@@ -19,11 +19,11 @@ from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
-from compiler.schedule.columns import Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.columns import Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.single_pass import passes_in_blocks
+from compiler.schedule.cost.team import team_for
+from compiler.schedule.cost.work import SECTOR, Traffic
 from compiler.schedule.group import Group, Member
-from compiler.schedule.single_pass import passes_in_blocks
-from compiler.schedule.team import team_for
-from compiler.schedule.work import SECTOR, Traffic
 
 #: Threads of a program, one for each multiprocessor, that take one element each.
 ALONE = 128

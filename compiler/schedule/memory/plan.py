@@ -24,10 +24,10 @@ from typing import Literal
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Batch, Group
-from compiler.schedule.lifetimes import last_uses, lifetimes, live_bytes, storage_bytes, stored_by, updates_of
+from compiler.schedule.memory.lifetimes import last_uses, lifetimes, live_bytes, storage_bytes, stored_by, updates_of
+from compiler.schedule.memory.written_back import may_write_input, reads_where_it_writes
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit, produced_by, read_by
-from compiler.schedule.written_back import may_write_input, reads_where_it_writes
 
 Fate = Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"]
 
@@ -68,8 +68,7 @@ class MemoryPlan:
         pairs = [
             (name, self.buffers[name].takes_over)
             for name in group.stored
-            if self.buffers[name].fate in ("in_place", "output")
-            and self.buffers[name].takes_over not in group.updated
+            if self.buffers[name].fate in ("in_place", "output") and self.buffers[name].takes_over not in group.updated
         ]
         return frozenset(name for pair in pairs if pair[1] is not None for name in pair if name is not None)
 

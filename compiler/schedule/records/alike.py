@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from compiler.ir.size import Integer
-from compiler.schedule.decisions import Decision, names_of
 from compiler.schedule.group import Group
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.records.decisions import Decision, names_of
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, shared_buffers
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit

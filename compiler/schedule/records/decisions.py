@@ -12,10 +12,10 @@ from typing import Any
 
 from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, Layout, LoopNode
-from compiler.schedule.classify import exact_reason
 from compiler.schedule.group import Group
-from compiler.schedule.lifetimes import stored_by
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.memory.lifetimes import stored_by
+from compiler.schedule.records.classify import exact_reason
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Fuse, shared_buffers
 from compiler.schedule.units import Unit, UnitGraph
 

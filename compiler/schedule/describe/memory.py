@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from compiler import report
 from compiler.ir.size import hint
-from compiler.schedule.describe import describe_buffers
-from compiler.schedule.lifetimes import lifetimes, storage_bytes
-from compiler.schedule.memory import MemoryPlan, plan_memory
-from compiler.schedule.order import as_written
+from compiler.schedule.describe.schedule import describe_buffers
+from compiler.schedule.memory.lifetimes import lifetimes, storage_bytes
+from compiler.schedule.memory.order import as_written
+from compiler.schedule.memory.plan import MemoryPlan, plan_memory
 from compiler.schedule.scheduler import Schedule, without_fusion
 
 

@@ -1,4 +1,4 @@
-"""The schedule as the report shows it: loop nodes, buffers, bytes. Decisions are in `describe_decisions.py`."""
+"""The schedule as the report shows it: loop nodes, buffers, bytes. Decisions are in `decisions.py`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.ir.size import Integer, hint
 from compiler.lowering.registry import operator_name
-from compiler.schedule.memory import MemoryPlan
-from compiler.schedule.work import touched_bytes
+from compiler.schedule.cost.work import touched_bytes
+from compiler.schedule.memory.plan import MemoryPlan
 
 
 def dtype_name(dtype: Any) -> str:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout
+from compiler.schedule.cost.work import Touch, touches_of
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.units import Unit
-from compiler.schedule.work import Touch, touches_of
 
 
 class Moved(NamedTuple):

@@ -18,10 +18,10 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph
 from compiler.ir.positions import flatten
 from compiler.ir.size import Integer, Undecided
-from compiler.schedule.classify import forwards, reordered
-from compiler.schedule.decisions import Decision
 from compiler.schedule.group import Group, Space
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.records.classify import forwards, reordered
+from compiler.schedule.records.decisions import Decision
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Limits, can_fuse
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.units import Unit, UnitGraph

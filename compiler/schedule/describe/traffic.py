@@ -9,12 +9,12 @@ from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode, Node
 from compiler.ir.size import hint
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
+from compiler.schedule.cost.moved import Moved, moved_by
+from compiler.schedule.cost.work import touched_bytes
 from compiler.schedule.group import Group
-from compiler.schedule.lifetimes import stored_by
-from compiler.schedule.moved import Moved, moved_by
+from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.scheduler import Schedule, without_fusion
 from compiler.schedule.units import Unit, produced_by, read_by
-from compiler.schedule.work import touched_bytes
 
 
 def describe_traffic(schedule: Schedule, eager: report.ExecutionTraffic | None) -> report.Traffic:

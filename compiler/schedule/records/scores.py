@@ -7,10 +7,10 @@ it would take; then the score has the bytes that it could save at the most, and 
 from __future__ import annotations
 
 from compiler import report
-from compiler.schedule.cost import Cost, group_cost, sequence_us
-from compiler.schedule.decisions import Decision, names_of
+from compiler.schedule.cost.kernel import Cost, group_cost, sequence_us
+from compiler.schedule.cost.moved import Moved, moved_by
 from compiler.schedule.group import Group
-from compiler.schedule.moved import Moved, moved_by
+from compiler.schedule.records.decisions import Decision, names_of
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit, produced_by

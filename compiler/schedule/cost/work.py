@@ -1,6 +1,6 @@
 """What a kernel asks of a device, before any rate is known: bytes by how they are walked, issue slots by unit.
 
-Nothing here is a time; `cost.py` makes times of it.
+Nothing here is a time; `kernel.py` makes times of it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.schedule.products import Matrices, Precision
+from compiler.schedule.products.loops import Matrices, Precision
 
 #: How many tensors each operand is computed from, left and right: tiles of each are loaded, and held.
 Tensors = tuple[int, int]

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from compiler.schedule.decisions import Decision, names_of
 from compiler.schedule.group import Group
-from compiler.schedule.memory import MemoryPlan, plan_memory
-from compiler.schedule.order import in_order
+from compiler.schedule.memory.order import in_order
+from compiler.schedule.memory.plan import MemoryPlan, plan_memory
+from compiler.schedule.records.decisions import Decision, names_of
 from compiler.schedule.rules import Fuse
 from compiler.schedule.scheduler import Schedule, without_fusion
 from compiler.schedule.units import Unit

@@ -15,7 +15,7 @@ from compiler.ir.nodes import ExternNode
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group
 from compiler.schedule.legality import accesses_of
-from compiler.schedule.reasons import Refuse
+from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.units import Unit
 
 #: Orders of more loops than this are not tried.

@@ -22,8 +22,8 @@ from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import hint
 from compiler.padding.apart import BY_ROWS_APART
 from compiler.schedule.group import Group
-from compiler.schedule.lifetimes import peak_bytes, storage_bytes, stored_by
-from compiler.schedule.order_search import better_order
+from compiler.schedule.memory.lifetimes import peak_bytes, storage_bytes, stored_by
+from compiler.schedule.memory.order_search import better_order
 from compiler.schedule.units import Unit, produced_by, read_by
 
 #: Units that a choice looks ahead, and those that it picks the next of them from.

@@ -14,15 +14,15 @@ from typing import Any
 from compiler import report
 from compiler.ir.index import Index
 from compiler.ir.size import Size
-from compiler.schedule.alike import not_asked
-from compiler.schedule.decisions import Decision, access_of, names_of
 from compiler.schedule.group import Group
-from compiler.schedule.peaks import is_merge
-from compiler.schedule.reasons import message_of
+from compiler.schedule.memory.peaks import is_merge
+from compiler.schedule.records.alike import not_asked
+from compiler.schedule.records.decisions import Decision, access_of, names_of
+from compiler.schedule.records.reasons import message_of
+from compiler.schedule.records.scores import Scores
+from compiler.schedule.records.would_fuse import Pair, would_fuse_if
 from compiler.schedule.rules import Context, Fuse
 from compiler.schedule.scheduler import Schedule
-from compiler.schedule.scores import Scores
-from compiler.schedule.would_fuse import Pair, would_fuse_if
 
 NO_GROWTHS: Mapping[int, int] = MappingProxyType({})
 #: Decisions of one graph that the report tells at length.
@@ -52,7 +52,7 @@ def describe_decisions(
     schedule: Schedule, graph: report.Graph, context: Context, growths: Mapping[int, int] = NO_GROWTHS
 ) -> None:
     """Fill in the decisions and the rounds of `graph`; `context` has the device and the limits of the schedule,
-    `growths` the bytes by which fusions made the peak of memory larger (see `peaks.py`)."""
+    `growths` the bytes by which fusions made the peak of memory larger (see `memory/peaks.py`)."""
     numbers = Numbers(schedule, context)
     told = _weightiest(schedule)
     tried = _worth_trying(schedule, told)

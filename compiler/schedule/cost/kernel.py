@@ -28,14 +28,9 @@ from typing import Any
 
 from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
-from compiler.schedule.group import Group, parts_of
-from compiler.schedule.moved import moved_by_call, moved_by_group, moved_by_touches
-from compiler.schedule.product_tiles import library_us, template_us, tile_of
-from compiler.schedule.products import Matrices, Product
-from compiler.schedule.shape import Shape, shape_of
-from compiler.schedule.tiles import programs_of
-from compiler.schedule.windows import over_windows
-from compiler.schedule.work import (
+from compiler.schedule.cost.moved import moved_by_call, moved_by_group, moved_by_touches
+from compiler.schedule.cost.shape import Shape, shape_of
+from compiler.schedule.cost.work import (
     Touch,
     Work,
     iterations,
@@ -45,6 +40,11 @@ from compiler.schedule.work import (
     unit_slots,
     work_of,
 )
+from compiler.schedule.group import Group, parts_of
+from compiler.schedule.products.best_tile import library_us, template_us, tile_of
+from compiler.schedule.products.loops import Matrices, Product
+from compiler.schedule.products.tiles import programs_of
+from compiler.schedule.windows import over_windows
 
 #: The power of the norm that joins what overlaps in part.
 POWER = 4

@@ -20,7 +20,7 @@ from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode
 from compiler.ir.ops import ops
 from compiler.schedule.inline import compose
-from compiler.schedule.products import Product
+from compiler.schedule.products.loops import Product
 
 aten = torch.ops.aten
 

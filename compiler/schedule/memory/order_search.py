@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compiler.ir.nodes import LoopGraph
-from compiler.schedule.lifetimes import lifetimes, stored_by, updates_of
+from compiler.schedule.memory.lifetimes import lifetimes, stored_by, updates_of
 from compiler.schedule.units import Unit, produced_by, read_by
 
 #: More units than these are left in the order that is known.

@@ -43,4 +43,3 @@ def reads_where_it_writes(group: Group, name: str, old: str) -> bool:
     return len(written) == 1 and all(
         place <= places[name] and access.index == written[0].index for place, access in reads
     )
-

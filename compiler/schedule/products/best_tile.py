@@ -20,9 +20,9 @@ import torch
 
 from compiler.devices import Device
 from compiler.ir.ops import NAMED, POINTWISE
-from compiler.schedule.product_splits import gain, shared_tile, shared_tiles, shared_us
-from compiler.schedule.products import Matrices, Precision, Product
-from compiler.schedule.tiles import SHALLOW, TILES, Tensors, Tile, programs_of
+from compiler.schedule.products.loops import Matrices, Precision, Product
+from compiler.schedule.products.splits import gain, shared_tile, shared_tiles, shared_us
+from compiler.schedule.products.tiles import SHALLOW, TILES, Tensors, Tile, programs_of
 
 _POWER = 4
 _REGISTERS_FOR_ADDRESSES = 32
@@ -46,6 +46,7 @@ LINE_BYTES, NARROW = 128, 1.25
 #: registers: the gate of 32 rows takes 62 and 61 us with 32 rows a tile (either layout of the weights), 59 and 57 with
 #: 64.
 LEAST_ROWS, BY_REGISTERS = 64, 1.5
+
 
 def may_be_ours(matrices: Matrices, device: Device) -> bool:
     """Whether our kernel can be compiled for the device: older ones than sm_80 lack what it is made of."""
