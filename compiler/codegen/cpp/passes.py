@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 
-from compiler.codegen.cpp.ops import columns_text, literal, value_type
-from compiler.codegen.cpp.plan import Plan
+from compiler.codegen.cpp.ops import columns_text, literal
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.relative import RelativeSum
-from compiler.codegen.cpp.scans import RunningValue
-from compiler.codegen.cpp.statements import StatementPrinter, over, within
+from compiler.codegen.cpp.running import ScanPrinter
+from compiler.codegen.cpp.statements import over, within
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
 from compiler.ir.size import is_multiple, text_of
 
 
-class PassPrinter(StatementPrinter):
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self.declared_scans: set[int] = set()
-
+class PassPrinter(ScanPrinter):
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
         is_row = plan.shape == "rows"
@@ -30,7 +25,7 @@ class PassPrinter(StatementPrinter):
         relative = [RelativeSum(s, values[s.number], is_row) for s in section.reductions if s.value in FIELDS]
         self._pass_comment(section)
         self.declare_kept(section)
-        self._start_scans(section)
+        self.start_scans(section)
         is_split = plan.parallel == "chunks" and plan.is_cut
         if not plan.is_cut:
             self._declare(accumulators, "")
@@ -100,7 +95,7 @@ class PassPrinter(StatementPrinter):
             self._combine(accumulators, "_here", self.lane)
             self._join_chunk(relative, "_here", self.lane)
             return
-        with self._each_column():
+        with self.each_column():
             for a in accumulators:
                 for field in a.fields:
                     writer.line(
@@ -124,7 +119,7 @@ class PassPrinter(StatementPrinter):
             for name in one.sums:
                 writer.line(f"{one.ctype} {name}_here{columns}{start};", one.statement.nodes)
         if columns:
-            with self._each_column():
+            with self.each_column():
                 for one in relative:
                     first = one.base(f"{one.first.name}_here{self.lane}", self._count)
                     writer.line(f"{one.name}_base_here{self.lane} = {first};", one.statement.nodes)
@@ -153,7 +148,7 @@ class PassPrinter(StatementPrinter):
                     writer.line(f"{name}_here{self.lane} += {term};", one.statement.nodes)
         put_right = [(one, text) for one in relative for text in one.put_right(self.lane, self._count)]
         if put_right:
-            with self._each_column():
+            with self.each_column():
                 for one, text in put_right:
                     writer.line(text, one.statement.nodes)
 
@@ -175,7 +170,7 @@ class PassPrinter(StatementPrinter):
     def _join_chunk(self, relative: list[RelativeSum], suffix: str, place: str) -> None:
         if not relative:
             return
-        with self._each_column():
+        with self.each_column():
             for one in relative:
                 base, total = (f"{one.name}_{what}{suffix}{place}" for what in ("base", "sum"))
                 self.writer.line(one.join(self.lane, base, total, self._count), one.statement.nodes)
@@ -186,16 +181,6 @@ class PassPrinter(StatementPrinter):
             for what in ("base", "sum"):
                 name = f"{one.name}_{what}_of_chunk[{self.plan.chunks}]{columns}"
                 self.writer.line(f"{one.ctype} {name};", one.statement.nodes)
-
-    @contextmanager
-    def _each_column(self) -> Iterator[None]:
-        """The vector loop over a block's columns; in `rows`, nothing."""
-        if self.plan.shape != "columns" or self.plan.inner is None:
-            yield
-            return
-        self.writer.line("#pragma omp simd")
-        with self.writer.block(within(self.plan.inner)):
-            yield
 
     def _declare(self, accumulators: Sequence[Accumulator | RelativeSum], suffix: str) -> None:
         writer, is_array = self.writer, self.plan.shape == "columns"
@@ -209,7 +194,7 @@ class PassPrinter(StatementPrinter):
                 )
                 writer.line(text, a.statement.nodes)
         if is_array and accumulators:
-            with self._each_column():
+            with self.each_column():
                 for a in accumulators:
                     for field in a.fields:
                         writer.line(f"{a.name}{field.suffix}{suffix}{self.lane} = {field.start};", a.statement.nodes)
@@ -223,7 +208,7 @@ class PassPrinter(StatementPrinter):
                 )
 
     def _combine(self, accumulators: list[Accumulator], other_suffix: str, other_place: str) -> None:
-        with self._each_column():
+        with self.each_column():
             for a in accumulators:
                 for text in a.combine("", self.lane, other_suffix, other_place):
                     self.writer.line(text, a.statement.nodes)
@@ -233,7 +218,10 @@ class PassPrinter(StatementPrinter):
         for dim in self._loops_of_a_chunk:
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
                 self._draw_row(loops, section, dim)
-                self._simd(accumulators, suffix, section.statements)
+                if self.is_in_lanes(section):
+                    self.simd_of_scans(section)
+                else:
+                    self._simd(accumulators, suffix, self.without_kept(section))
             loops.enter_context(writer.block(self._head(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
@@ -242,20 +230,25 @@ class PassPrinter(StatementPrinter):
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
             loops.enter_context(writer.block(""))
+        if self.is_in_lanes(section):
+            self.advance_in_lanes(section)
+        else:
+            self._one_point(section, accumulators, suffix)
+        self.kept_so_far |= plan.kept & {s.number for s in section.statements}
+
+    def _one_point(self, section: Section, accumulators: list[Accumulator], suffix: str) -> None:
         by_number = {a.statement.number: a for a in accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
             if statement.op == "scan":
-                self._advance(self._running(statement))
+                self.advance(self.running(statement))
                 continue
             if accumulator is None:
                 self.statement(statement)
                 continue
             operands = [self.names[number] for number in statement.operands]
             for text in accumulator.take(operands, suffix, self.lane):
-                writer.line(text, statement.nodes)
-        for number in plan.kept & {s.number for s in section.statements}:
-            self.kept_so_far.add(number)
+                self.writer.line(text, statement.nodes)
 
     def _draw_row(self, loops: ExitStack, section: Section, dim: Dim) -> None:
         is_within = self.plan.is_cut and dim == self.plan.r_loops[0]
@@ -263,36 +256,8 @@ class PassPrinter(StatementPrinter):
             most = self.plan.chunk if is_within else dim.size
             loops.enter_context(self.drawing(self.without_kept(section), dim, is_within, most))
 
-    def _running(self, statement: Statement) -> RunningValue:
-        return RunningValue(statement, self.statements[statement.operands[0]].dtype)
-
-    def _start_scans(self, section: Section) -> None:
-        """The running values of a pass, which outlive its chunks; the first pass that needs one declares it."""
-        scans = [self._running(s) for s in self.without_kept(section) if s.op == "scan"]
-        fields = [(scan, field) for scan in scans for field in scan.fields]
-        fresh = [(scan, field) for scan, field in fields if scan.statement.number not in self.declared_scans]
-        self.declared_scans |= {scan.statement.number for scan in scans}
-        is_array = self.plan.shape == "columns"
-        for scan, field in fresh if is_array else ():
-            declaration = columns_text(field.ctype, f"{scan.name}{field.suffix}", self.plan.block)
-            self.writer.line(declaration, scan.statement.nodes)
-        if not fields:
-            return
-        with self._each_column():
-            for scan, field in fields:
-                declared = f"{field.ctype} " if (scan, field) in fresh and not is_array else ""
-                name = f"{scan.name}{field.suffix}{self.lane}"
-                self.writer.line(f"{declared}{name} = {field.start};", scan.statement.nodes)
-
-    def _advance(self, scan: RunningValue) -> None:
-        statement = scan.statement
-        for text in scan.take([self.names[number] for number in statement.operands], self.lane):
-            self.writer.line(text, statement.nodes)
-        value = f"const {value_type(statement.dtype)} {statement.target}"
-        self.writer.line(f"{value} = {scan.result(self.lane)};", statement.nodes)
-
-    def _simd(self, accumulators: list[Accumulator], suffix: str, statements: tuple[Statement, ...] = ()) -> None:
-        """The pragma of the vector loop of a row; positions are found one by one, and a scan goes step by step."""
+    def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:
+        """The pragma of the vector loop of a row; positions are found one by one, and so goes a scan."""
         if any(a.is_positional for a in accumulators) or any(s.op == "scan" for s in statements):
             return
         by_operator: dict[str, list[str]] = {}
