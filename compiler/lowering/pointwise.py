@@ -277,7 +277,20 @@ def _float_power(base: Any, exponent: Any, number: float, dtype: torch.dtype) ->
     if number == int(number) and abs(number) <= LARGEST_PRODUCT:
         power = _repeated_product(base, abs(int(number)), dtype)
         return power if number > 0 else ops.reciprocal(power)
+    if 2 * number == int(2 * number) and abs(number) <= LARGEST_PRODUCT:
+        return _power_of_root(base, number, dtype)
     return ops.pow(base, exponent)
+
+
+def _power_of_root(base: Any, number: float, dtype: torch.dtype) -> Any:
+    """A power between two whole ones by the root of the base. As with `pow`, that of an infinity or a zero does not
+    depend on its sign, which a root's does."""
+    infinity = ops.constant(math.inf, dtype)
+    base = ops.where(ops.eq(base, ops.constant(-math.inf, dtype)), infinity, base)
+    base = ops.add(base, ops.constant(0, dtype))
+    if number < 0:
+        return _repeated_product(ops.rsqrt(base), round(-2 * number), dtype)
+    return ops.mul(_repeated_product(base, int(number), dtype), ops.sqrt(base))
 
 
 @lowers(aten.pow.Scalar, aten.pow.Tensor_Tensor)

@@ -6,20 +6,24 @@ becomes
     kernel 1   m = max over r of x;  d = x - m;  s = sum of exp(d);  store m, s
     kernel 2   ... (load x[target] - load m) ...
 
-This is no fusion of two units: both stay, but a buffer between them does not reach memory any more. It is tried after
-fusion, when it is known which buffers are left.
+This is no fusion of two units: both stay, but a buffer between them does not reach memory any more. A kernel of whose
+results none is left to store is no kernel any more: the first of its readers has its nodes. It is tried after fusion,
+when it is known which buffers are left.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
+from compiler.ir.body import Body
 from compiler.schedule.group import Group
 from compiler.schedule.inline import compose, inline_into
+from compiler.schedule.names import fused_name
 from compiler.schedule.products.loops import Product
 from compiler.schedule.records.choices import Choice, weighed
 from compiler.schedule.records.reasons import Refuse
-from compiler.schedule.rules import Context, Fuse, Score
+from compiler.schedule.rules import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit
 
 REASON = "fused.recompute"
@@ -35,15 +39,23 @@ def _groups_alike(maker: Unit, readers: list[Unit], buffer: str) -> list[Group]:
     return groups if len(groups) == len(readers) and not apart else []
 
 
-def _without_store(maker: Group, readers: list[Group], buffer: str) -> tuple[Group, ...] | None:
-    """The maker of `buffer` without the store, then the readers with its arithmetic; None where it is not possible."""
+@dataclass(frozen=True)
+class Recomputed:
+    """What is left of the maker of a buffer, None where nothing is; and what becomes of its readers, by their numbers,
+    the one that has the nodes of a maker that is gone in front."""
+
+    maker: Group | None
+    readers: dict[int, tuple[Group, Fuse]]
+
+
+def _without_store(maker: Group, readers: list[Group], buffer: str) -> tuple[Group | None, list[Group]] | None:
+    """What is left of the maker of `buffer` without the store, and the readers with its arithmetic; None where it is
+    not possible."""
     arithmetic = compose(maker, buffer)
     if arithmetic is None:
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
     smaller = replace(maker, stored=(maker.stored - {buffer}) | needed)
-    if not smaller.stored and not smaller.has_check:
-        return None
     dims = (*maker.space.x, *maker.space.r)
     changed: list[Group] = []
     for group in readers:
@@ -51,41 +63,62 @@ def _without_store(maker: Group, readers: list[Group], buffer: str) -> tuple[Gro
         if members is None:
             return None
         changed.append(replace(group, members=members))
-    return smaller, *changed
+    return (smaller if smaller.stored or smaller.has_check else None), changed
 
 
-def recompute_in_readers(
-    a: int, buffer: str, context: Context
-) -> tuple[Group, dict[int, tuple[Group, Fuse]]] | Refuse | None:
-    """The maker of `buffer` without the store, and each reader with the arithmetic instead of the load.
+def _with_nodes_of(maker: Group, reader: Group) -> Group:
+    """The reader with the nodes of a maker that is gone, which compute nothing any more."""
+    gone = [replace(member, body=Body(())) for member in maker.members]
+    members = (*gone, *reader.members)
+    return replace(reader, name=fused_name(members), members=members)
+
+
+def recompute_in_readers(a: int, buffer: str, context: Context) -> Recomputed | Refuse | None:
+    """What becomes of the maker of `buffer`, the unit `a`, and of its readers without the store and the loads.
 
     A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call, a matrix
     product, a scatter or another stream among the readers)."""
-    maker = context.graph.units[a]
-    readers = sorted(context.graph.readers[buffer] - {a})
-    groups = _groups_alike(maker, [context.graph.units[number] for number in readers], buffer)
-    if not isinstance(maker, Group) or buffer in context.graph.outputs or not groups:
+    graph = context.graph
+    maker = graph.units[a]
+    readers = sorted(
+        graph.readers[buffer] - {a}, key=lambda reader: (third_between(a, reader, graph) is not None, reader)
+    )
+    groups = _groups_alike(maker, [graph.units[number] for number in readers], buffer)
+    if not isinstance(maker, Group) or buffer in graph.outputs or not groups:
         return None
     made = _without_store(maker, groups, buffer)
     if made is None:
         return None
-    smaller, *changed = map(context.in_best_way, made)
-    before = sum(context.cost(g).microseconds for g in (maker, *groups))
-    after = sum(context.cost(g).microseconds for g in (smaller, *changed))
-    saved = sum(context.cost(g).bytes for g in (maker, *groups)) - sum(
-        context.cost(g).bytes for g in (smaller, *changed)
-    )
-    numbers = {"shared": buffer, "bytes_saved": saved, "fused_us": after, "unfused_us": before}
-    # What is not stored may let units fuse, which is not in these figures: saved bytes win where times are even.
-    pays = after < before or (saved > 0 and after < before * (1 + EVEN))
-    weighed(Choice("recompute", (maker, *groups), (smaller, *changed), before, after, pays))
+    smaller = None if made[0] is None else context.in_best_way(made[0])
+    changed = [context.in_best_way(group) for group in made[1]]
+    if smaller is None:
+        # It is a producer that is computed in its readers, if in more than one.
+        if "inline" in context.disabled or len(maker.members) + len(changed[0].members) > context.limits.most_nodes:
+            return None
+        changed[0] = _with_nodes_of(maker, changed[0])
+    numbers, score, pays = _weighed(buffer, (maker, *groups), smaller, changed, context)
     if not pays:
         return Refuse(REFUSAL, numbers)
     # Computed again, it would be in the kernel of its reader after all.
     forbidden = next((pair for group in groups if (pair := context.wishes.forbidden_between(maker, group))), None)
     if forbidden is not None:
         return Refuse("policy.forbidden", numbers | {"forbidden_a": forbidden[0], "forbidden_b": forbidden[1]})
-    score = Score("recompute", saved, 0, after, before)
-    return smaller, {
-        number: (group, Fuse(REASON, group, score, numbers)) for number, group in zip(readers, changed, strict=True)
-    }
+    verdicts = [(group, Fuse(REASON, group, score, numbers)) for group in changed]
+    return Recomputed(smaller, dict(zip(readers, verdicts, strict=True)))
+
+
+def _weighed(
+    buffer: str, apart: tuple[Group, ...], smaller: Group | None, changed: list[Group], context: Context
+) -> tuple[dict[str, Any], Score, bool]:
+    """What a verdict tells of it, its score, and whether it pays."""
+    together = (*([] if smaller is None else [smaller]), *changed)
+    before, after = (sum(context.cost(group).microseconds for group in groups) for groups in (apart, together))
+    # Kernels in a row have what comes with a measurement by itself only once.
+    before -= context.device.alone_us * (len(apart) - len(together))
+    saved = sum(context.cost(g).bytes for g in apart) - sum(context.cost(g).bytes for g in together)
+    # What is not stored may let units fuse, which is not in these figures: saved bytes win where times are even. But
+    # a unit that is gone fuses with nothing.
+    pays = after < before or (smaller is not None and saved > 0 and after < before * (1 + EVEN))
+    weighed(Choice("recompute", apart, together, before, after, pays))
+    numbers = {"shared": buffer, "bytes_saved": saved, "fused_us": after, "unfused_us": before}
+    return numbers, Score("recompute", saved, 0, after, before), pays

@@ -23,7 +23,7 @@ from itertools import count
 
 from compiler.ir.nodes import ExternNode
 from compiler.schedule.group import Group
-from compiler.schedule.recompute import recompute_in_readers
+from compiler.schedule.recompute import Recomputed, recompute_in_readers
 from compiler.schedule.records.decisions import Decision, decision_on
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
@@ -149,25 +149,34 @@ class Search:
         changed: dict[int, None] = {}
         for number, unit in list(graph.units.items()):
             for buffer in sorted(unit.stored) if isinstance(unit, Group) else ():
+                if number not in graph.units:
+                    break
                 involved = [graph.units[n] for n in (number, *sorted(graph.readers[buffer]))]
                 if context.kept_stored.get(buffer) == involved:
                     continue
                 found = recompute_in_readers(number, buffer, context)
-                if found is None or isinstance(found, Refuse):
-                    context.kept_stored[buffer] = involved
-                    if found is not None:
-                        for reader in sorted(graph.readers[buffer] - {number}):
-                            self.record(number, reader, found, about=buffer)
+                if isinstance(found, Recomputed):
+                    changed |= dict.fromkeys(self._take_recomputed(number, buffer, found))
                     continue
-                smaller, readers = found
-                for reader, (_, verdict) in readers.items():
-                    self.record(number, reader, verdict, about=buffer)
-                graph.replace(number, smaller)
-                for reader, (group, _) in readers.items():
-                    graph.replace(reader, group)
-                changed |= dict.fromkeys((number, *readers))
+                context.kept_stored[buffer] = involved
+                if found is not None:
+                    for reader in sorted(graph.readers[buffer] - {number}):
+                        self.record(number, reader, found, about=buffer)
         self.turn += 1
-        return sorted(changed)
+        return sorted(number for number in changed if number in graph.units)
+
+    def _take_recomputed(self, maker: int, buffer: str, found: Recomputed) -> list[int]:
+        """Let the readers of a buffer compute it; gives the numbers of the units that are left."""
+        for reader, (_, verdict) in sorted(found.readers.items()):
+            self.record(maker, reader, verdict, about=buffer)
+        (first, (its_group, _)), *others = found.readers.items()
+        for reader, (group, _) in others:
+            self.graph.replace(reader, group)
+        if found.maker is None:
+            return [self.graph.merge(maker, first, its_group), *(reader for reader, _ in others)]
+        self.graph.replace(maker, found.maker)
+        self.graph.replace(first, its_group)
+        return [maker, *found.readers]
 
 
 def _pairs(context: Context, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:

@@ -6,6 +6,7 @@ and its row in this table."
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -57,6 +58,11 @@ def values(dtype: torch.dtype, *shape: int, low: float = -3.0, high: float = 3.0
     if dtype == torch.uint8:
         uniform = uniform.abs()
     return uniform.round().to(dtype) if not dtype.is_floating_point else uniform.to(dtype)
+
+
+def edges(dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+    """Zeros and infinities of both signs, NaN, and what is near the ends of float16."""
+    return [(torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, -2.0, 4.0, 1e-3, 0.01, 60.0], dtype=dtype),)]
 
 
 def one(dtype: torch.dtype, low: float = -3.0, high: float = 3.0) -> list[tuple[Tensor, ...]]:
@@ -238,6 +244,7 @@ SCALARS = [
         Operator(f"pow.{e}", partial(lambda x, e: x**e, e=e), partial(one, low=0.5), (*FLOATS, torch.int64))
         for e in (0, 1, 2, 3, 4, 7, 0.5, -0.5, -1, -2, 2.5)
     ),
+    *(Operator(f"pow.{e}.edges", partial(lambda x, e: x**e, e=e), edges, FLOATS) for e in (-1.5, 1.5, 2.5)),
     Operator("pow.base", lambda x: torch.pow(2.0, x), one),
     Operator("add.scalar", lambda x: x + 2.5, one),
     Operator("mul.scalar", lambda x: x * 3, one),

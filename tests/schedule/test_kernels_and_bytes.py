@@ -282,3 +282,21 @@ def test_a_value_that_is_cheap_to_compute_again_is_not_written() -> None:
     compilation = compile_program(picked, rnd(ROWS, COLUMNS), places)
     assert compilation.memory is not None
     assert compilation.memory.buffers["sub"].fate == "register"
+
+
+def test_a_kernel_whose_result_is_cheap_to_compute_again_in_both_its_readers_is_gone() -> None:
+    """One scans along rows, the other sums channels of rows: no kernel has both."""
+
+    def rendered(density: torch.Tensor, colours: torch.Tensor) -> torch.Tensor:
+        alpha = 1 - torch.exp(-density)
+        passed = torch.cat([torch.ones_like(alpha[:, :1]), 1 - alpha[:, :-1]], 1)
+        weights = alpha * torch.cumprod(passed, 1)
+        return (weights[..., None] * colours).sum(1)
+
+    inputs = rnd(4096, 128).abs(), rnd(4096, 128, 3)
+    compilation = compile_program(rendered, *inputs)
+    assert kernel_count(compilation) == (2, 0)
+    assert compilation.schedule is not None and compilation.memory is not None
+    (alpha,) = {d.about for d in compilation.schedule.decisions if d.reason == "fused.recompute"}
+    assert compilation.memory.buffers[alpha].fate == "register"
+    assert kernel_count(compile_program(rendered, *inputs, disable=("recompute",))) == (3, 0)

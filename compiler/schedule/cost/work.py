@@ -279,8 +279,11 @@ def work_of(
     for touch in crossing:
         # Each time anew: what lies between two lanes is needed by programs that may run much later.
         is_for_each_lane = traffic.lane in touch.access.index.dims
-        distinct = touch.bytes // layouts[touch.access.buffer].dtype.itemsize
-        elements[touch.is_store] += touch.times if is_for_each_lane else distinct
+        layout = layouts[touch.access.buffer]
+        if is_for_each_lane and not touch.is_store and layout.bytes <= NEAR_CACHE:
+            near += touch.times * layout.dtype.itemsize * _gap(touch.access, traffic.lane, layout.dtype.itemsize)
+            continue
+        elements[touch.is_store] += touch.times if is_for_each_lane else touch.bytes // layout.dtype.itemsize
     return Work(
         bytes=dict(walked),
         read=sum(tally.read.values()),
