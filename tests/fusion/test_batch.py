@@ -108,3 +108,13 @@ def test_a_long_reduction_keeps_its_launch() -> None:
     """Its row is shared among programs, which takes scratch memory."""
     compilation = compile_program(lambda x, y: (x.sum(), y.sin()), rnd(1 << 20), rnd(100))
     assert kernel_count(compilation) == (2, 0)
+
+
+def test_places_that_differ_from_call_to_call_keep_a_launch_of_their_own() -> None:
+    """Strides may be open where sizes are not: the second layout of one shape makes them so."""
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: (x * 2, x.sum(1), x.softmax(0)), backend="fusionscope")
+    for stride in ((7, 1), (1, 5), (20, 2)):
+        x = rnd(200).as_strided((5, 7), stride)
+        for result, want in zip(compiled(x), (x * 2, x.sum(1), x.softmax(0)), strict=True):
+            torch.testing.assert_close(result, want)

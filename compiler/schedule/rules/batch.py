@@ -94,11 +94,13 @@ def too_long(group: Group, context: Context) -> Refuse | None:
 
 def can_be_a_part(group: Group) -> bool:
     """Whether it can share a launch. What works in place, or with scratch memory of its own, keeps its launch; so do
-    loops whose sizes differ from call to call."""
+    loops whose sizes, or whose places in memory, differ from call to call."""
     sizes = [dim.size for dim in (*group.space.x, *group.space.r)]
     if not all(isinstance(size, int) and size > 0 for size in sizes) or group.updated or group.across:
         return False
     if isinstance(group, Product) or group.in_teams or any(member.body.is_scatter for member in group.members):
+        return False
+    if any(member.body.is_open for member in group.members):
         return False
     return not group.space.r or group.space.reduction_numel <= LONGEST_ROW
 
