@@ -16,7 +16,7 @@ from compiler.lowering.eager import EagerTensor
 from compiler.lowering.late_sizes import in_order_of_sizes, told_by
 from compiler.lowering.loop_builder import SEEDS, LoopBuilder
 from compiler.lowering.strides import is_dense, is_whole, overlaps, with_eager_strides
-from compiler.lowering.values import TensorValue, of_buffer
+from compiler.lowering.values import SUPPORTED_DTYPES, TensorValue, of_buffer
 
 
 def tf32_is_allowed() -> bool:
@@ -48,7 +48,16 @@ class Builder(LoopBuilder):
 
     def copied(self, value: TensorValue, layout: Layout, label: str) -> TensorValue:
         """`value` in a buffer that nothing else has."""
-        return self.pointwise(value.shape, value.dtype, value.load, label=label, layout=layout, materialise=True)
+        source = value.layout()
+        if value.dtype in SUPPORTED_DTYPES or source is None or value.buffer is None:
+            return self.pointwise(value.shape, value.dtype, value.load, label=label, layout=layout, materialise=True)
+        name = self.fresh_name(f"{self.origin}_{label or 'copy'}")
+        self.graph.buffers[name] = layout
+        self._nodes.append(ExternNode(
+            name, torch.ops.aten.clone.default, (TensorArgument(value.buffer, source),), {}, ((name, layout),),
+            reason=f"Loops do not copy {value.dtype}.", **self._provenance,
+        ))  # fmt: skip
+        return of_buffer(name, layout)
 
     def argument(self, value: TensorValue) -> TensorArgument:
         """`value` as a library call takes it: a strided view of a buffer, copied where it is none."""

@@ -82,6 +82,8 @@ for _name in SAME_UNARY:
 def _predicate(name: str) -> None:
     @lowers(getattr(aten, name))
     def lowering(build: Builder, x: TensorValue) -> TensorValue:
+        if x.dtype.is_complex:
+            raise CannotLower("loops do not compute with complex numbers")
         if name != "signbit" and not is_float(x.dtype):
             return build.pointwise(x.shape, torch.bool, lambda position: ops.constant(False, torch.bool))
         if x.dtype in (torch.bool, torch.uint8):
