@@ -137,10 +137,16 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
 def read_as(
     whole: torch.Tensor, dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int], offset: int
 ) -> torch.Tensor:
-    """A tensor of another dtype in the same memory, as `.imag` and `.view(dtype)` give it."""
-    is_to_real = whole.is_complex() and not dtype.is_complex
-    other = torch.view_as_real(whole) if is_to_real else whole
-    return other.view(dtype).as_strided(tuple(shape), tuple(stride), offset)
+    """A tensor of another dtype in the same memory, as `.imag` and `.view(dtype)` give it.
+
+    Between complex and real numbers only by views that autograd knows: AOTAutograd, which has no formulas for views of
+    open sizes, repeats these on the caller's tensor."""
+    if whole.is_complex() and dtype == whole.dtype.to_real():
+        return torch.view_as_real(whole).as_strided(tuple(shape), tuple(stride), offset)
+    if dtype.is_complex and whole.dtype == dtype.to_real():
+        doubled = tuple(2 * step for step in stride)
+        return torch.view_as_complex(whole.as_strided((*shape, 2), (*doubled, 1), 2 * offset))
+    return whole.view(dtype).as_strided(tuple(shape), tuple(stride), offset)
 
 
 def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:
