@@ -32,11 +32,17 @@ def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
     """The buffers of those outputs of the lowered graph, each with the input's. One that is an input itself, a part of
     a buffer, or an output twice is none of them."""
     views = graph.meta.get(_VIEWED, frozenset())
+    inputs: Sequence[Node] = tuple(graph.graph.find_nodes(op="placeholder"))
     given = [output.buffer for place, output in enumerate(loops.outputs) if place not in views]
     found: dict[str, str] = {}
     for place, target in graph.meta.get(_NOTE, {}).items():
         output, name = loops.outputs[place], loops.inputs[target]
-        if name is None or output.buffer is None or output.layout != loops.buffers[output.buffer]:
+        if (
+            _is_negated(inputs[target])
+            or name is None
+            or output.buffer is None
+            or output.layout != loops.buffers[output.buffer]
+        ):
             continue
         if given.count(output.buffer) == 1 and output.buffer not in loops.inputs and name not in given:
             found[output.buffer] = name
@@ -53,8 +59,16 @@ def mark_updates(graph: GraphModule) -> None:
         users = list(given.users)
         if not isinstance(node, Node) or node.target not in _OF_SLICES or node.args[0] is not given:
             continue
+        if _is_negated(given):
+            continue
         if all(user is node or _takes_shape(user) for user in users) and node.args[1] is not given:
             node.meta[UPDATES_INPUT] = True
+
+
+def _is_negated(given: Node) -> bool:
+    """Whether an input has other signs in memory than its caller reads, as `z.conj().imag` has."""
+    value = given.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.is_neg()
 
 
 def _takes_shape(view: Node) -> bool:

@@ -259,10 +259,11 @@ class _Writer:
         if output.buffer is None or output.layout is None:
             return repr(output.value)
         layout = output.layout
-        if output.is_conjugated or layout.dtype != self.graph.buffers[output.buffer].dtype:
+        if output.is_conjugated or output.is_negated or layout.dtype != self.graph.buffers[output.buffer].dtype:
             place = f"{layout.shape}, {layout.stride}, {layout.offset}"
             text = f"read_as({variable(output.buffer)}, {layout.dtype}, {place})"
-            return f"{text}.conj()" if output.is_conjugated else text
+            text = f"{text}.conj()" if output.is_conjugated else text
+            return f"torch._neg_view({text})" if output.is_negated else text
         text = self.strided(output.buffer, output.layout, "alias", is_new=output.buffer in given)
         given.add(output.buffer)
         return text

@@ -63,7 +63,8 @@ def numbers(sizes: Sequence[Integer]) -> tuple[int, ...]:
 def given(output: GraphOutput, storage: Tensor) -> Tensor:
     assert output.layout is not None
     result = view(storage, output.layout)
-    return result.conj() if output.is_conjugated else result
+    result = result.conj() if output.is_conjugated else result
+    return torch._neg_view(result) if output.is_negated else result
 
 
 def view(storage: Tensor, layout: Layout) -> Tensor:

@@ -211,7 +211,9 @@ class GraphOutput:
     buffer: str | None
     layout: Layout | None
     value: Any = None
+    #: Of the whole view: whether eager reads what is in memory conjugated, or with the other sign.
     is_conjugated: bool = False
+    is_negated: bool = False
 
 
 RemovedKind = Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]

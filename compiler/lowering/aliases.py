@@ -46,8 +46,8 @@ def conjugates(views: Iterable[torch.fx.Node]) -> bool:
 
 
 def is_negated(views: Iterable[torch.fx.Node]) -> bool:
-    """Whether one of them has other signs than what is in memory."""
-    return any(view.target is aten._neg_view.default for view in views)
+    """Whether the last of them has other signs than what is in memory."""
+    return sum(view.target is aten._neg_view.default for view in views) % 2 == 1
 
 
 def is_view(target: object) -> bool:

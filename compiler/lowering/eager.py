@@ -66,6 +66,8 @@ class EagerTensor:
     offset: Integer
     dtype: torch.dtype
     device: torch.device
+    #: Whether eager reads each element with the other sign than it has in memory, as `z.conj().imag`.
+    is_negated: bool = False
 
     def stride(self) -> tuple[Integer, ...]:
         return self.strides
@@ -87,6 +89,7 @@ def describe(value: Any) -> Any:
             size_of(value.storage_offset()) if is_strided else 0,
             value.dtype,
             value.device,
+            value.is_neg(),
         )
     if isinstance(value, torch.SymInt):
         return size_of(value)

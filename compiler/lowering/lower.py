@@ -67,6 +67,7 @@ from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
 from compiler.lowering.eager import EagerTensor, eager_tensors, first_sizes, symbol_in
 from compiler.lowering.late_sizes import told_by
+from compiler.lowering.pointwise import neg_view
 from compiler.lowering.registry import lowering_of, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
@@ -155,6 +156,8 @@ class _Walk:
         strides = fake.stride() if self.laid_out is None else self.laid_out.inputs.get(node.name, fake.stride())
         value = self.build.add_input(node.name, Layout(fake.shape, strides, fake.dtype))
         self.owners[node.name] = node
+        if fake.is_negated:
+            return neg_view(self.build, value)
         if self._is_elsewhere(fake):
             self.build.elsewhere.add(node.name)
         if fake.dim() == 0 and self._is_elsewhere(fake) and all(_is_arithmetic(user) for user in node.users):
@@ -192,7 +195,7 @@ class _Walk:
             value = getattr(value, part)
         if not isinstance(value, torch.Tensor):
             return value
-        value = value.detach()
+        value = value.detach().resolve_neg()
         if value.numel() == 1 and value.dim() == 0 and not value.is_complex() and value.device.type == "cpu":
             return constant(value.item(), (), value.dtype)
         return self.build.add_constant(node.name, value)
@@ -337,19 +340,19 @@ class _Walk:
         self, owned: TensorValue, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]
     ) -> GraphOutput | None:
         """The last of `viewed` as a view of the memory of `owner`, if one of them reads that as what no loop can (as
-        another dtype, as `.imag` does, or conjugated), and if that memory is laid out as eager's."""
+        another dtype, as `.imag` does, conjugated or negated), and if that memory is laid out as eager's."""
         base, layout = self._eager_of(owner), owned.layout()
         seen = [eager for eager in map(self._eager_of, viewed) if eager is not None]
-        if base is None or layout is None or len(seen) < len(viewed) or is_negated(viewed):
+        if base is None or layout is None or len(seen) < len(viewed):
             return None
-        is_conjugated = conjugates(viewed)
-        if not is_conjugated and all(eager.dtype == base.dtype for eager in seen):
+        signs = conjugates(viewed), is_negated(viewed)
+        if not any(signs) and all(eager.dtype == base.dtype for eager in seen):
             return None
         if (layout.stride, layout.offset, base.storage_offset()) != (base.stride(), 0, 0):
             return None
         last = seen[-1]
         where = Layout(last.shape, last.stride(), last.dtype, last.storage_offset())
-        return GraphOutput(owned.buffer, where, is_conjugated=is_conjugated)
+        return GraphOutput(owned.buffer, where, None, *signs)
 
     def _with_memory(self, node: torch.fx.Node, owners: dict[str, torch.fx.Node] | None) -> TensorValue:
         """The node's value as strides in a buffer, eager's if possible, and one that no other of `owners` has."""

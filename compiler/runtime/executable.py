@@ -146,7 +146,8 @@ def read_as(
     if dtype.is_complex and whole.dtype == dtype.to_real():
         doubled = tuple(2 * step for step in stride)
         return torch.view_as_complex(whole.as_strided((*shape, 2), (*doubled, 1), 2 * offset))
-    return whole.view(dtype).as_strided(tuple(shape), tuple(stride), offset)
+    other = whole if whole.dtype == dtype else whole.view(dtype)
+    return other.as_strided(tuple(shape), tuple(stride), offset)
 
 
 def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:

@@ -13,11 +13,17 @@ from tests.compile_program import compile_program
 NAN, INFINITY = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize(
-    "program",
-    [torch.isnan, torch.isinf, torch.isfinite, torch.nan_to_num, lambda z: torch.view_copy(z, (4, 2)), lambda z: z[:0].flip(0)],
-    ids=["isnan", "isinf", "isfinite", "nan_to_num", "view_copy", "flip of nothing"],
-)  # fmt: skip
+PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "isnan": torch.isnan,
+    "isinf": torch.isinf,
+    "isfinite": torch.isfinite,
+    "nan_to_num": torch.nan_to_num,
+    "view_copy": lambda z: torch.view_copy(z, (4, 2)),
+    "flip of nothing": lambda z: z[:0].flip(0),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_it_is_what_eager_gives(program: Callable[[torch.Tensor], torch.Tensor]) -> None:
     parts = [
         (0.0, NAN),
@@ -58,3 +64,30 @@ def test_views_of_an_input_of_any_size_are_views_with_gradients(
             if wants_gradient:
                 gradients = [torch.autograd.grad([y.abs().sum() for y in results], x) for results in (ours, eager)]
                 torch.testing.assert_close(*gradients)
+
+
+def test_inputs_whose_signs_are_only_noted_are_read_and_written_as_eager_does() -> None:
+    """`z.conj().imag` has the other sign in memory than its reader gets."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x * 2
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="fusionscope", dynamic=False)
+    for negated in (True, False):
+        mine, wanted = (torch.arange(6).to(torch.complex64) * (1 - 2j) for _ in range(2))
+        ours, eager = (f((z.conj() if negated else z).imag) for f, z in ((compiled, mine), (program, wanted)))
+        torch.testing.assert_close(ours, eager)
+        torch.testing.assert_close(mine, wanted)
+
+
+def test_a_view_with_other_signs_shares_the_memory_of_the_result_that_it_is_of() -> None:
+    def program(z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        w = z * 2
+        return w, w.conj().imag[1:]
+
+    z = torch.randn(4, 3, dtype=torch.complex64)
+    whole, view = compile_program(program, z).build().call([z])
+    assert view.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
+    assert view.is_neg() and torch.equal(view, program(z)[1])
