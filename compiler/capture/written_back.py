@@ -32,19 +32,15 @@ def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
     """The buffers of those outputs of the lowered graph, each with the input's. One that is an input itself, a part of
     a buffer, or an output twice is none of them."""
     views = graph.meta.get(_VIEWED, frozenset())
-    inputs: Sequence[Node] = tuple(graph.graph.find_nodes(op="placeholder"))
+    inputs = tuple(graph.graph.find_nodes(op="placeholder"))
     given = [output.buffer for place, output in enumerate(loops.outputs) if place not in views]
     found: dict[str, str] = {}
     for place, target in graph.meta.get(_NOTE, {}).items():
         output, name = loops.outputs[place], loops.inputs[target]
-        if (
-            _is_negated(inputs[target])
-            or name is None
-            or output.buffer is None
-            or output.layout != loops.buffers[output.buffer]
-        ):
+        if name is None or output.buffer is None or output.layout != loops.buffers[output.buffer]:
             continue
-        if given.count(output.buffer) == 1 and output.buffer not in loops.inputs and name not in given:
+        is_alone = given.count(output.buffer) == 1 and output.buffer not in loops.inputs and name not in given
+        if is_alone and not _is_negated(inputs[target]):
             found[output.buffer] = name
     return found
 
@@ -52,20 +48,19 @@ def written_back(graph: GraphModule, loops: LoopGraph) -> dict[str, str]:
 def mark_updates(graph: GraphModule) -> None:
     """Note at each node that changes a slice of an input and is written back to it that nothing else reads the input's
     values, so that the slice alone may be written."""
-    inputs: Sequence[Node] = tuple(graph.graph.find_nodes(op="placeholder"))
+    inputs = tuple(graph.graph.find_nodes(op="placeholder"))
     outputs: Sequence[Any] = graph.graph.output_node().args[0]  # type: ignore[assignment]
     for place, target in graph.meta.get(_NOTE, {}).items():
         given, node = inputs[target], outputs[place]
         users = list(given.users)
         if not isinstance(node, Node) or node.target not in _OF_SLICES or node.args[0] is not given:
             continue
-        if _is_negated(given):
-            continue
-        if all(user is node or _takes_shape(user) for user in users) and node.args[1] is not given:
+        is_unread = all(user is node or _takes_shape(user) for user in users) and node.args[1] is not given
+        if is_unread and not _is_negated(given):
             node.meta[UPDATES_INPUT] = True
 
 
-def _is_negated(given: Node) -> bool:
+def _is_negated(given: Any) -> bool:
     """Whether an input has other signs in memory than its caller reads, as `z.conj().imag` has."""
     value = given.meta.get("val")
     return isinstance(value, torch.Tensor) and value.is_neg()
