@@ -263,7 +263,7 @@ class _Writer:
             place = f"{layout.shape}, {layout.stride}, {layout.offset}"
             text = f"read_as({variable(output.buffer)}, {layout.dtype}, {place})"
             text = f"{text}.conj()" if output.is_conjugated else text
-            return f"torch._neg_view({text})" if output.is_negated else text
+            return f"torch.ops.aten._neg_view({text})" if output.is_negated else text
         text = self.strided(output.buffer, output.layout, "alias", is_new=output.buffer in given)
         given.add(output.buffer)
         return text

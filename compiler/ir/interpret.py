@@ -64,7 +64,7 @@ def given(output: GraphOutput, storage: Tensor) -> Tensor:
     assert output.layout is not None
     result = view(storage, output.layout)
     result = result.conj() if output.is_conjugated else result
-    return torch._neg_view(result) if output.is_negated else result
+    return torch.ops.aten._neg_view(result) if output.is_negated else result
 
 
 def view(storage: Tensor, layout: Layout) -> Tensor:
