@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from compiler.codegen.cpp.ops import columns_text, literal
-from compiler.codegen.cpp.reductions import Accumulator
+from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.running import ScanPrinter
 from compiler.codegen.cpp.statements import over, within
@@ -19,10 +19,12 @@ from compiler.ir.size import is_multiple, text_of
 class PassPrinter(ScanPrinter):
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
-        is_row = plan.shape == "rows"
-        values = {s.number: self.statements[s.operands[0]].dtype for s in section.reductions}
-        accumulators = [Accumulator(s, values[s.number], is_row) for s in section.reductions if s.value not in FIELDS]
-        relative = [RelativeSum(s, values[s.number], is_row) for s in section.reductions if s.value in FIELDS]
+        accumulators = [self._accumulator(s) for s in section.reductions if s.value not in FIELDS]
+        relative = [
+            RelativeSum(s, self.statements[s.operands[0]].dtype, plan.shape == "rows")
+            for s in section.reductions
+            if s.value in FIELDS
+        ]
         self._pass_comment(section)
         self.declare_kept(section)
         self.start_scans(section)
@@ -49,9 +51,14 @@ class PassPrinter(ScanPrinter):
         for accumulator in accumulators:
             for text in accumulator.finish():
                 writer.line(text, accumulator.statement.nodes)
-            self.names[accumulator.statement.number] = f"{accumulator.name}{self.lane}"
+            self.names[accumulator.statement.number] = accumulator.result(self.lane)
         for field in (s for s in self.program.statements if s.op == "field"):
             self.names[field.number] = f"{self.statements[field.operands[0]].target}_{field.value}{self.lane}"
+
+    def _accumulator(self, statement: Statement) -> Accumulator:
+        value, *position = (self.statements[number] for number in statement.operands)
+        is_one_number = bool(position) and fits_one_number(value.dtype, position[0])
+        return Accumulator(statement, value.dtype, self.plan.shape == "rows", is_one_number)
 
     def _pass_comment(self, section: Section) -> None:
         names = ", ".join(dim.name for dim in self.plan.r_loops) or "one point"

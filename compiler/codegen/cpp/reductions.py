@@ -2,7 +2,8 @@
 
 sum            total                    total += x
 max of floats  largest, largest_is_nan  the vector loop takes the larger number and notes NaN beside it
-argmax         position, position_best  the position, and the value that stands there
+argmax         position                 the value and its position as one number (see `positions.h`), or else
+               position, position_best  the position, and the value that stands there, found one by one
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ class Field:
 @dataclass(frozen=True)
 class Accumulator:
     """The reduction `statement` of values of dtype `dtype`. `is_row` says that one variable takes in many lanes of a
-    vector loop; otherwise each lane has its own, and NaN needs no variable of its own."""
+    vector loop; otherwise each lane has its own, and NaN needs no variable of its own. `is_one_number` says that a value
+    and its position go into one."""
 
     statement: Statement
     dtype: torch.dtype
     is_row: bool
+    is_one_number: bool = False
 
     @property
     def kind(self) -> str:
@@ -43,7 +46,8 @@ class Accumulator:
 
     @property
     def is_positional(self) -> bool:
-        return self.kind.startswith("arg")
+        """Whether it holds a position beside a value."""
+        return self.kind.startswith("arg") and not self.is_one_number
 
     @property
     def notes_nan(self) -> bool:
@@ -55,6 +59,8 @@ class Accumulator:
         if self.is_positional:
             worst = lowest(self.dtype) if self.kind == "argmax" else highest(self.dtype)
             return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
+        if self.is_one_number:
+            return (Field("", "int64_t", "INT64_MIN"),)
         starts = {
             "sum": zero_or_one("sum", self.dtype),
             "prod": zero_or_one("prod", self.dtype),
@@ -70,6 +76,8 @@ class Accumulator:
     def simd_clauses(self) -> list[tuple[str, str]]:
         """(operator, variable) of each variable, for the reduction clauses of the vector loop."""
         operator = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(self.kind, self.kind)
+        if self.is_one_number:
+            operator = "max"
         if self.dtype == torch.bool and self.kind in ("min", "max"):
             operator = "&" if self.kind == "min" else "|"
         clauses = [(operator, self.name)]
@@ -83,6 +91,9 @@ class Accumulator:
             test = "is_above" if kind == "argmax" else "is_below"
             better = f"fs::{test}({value}, {operands[1]}, {into[1]}, {into[0]})"
             return [f"if ({better}) {into[1]} = {value}, {into[0]} = {operands[1]};"]
+        if self.is_one_number:
+            value = value if kind == "argmax" else f"fs::reversed({value})"
+            return [f"{into[0]} = fs::maximum({into[0]}, fs::with_position({value}, {operands[1]}));"]
         if kind in ("sum", "prod"):
             return [f"{into[0]} {'+' if kind == 'sum' else '*'}= {value};"]
         if kind in ("any", "all") or self.dtype == torch.bool:
@@ -97,12 +108,27 @@ class Accumulator:
         other = [f"{self.name}{field.suffix}{other_suffix}{other_place}" for field in self.fields]
         if self.is_positional:
             return self.take([other[1], other[0]], suffix, place)
+        if self.is_one_number:
+            into = f"{self.name}{suffix}{place}"
+            return [f"{into} = fs::maximum({into}, {other[0]});"]
         if self.notes_nan:
             return [self.take([other[0]], suffix, place)[0], f"{self.name}_is_nan{suffix}{place} |= {other[1]};"]
         return self.take([other[0]], suffix, place)
 
     def finish(self) -> list[str]:
         return [f"if ({self.name}_is_nan) {self.name} = NAN;"] if self.notes_nan else []
+
+    def result(self, place: str = "") -> str:
+        """The text of what was found, once all is taken in."""
+        return f"fs::position({self.name}{place})" if self.is_one_number else f"{self.name}{place}"
+
+
+def fits_one_number(dtype: torch.dtype, position: Statement) -> bool:
+    """Whether values of a dtype and their positions have 32 bits each at most."""
+    if dtype.itemsize > 4 or position.op != "index_value" or position.index is None:
+        return False
+    low, high = position.index.bounds
+    return isinstance(low, int) and isinstance(high, int) and 0 <= low and high < 2**32
 
 
 def zero_or_one(kind: str, dtype: torch.dtype) -> str:
