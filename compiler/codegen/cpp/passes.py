@@ -241,7 +241,7 @@ class PassPrinter(ScanPrinter):
             self.advance_in_lanes(section)
         else:
             self._one_point(section, accumulators, suffix)
-        self.kept_so_far |= plan.kept & {s.number for s in section.statements}
+        self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
 
     def _one_point(self, section: Section, accumulators: list[Accumulator], suffix: str) -> None:
         by_number = {a.statement.number: a for a in accumulators}

@@ -8,7 +8,7 @@ One of four shapes, the first three chosen by the loop variable along which memo
     scatter     for x ... along which stores never meet:  for the other x ... in order:  vector loop, if there is one
 
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
-(an exponential) is kept in a small array of the thread, which stays in the cache.
+(an exponential) is kept where it stays in the cache (see `kept.py`).
 
 What is reduced across x as well (see `across.py`) makes `rows` of fixed parts of the outermost loop.
 
@@ -20,18 +20,17 @@ does the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
+from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.single_pass import FIELDS
-from compiler.ir.functions import cost_of
 from compiler.ir.index import Dim
-from compiler.ir.ops import NAMED, POINTWISE, RANDOM
 from compiler.ir.size import Integer, hint, text_of
 
 Shape = Literal["pointwise", "rows", "columns", "scatter"]
@@ -55,12 +54,8 @@ ROW_CHUNK, COLUMN_CHUNK = 4096, 128
 ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 #: Pieces of a long reduction whose length differs from call to call.
 SHARES = 64
-#: Bytes of a row that may be kept between passes: half of a small first-level cache and less.
-KEPT_BYTES = 1 << 16
 #: Parts of the rows across which something is gathered.
 ACROSS_PARTS = 64
-#: Cost of what is worth keeping; see `OpInfo.cost`.
-KEPT_COST = 8
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Plan:
     across: Dim | None = None
     chunk: int = 0
     parallel: Literal["no", "x", "chunks", "parts"] = "no"
-    kept: frozenset[int] = frozenset()
+    kept: Mapping[int, Statement | None] = field(default_factory=dict)
     in_order: tuple[Dim, ...] = ()
     shares: int = 0
     parts: int = 0
@@ -112,23 +107,28 @@ class Plan:
         return "" if isinstance(self.operations, int) else f" if({text_of(self.operations)} >= {PARALLEL_WORK})"
 
 
-def make_plan(program: Program) -> Plan:
-    """The plan of a looped program."""
+def make_plan(program: Program, written_over: Collection[str] = ()) -> Plan:
+    """The plan of a looped program, of which the buffers of `written_over` share their memory with another one."""
     passes = [section for section in program.sections if section.level == "r"]
     x_loops = tuple(dim for dim in program.space.x if dim.size != 1)
     r_loops = tuple(dim for dim in program.space.r if dim.size != 1)
     operations = _work(program)
     # What differs from call to call may be much in another one; the kernel decides then (see `worth_threads`).
     work = operations if isinstance(operations, int) else max(hint(operations), PARALLEL_WORK)
-    plan = _plan(program, passes, x_loops, r_loops, work)
+    plan = _plan(program, passes, x_loops, r_loops, work, written_over)
     return replace(plan, operations=operations)
 
 
 def _plan(
-    program: Program, passes: list[Section], x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int
+    program: Program,
+    passes: list[Section],
+    x_loops: tuple[Dim, ...],
+    r_loops: tuple[Dim, ...],
+    work: int,
+    written_over: Collection[str],
 ) -> Plan:
     if program.across:
-        return _across_plan(program, x_loops, r_loops, work)
+        return _across_plan(program, x_loops, r_loops, work, written_over)
     if not passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
@@ -145,7 +145,7 @@ def _plan(
         plan = Plan(program, "columns", outer, inner_x, r_loops, block=_block_of(inner_x.size))
     else:
         plan = Plan(program, "rows", x_loops, None, r_loops)
-    return _cut_reduction(plan, work)
+    return _cut_reduction(plan, work, written_over)
 
 
 def _block_of(size: Integer) -> int:
@@ -207,7 +207,7 @@ def _is_crossed(program: Program, inner: Dim, other: Dim) -> bool:
     return any(along == 1 and across not in (0, 1) for across, along in strides)
 
 
-def _cut_reduction(plan: Plan, work: int) -> Plan:
+def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan:
     """Chunks of long reductions, what runs in parallel, and what is kept between passes."""
     shared = (*plan.outer, *([plan.inner] if plan.inner is not None else []))
     stays_apart = all(keeps_apart(dim, plan.program.scatters) for dim in shared)
@@ -235,11 +235,14 @@ def _cut_reduction(plan: Plan, work: int) -> Plan:
         parallel = "chunks" if chunk and in_chunks else "x" if pieces > 1 else "no"
     if parallel == "chunks" and not is_fixed:
         return replace(plan, chunk=0, shares=SHARES, parallel=parallel)
-    kept = _kept_values(plan.program) if plan.shape == "rows" and parallel != "chunks" else frozenset()
+    has_arrays = plan.shape == "rows" and parallel != "chunks"
+    kept = kept_values(plan.program, written_over, has_arrays, max(plan.block, 1))
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
 
 
-def _across_plan(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int) -> Plan:
+def _across_plan(
+    program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int, written_over: Collection[str]
+) -> Plan:
     """Rows in parts. A row is still summed in chunks."""
     inner = _most_contiguous(r_loops, program, "r")
     if inner is not None and not program.scans:
@@ -250,33 +253,11 @@ def _across_plan(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim,
     if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
         chunk = hint(r_loops[0].size) if r_loops and _is_relative(program) else 0
     plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, parallel="parts" if is_parallel else "no")
-    return replace(plan, parts=parts, kept=_kept_values(program))
+    return replace(plan, parts=parts, kept=kept_values(program, written_over))
 
 
 def _is_relative(program: Program) -> bool:
     return any(s.value in FIELDS for section in program.sections for s in section.reductions)
-
-
-def _kept_values(program: Program) -> frozenset[int]:
-    """Values of one pass that later passes read from an array: the costly ones that are needed again."""
-    passes = [{s.number: s for s in section.statements} for section in program.sections if section.level == "r"]
-    numel = program.space.reduction_numel
-    if not isinstance(numel, int):
-        return frozenset()
-    kept: set[int] = set()
-    for place, statements in enumerate(passes):
-        later = {number for other in passes[place + 1 :] for number in other}
-        for number, statement in statements.items():
-            if number in later and number not in kept and _cost(statement) >= KEPT_COST:
-                kept.add(number)
-    size = sum(s.dtype.itemsize for s in program.statements if s.number in kept) * numel
-    return frozenset(kept) if size <= KEPT_BYTES else frozenset()
-
-
-def _cost(statement: Statement) -> int:
-    if statement.op in RANDOM:
-        return 30
-    return cost_of(statement.op) if statement.op in POINTWISE or statement.op in NAMED else 0
 
 
 def _points(dims: Sequence[Dim]) -> int:
@@ -289,7 +270,7 @@ def _work(program: Program) -> Integer:
     total: Integer = 0
     for section in program.sections:
         points = program.space.numel * (program.space.reduction_numel if section.level == "r" else 1)
-        total = total + points * (1 + sum(_cost(s) for s in section.statements) // 8)
+        total = total + points * (1 + sum(cost(s) for s in section.statements) // 8)
     return total
 
 

@@ -28,8 +28,8 @@ class Field:
 @dataclass(frozen=True)
 class Accumulator:
     """The reduction `statement` of values of dtype `dtype`. `is_row` says that one variable takes in many lanes of a
-    vector loop; otherwise each lane has its own, and NaN needs no variable of its own. `is_one_number` says that a value
-    and its position go into one."""
+    vector loop; otherwise each lane has its own, and NaN needs no variable of its own. `is_one_number`: a value
+    and its position are one."""
 
     statement: Statement
     dtype: torch.dtype

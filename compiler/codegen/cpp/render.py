@@ -38,7 +38,7 @@ def render_cpp(
     The parts of a batch are functions that it calls one after the other.
     Those of `written_over` share their memory with another one, element by element; all others have their own.
     """
-    plans = [make_plan(_program(simplify_loops(part), storage)) for part in parts_of(group)]
+    plans = [make_plan(_program(simplify_loops(part), storage), written_over) for part in parts_of(group)]
     if len(plans) > 1:
         return _render_batch(group.name, plans)
     (plan,) = plans

@@ -98,7 +98,7 @@ class ScanPrinter(StatementPrinter):
             self._take(scan)
         names = ", ".join(f"{scan.name}{field.suffix}" for scan in scans for field in scan.fields)
         self.writer.line(f"#pragma omp scan inclusive({names})")
-        self.kept_so_far |= self.plan.kept & {s.number for s in statements if s.number in scanned}
+        self.kept_so_far |= self.plan.kept.keys() & {s.number for s in statements if s.number in scanned}
         results = {scan.statement.number: scan for scan in scans}
         for statement in self._made_of_results(statements):
             if statement.number in results:

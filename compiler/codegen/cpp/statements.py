@@ -183,11 +183,15 @@ class StatementPrinter:
 
     def declare_kept(self, section: Section) -> None:
         for statement in section.statements:
-            if statement.number in self.plan.kept and statement.number not in self.kept_so_far:
+            is_new = statement.number in self.plan.kept and statement.number not in self.kept_so_far
+            if is_new and self.plan.kept[statement.number] is None:
                 numel = self.program.space.reduction_numel
                 self.writer.line(f"{value_type(statement.dtype)} {statement.target}_row[{numel}];", statement.nodes)
 
     def kept_place(self, statement: Statement) -> str:
+        if (store := self.plan.kept[statement.number]) is not None:
+            pointer, offset = self._element(store)
+            return f"{pointer}[{offset}]"
         position = ""
         for dim in self.plan.r_loops:
             position = f"{dim.size} * ({position}) + {dim.name}" if position else dim.name

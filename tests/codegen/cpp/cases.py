@@ -103,6 +103,12 @@ def _integers(shape: tuple[int, ...], dtype: torch.dtype) -> Tensors:
     return (integers(*shape, dtype=dtype),)
 
 
+def _extremes() -> torch.Tensor:
+    """The ends of 32 bits and what lies beside them, each several times."""
+    ends = torch.tensor([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1], dtype=torch.int32)
+    return ends[integers(13, 40, low=0) % 6]
+
+
 UNARY = """neg abs square floor ceil trunc round sign relu sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p
 sin cos sigmoid tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma isnan isinf logical_not
 signbit""".split()
@@ -238,6 +244,8 @@ def _reductions() -> list[Case]:
         Case("var", lambda x: x.var(1), lambda: (floats(17, 100),)),
         Case("norm", lambda x: x.norm(dim=0), lambda: (floats(17, 100),)),
         Case("argmax_all", lambda x: x.argmax(), lambda: (floats(17, 100).round(),)),
+        Case("argmax_of_integers", lambda x: x.argmax(1), lambda: (_extremes(),)),
+        Case("argmin_of_integers", lambda x: x.argmin(0), lambda: (_extremes(),)),
         Case("sum_of_none", lambda x: x.sum(1), lambda: (floats(17, 0),)),
         Case("cross_entropy", lambda x, y: F.cross_entropy(x, y), lambda: (floats(32, 20), integers(32, low=0))),
         Case("gelu", lambda x: F.gelu(x), lambda: (floats(17, 100),)),

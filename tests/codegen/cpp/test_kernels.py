@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from compiler.codegen.cpp.render import render_cpp
 from compiler.ir import interpret
 from compiler.ir.index import Dim, Index
 from compiler.ir.ops import ops
@@ -69,14 +70,23 @@ def test_softmax_of_columns_runs_along_the_columns() -> None:
     made, x = softmax(COLUMNS, ROWS, 130 * ROW + COLUMN), torch.randn(70, 130)
     result = run(made, {"x": x})["softmax"].view(70, 130)
     torch.testing.assert_close(result, x.softmax(0))
-    assert render(made, {"x": x}).config["shape"] == "columns"
+    kernel = render(made, {"x": x})
+    assert kernel.config["shape"] == "columns" and kernel.source.count("fs::exp(") == 1
 
 
 def test_softmax_of_one_long_row_runs_in_parallel_chunks() -> None:
     rows, columns = Dim("x0", 1), Dim("r0", 100_003)
     made, x = softmax(rows, columns, Index.of(columns)), torch.randn(1, 100_003)
     torch.testing.assert_close(run(made, {"x": x})["softmax"], x.softmax(1))
-    assert render(made, {"x": x}).config["parallel"] == "chunks"
+    kernel = render(made, {"x": x})
+    assert kernel.config["parallel"] == "chunks" and kernel.source.count("fs::exp(") == 1
+
+
+def test_what_is_kept_does_not_stand_where_other_rows_or_inputs_do() -> None:
+    made, x = softmax(ROWS, COLUMNS, 130 * ROW + COLUMN), torch.randn(70, 130)
+    storage = dict.fromkeys(("x", "amax", "exp", "total", "softmax"), F32)
+    assert "softmax_ptr[130 * x0 + r0] = exp;" in render(made, {"x": x}).source
+    assert "softmax_ptr[130 * x0 + r0] = exp;" not in render_cpp(made, storage, frozenset({"x", "softmax"})).source
 
 
 def test_nan_reaches_the_whole_row() -> None:

@@ -26,6 +26,8 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "dropout": lambda x, m: F.dropout(F.gelu(x), 0.1, True),
     "pairs": lambda x, m: torch.stack((x, -x), -1) + 1.0,
     "any of a row": lambda x, m: (x > 0.5).any(-1),
+    "the place of the largest": lambda x, m: x.argmax(-1),
+    "running sums": lambda x, m: x.float().cumsum(-1),
     "masks joined": lambda x, m: torch.where(m & (x > 0.5), x, -x),
 }
 

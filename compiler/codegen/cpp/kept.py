@@ -1,0 +1,76 @@
+"""Values of one pass that the later ones read instead of computing them again, and where they stand meanwhile.
+
+    softmax:  exp = exp(x - amax);  div_ptr[...] = exp;  sum += exp        into the output's own row,
+              exp = div_ptr[...];   div_ptr[...] = exp / sum               where the result takes its place
+
+Kept are the costly ones (an exponential): in the row of an output of their type that is made of them last, and else in
+an array of the thread. Either has to stay in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from compiler.codegen.program import Program, Section, Statement, closure
+from compiler.ir.functions import cost_of
+from compiler.ir.ops import NAMED, POINTWISE, RANDOM
+
+#: Cost of what is worth keeping; see `OpInfo.cost`.
+KEPT_COST = 8
+#: Bytes of a row that may be kept in arrays: half of a small first-level cache and less; and in an output: with as much
+#: that is read, it fits into the second-level cache of a server.
+KEPT_IN_ARRAYS, KEPT_IN_OUTPUT = 1 << 16, 1 << 19
+
+
+def kept_values(
+    program: Program, written_over: Collection[str], has_arrays: bool = True, columns: int = 1
+) -> dict[int, Statement | None]:
+    """By statement, the store in whose place its value is kept, None for an array. Outputs of `written_over` share
+    their memory with something else; without `has_arrays` (one row for several threads, a block of several `columns`)
+    there are outputs alone."""
+    numel = program.space.reduction_numel
+    if not isinstance(numel, int):
+        return {}
+    kept: dict[int, Statement | None] = {}
+    passes = [section for section in program.sections if section.level == "r"]
+    for number, last in _needed_again(passes).items():
+        statement = next(s for s in program.statements if s.number == number)
+        taken = [store for store in kept.values() if store is not None]
+        stores = [s for s in last.statements if s not in taken and _can_hold(s, statement, program, written_over)]
+        fits = statement.dtype.itemsize * numel * columns <= KEPT_IN_OUTPUT
+        kept[number] = stores[0] if stores and fits else None
+    in_arrays = [s for s in program.statements if s.number in kept and kept[s.number] is None]
+    if not has_arrays or sum(s.dtype.itemsize for s in in_arrays) * numel > KEPT_IN_ARRAYS:
+        kept = {number: store for number, store in kept.items() if store is not None}
+    return kept
+
+
+def _needed_again(passes: list[Section]) -> dict[int, Section]:
+    """The costly statements that several passes have, and the last of these."""
+    found: dict[int, Section] = {}
+    for place, section in enumerate(passes):
+        for statement in section.statements:
+            later = [other for other in passes[place + 1 :] if statement in other.statements]
+            if later and statement.number not in found and cost(statement) >= KEPT_COST:
+                found[statement.number] = later[-1]
+    return found
+
+
+def _can_hold(store: Statement, value: Statement, program: Program, written_over: Collection[str]) -> bool:
+    """Whether a value may stand where something that is made of it will be stored."""
+    buffer = store.buffer
+    if store.op != "store" or store.is_scatter or len(store.operands) > 1 or store.index is None or buffer is None:
+        return False
+    if buffer in written_over or buffer in program.reads or program.storage[buffer] != value.dtype:
+        return False
+    if sum(s.op == "store" and s.buffer == buffer for s in program.statements) > 1 or not store.index.is_affine:
+        return False
+    loops = [dim for dim in (*program.space.x, *program.space.r) if dim.size != 1]
+    by_number = {s.number: s for s in program.statements}
+    return all(store.index.stride(dim) for dim in loops) and value.number in closure(store.operands, by_number)
+
+
+def cost(statement: Statement) -> int:
+    if statement.op in RANDOM:
+        return 30
+    return cost_of(statement.op) if statement.op in POINTWISE or statement.op in NAMED else 0
