@@ -81,6 +81,9 @@ def constant_operand(value: bool | float, dtype: torch.dtype) -> Operand:
         spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
         return Operand(text, text if dtype == torch.int32 else spelled, spelled, dtype, True)
     number = _as_float32(float(value)) if dtype == torch.float32 else float(value)
+    if number == 0 and math.copysign(1.0, number) < 0:  # Triton makes 0 of a literal -0.0
+        spelled = f"(tl.full([], 0.0, {DTYPES[dtype]}) * -1.0)"
+        return Operand(spelled, spelled, spelled, dtype, True)
     text = repr(number) if math.isfinite(number) else f'float("{number}")'
     is_plain = not math.isfinite(number) or number == 0 or abs(number) >= _SMALLEST_NORMAL_FLOAT32
     spelled = f"tl.full([], {text}, {DTYPES[dtype]})"
@@ -241,7 +244,7 @@ def _unary(op: str, value: Operand) -> str:
     bits = "tl.int64" if dtype == torch.float64 else "tl.int32"
     texts = {
         "identity": text,
-        "neg": f"-{text}",
+        "neg": f"{text} * -1.0" if is_float else f"-{text}",  # -x is 0 - x in Triton, which makes 0 of 0, not -0
         "abs": f"tl.abs({text})" if is_signed else text,
         "square": f"{text} * {text}",
         "sign": f"({text} > 0).to({DTYPES[dtype]}) - ({text} < 0).to({DTYPES[dtype]})"

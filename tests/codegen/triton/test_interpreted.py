@@ -16,6 +16,7 @@ from compiler.schedule.group import Group, Space
 from tests.codegen.triton import groups
 from tests.codegen.triton.cases import all_cases
 from tests.codegen.triton.groups import Case
+from tests.compile_program import call_interpreted, compile_program
 
 CASES = all_cases()
 #: Elements behind each output that a kernel must leave alone.
@@ -94,3 +95,15 @@ def test_accesses_of_rows_with_gaps_end_within_the_gap() -> None:
     wanted = exact * exact.sum(1, keepdim=True)
     torch.testing.assert_close(made[:, :columns].double(), wanted, rtol=1e-5, atol=1e-5)
     assert not made[:, 52:].any() and not result[rows * step :].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+def test_zeros_have_the_signs_of_eagers(dtype: torch.dtype) -> None:
+    """Triton's `-x` is `0 - x`, and it makes 0.0 of a literal -0.0."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return -x, x + -0.0, torch.where(x > 0, x, -0.0), torch.full_like(x, -0.0)
+
+    x = torch.tensor([0.0, -0.0, 1.0, -2.0], dtype=dtype)
+    for result, wanted in zip(call_interpreted(compile_program(program, x), [x]), program(x), strict=True):
+        assert torch.equal(result, wanted) and torch.equal(result.signbit(), wanted.signbit())
