@@ -11,6 +11,8 @@ from compiler.lowering.channels_last import Conversion
 LAID_OUT = "layout.channels_last"
 #: ... of a convolution that is a product of patches.
 PRODUCT = "layout.patches"
+#: ... of a depthwise convolution that is a loop.
+LOOP = "layout.depthwise"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
     3. weighing     per region: what the library gains, against the conversions of what enters and leaves it
     4. again        without the regions that lose, until all that are left pay
 
-Before it, convolutions become products where that is faster, and biases are taken out of the calls of the others. Every
+Before it, convolutions become products or loops where that is faster, and biases are taken out of the calls of the others. Every
 convolution of images is in one record, whatever was decided.
 """
 
@@ -24,6 +24,7 @@ from compiler.capture.torch_internals import strides_of_result
 from compiler.devices import Device
 from compiler.folding.bias import with_bias_apart
 from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.folding.depthwise import with_depthwise_loops
 from compiler.folding.fold import CALLS, Folding, fold
 from compiler.folding.patches import KNOB as PATCHES
 from compiler.folding.patches import with_products
@@ -76,9 +77,11 @@ def lower_in_layout(
     contiguous: frozenset[str] = frozenset()
     while True:
         folded, foldings = fold(graph, device, options, contiguous)
-        products: tuple[LayoutChoice, ...] = ()
+        others: tuple[LayoutChoice, ...] = ()
         if passed is None:
             folded, products = with_products(folded, device, options)
+            folded, depthwise = with_depthwise_loops(folded, device, options)
+            others = (*products, *depthwise)
         folded = with_product_biases_apart(with_bias_apart(folded, device, options), device, options)
         found_loops, choices = _laid_out(folded, foldings, device, options, passed)
         last = {
@@ -89,7 +92,7 @@ def lower_in_layout(
             loops = found_loops or lower(folded)
             if passed is not None:
                 passed.choices, passed.strides = choices, strides_of_saved(graph, loops, passed.own_outputs)
-            return loops, (*choices, *products), foldings
+            return loops, (*choices, *others), foldings
         contiguous |= found
 
 

@@ -7,11 +7,15 @@ from typing import Any, Literal
 from compiler import report
 from compiler.capture.describe import shown_size
 from compiler.folding.fold import Folding
-from compiler.layout.choice import LAID_OUT, PRODUCT, LayoutChoice
+from compiler.layout.choice import LAID_OUT, LOOP, PRODUCT, LayoutChoice
 from compiler.padding.choice import PaddingChoice
 from compiler.schedule.records.reasons import message_of
 
-VERDICTS: dict[str, Literal["channels_last", "product"]] = {LAID_OUT: "channels_last", PRODUCT: "product"}
+VERDICTS: dict[str, Literal["channels_last", "loop", "product"]] = {
+    LAID_OUT: "channels_last",
+    PRODUCT: "product",
+    LOOP: "loop",
+}
 
 
 def describe_layout(choice: LayoutChoice) -> report.LayoutDecision:

@@ -64,6 +64,7 @@ from compiler.lowering import (  # noqa: F401
 from compiler.lowering.aliases import conjugates, from_owner, is_negated
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
+from compiler.lowering.depthwise import DEPTHWISE, depthwise_convolution
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
 from compiler.lowering.eager import EagerTensor, eager_tensors, first_sizes, symbol_in
 from compiler.lowering.late_sizes import told_by
@@ -218,6 +219,8 @@ class _Walk:
             return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
         if node.target is FUSED_CONVOLUTION:
             return library.fused_convolution(self.build, *args)
+        if node.target is DEPTHWISE:
+            return depthwise_convolution(self.build, *args)
         if node.target is BY_ROWS_APART:
             return library.product_by_rows_apart(self.build, *args)
         if subgraphs.takes_functions(node.target):

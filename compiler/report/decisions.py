@@ -90,9 +90,9 @@ class LayoutConversion(ReportModel):
 
 class LayoutDecision(ReportModel):
     """How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that
-    is a product of patches."""
+    is a product of patches, or a loop."""
 
-    verdict: Literal["channels_last", "kept", "product"]
+    verdict: Literal["channels_last", "kept", "loop", "product"]
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
     message: str
     convolutions: list[str] = Field(default=[], description="Nodes of `aten`.")

@@ -38,8 +38,9 @@ def is_short(group: Group) -> bool:
     return isinstance(count, int) and count <= MOST_ELEMENTS
 
 
-def written_out(group: Group) -> Group | None:
-    """The group without its reduction loops; None where a value of each of their points is needed in memory."""
+def written_out(group: Group, kept: tuple[Dim, ...] = ()) -> Group | None:
+    """The group without its reduction loops, but for those that are `kept`; None where a value of each of their points
+    is needed in memory, or of a position with loops that are kept."""
     if group.has_scan or group.across or group.updated:
         return None
     members: list[Member] = []
@@ -53,27 +54,32 @@ def written_out(group: Group) -> Group | None:
             of_points.append(member)
             members.append(replace(member, body=Body(())))
         else:
-            body = _without_loops(member, of_points, group.space)
+            body = _without_loops(member, of_points, group.space, kept)
             if body is None:
                 return None
             members.append(replace(member, body=body))
     return replace(
-        group, space=Space(group.space.x), members=tuple(members), single_pass=frozenset(), in_teams=False
+        group, space=Space(group.space.x, kept), members=tuple(members), single_pass=frozenset(), in_teams=False
     )  # fmt: skip
 
 
-def _without_loops(member: Member, of_points: Sequence[Member], space: Space) -> Body | None:
+def _without_loops(
+    member: Member, of_points: Sequence[Member], space: Space, kept: tuple[Dim, ...]
+) -> Body | None:
     body: Body | None = member.body
     for producer in reversed(of_points):
         if body is not None and any(access.buffer == producer.name for access in body.reads):
             body = inline_body(body, producer.body, producer.name, (*space.x, *space.r))
     if body is None or body.is_random or sum(i.op == "reduce" for i in body.instructions) != 1:
         return None
-    return unrolled(body, space.r)
+    if kept and (body.reduction is None or str(body.reduction.value) not in JOINED_BY):
+        return None
+    return unrolled(body, [dim for dim in space.r if dim not in kept], bool(kept))
 
 
-def unrolled(body: Body, r_dims: Sequence[Dim]) -> Body:
-    """A body with a reduction over `r_dims`, whose sizes are known, as one without: its terms in the loops' order."""
+def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body:
+    """A body with a reduction over `r_dims`, whose sizes are known, as one without: its terms in the loops' order. The
+    reduction stays, over the loops that are left, where these are only a part (`is_partly`)."""
     out = Written()
     at = next(place for place, instruction in enumerate(body.instructions) if instruction.op == "reduce")
     reduction = body.instructions[at]
@@ -86,6 +92,8 @@ def unrolled(body: Body, r_dims: Sequence[Dim]) -> Body:
             numbers[old] = out.add(_moved(instruction, numbers, values))
         terms.append(tuple(numbers[operand] for operand in reduction.operands))
     numbers[at] = _joined(out, reduction, terms)
+    if is_partly:
+        numbers[at] = out.add(replace(reduction, operands=(numbers[at],)))
     for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
         numbers[old] = out.add(_moved(instruction, numbers, {}))
     return with_relu_last(without_known_conditions(drop_dead(Body(tuple(out.instructions)))))

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from compiler.ir.body import Access, Body, operands_of
 from compiler.ir.index import Dim
-from compiler.ir.size import hint
+from compiler.ir.size import hint, known
 from compiler.schedule.group import Group
+from compiler.schedule.together import several_to_a_lane
 from compiler.schedule.unroll import written_out
 
 #: Elements of a window that a lane goes over by itself, and of one that shares nothing with its neighbours.
@@ -32,6 +33,8 @@ _SHORT_RUN, _SHORT_ODD_RUN = 2, 7
 _LONG_ROW = 32
 #: How many times the elements of a buffer are read, at the least, where windows overlap.
 _OVERLAP = 1.5
+#: Results for each element of what windows are multiplied by.
+_MANY_RESULTS = 16
 #: The longest text of one lane, in instructions.
 LONGEST = 1024
 
@@ -43,12 +46,18 @@ def over_windows(group: Group) -> Group | None:
     count = group.space.reduction_numel
     if not group.space.r or not isinstance(count, int) or not 1 < count <= MOST_IN_A_LANE:
         return None
-    if sum(len(member.body.instructions) for member in group.members) * count > LONGEST:
+    text = sum(len(member.body.instructions) for member in group.members)
+    kept = group.space.r[-1:] if text * count > LONGEST else ()
+    if text * count > LONGEST * prod(known(dim.size) for dim in kept):
         return None
     reads = list(_reads_of_windows(group))
-    if not reads or not (all(map(_overlap, reads)) or (count <= MOST_APART and _lie_side_by_side(group, reads))):
+    shared = [read for read in reads if _overlap(read)]
+    # What all windows are multiplied by is read by all of them.
+    rest = [read for read in reads if read not in shared and not (shared and _is_of_all(read, group))]
+    if not reads or (rest and not (count <= MOST_APART and _lie_side_by_side(group, reads))):
         return None
-    return written_out(group)
+    written = written_out(group, kept)
+    return None if written is None else several_to_a_lane(written, group.space.r, [read.access for read in shared])
 
 
 class _Read(NamedTuple):
@@ -88,6 +97,12 @@ def _overlap(read: _Read) -> bool:
     low, high = read.access.index.bounds
     elements = prod(hint(dim.size) for dim in read.dims)
     return not read.is_anywhere and elements >= _OVERLAP * (hint(high) - hint(low) + 1)
+
+
+def _is_of_all(read: _Read, group: Group) -> bool:
+    """Whether it has few elements beside the results, each of which is read for many of these."""
+    elements = prod(hint(dim.size) for dim in read.dims)
+    return not read.is_anywhere and elements * _MANY_RESULTS <= hint(group.space.numel)
 
 
 def _lie_side_by_side(group: Group, reads: list[_Read]) -> bool:

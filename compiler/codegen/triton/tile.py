@@ -12,6 +12,7 @@ from compiler.codegen.loops import simplify_loops
 from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.tile_pointwise import plan_pointwise
 from compiler.codegen.triton.tile_reduction import is_outer, plan_reduction
+from compiler.codegen.triton.tile_windows import plan_windows
 from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.unroll import is_short, written_out
@@ -20,7 +21,10 @@ from compiler.schedule.windows import over_windows
 
 def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for `group` on `device`."""
-    simple = simplify_loops(over_windows(group) or group)
+    windows = over_windows(group)
+    simple = simplify_loops(windows or group)
+    if windows is not None and simple.space.r:
+        return plan_windows(simple, storage, device)
     if simple.space.r and is_short(simple) and is_outer(simple, storage):
         # A tile would have lanes for the few rows, each of which goes far in memory.
         simple = written_out(simple) or simple

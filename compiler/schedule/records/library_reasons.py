@@ -54,6 +54,13 @@ LIBRARY_CALLS: dict[str, Reason] = listed(
         "convolution",
     ),
     Reason(
+        "layout.depthwise",
+        "layout",
+        "Each filter of the convolution is for one channel, so it is a loop over windows: matrix units are no help for "
+        "it, and what follows is computed in the same loop.",
+        "a loop, not a call of the library",
+    ),
+    Reason(
         "layout.open_sizes",
         "layout",
         "Sizes differ from call to call, and which layout is faster depends on them, so tensors lie as eager lays them "

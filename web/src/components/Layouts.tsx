@@ -1,7 +1,7 @@
 import * as format from "../format";
 import type { Graph, LayoutDecision } from "../report";
 
-const laidOut = { kept: "as in eager", channels_last: "channels-last", product: "as a product" };
+const laidOut = { kept: "as in eager", channels_last: "channels-last", product: "as a product", loop: "as a loop" };
 
 function figures({ verdict, predicted_kept_us, predicted_moved_us, conversions }: LayoutDecision): string {
   if (predicted_kept_us === null || predicted_moved_us === null || verdict === "product") return "";

@@ -60,7 +60,7 @@ export interface LayoutConversion {
 
 /** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that is a product of patches. */
 export interface LayoutDecision {
-  verdict: "channels_last" | "kept" | "product";
+  verdict: "channels_last" | "kept" | "loop" | "product";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
   message: string;

@@ -1,0 +1,66 @@
+"""Windows that overlap, several to a lane: what they share is loaded once.
+
+    x < 56: v = a[x - 1] + a[x] + a[x + 1]   ->   x < 14: v = a[4*x - 1] + a[4*x] + a[4*x + 1];  w = a[4*x] + ...
+
+Lanes side by side share what they load through the near cache, which gives a few elements in the time of one sum. Of
+windows that lie one below the other, a lane that computes four loads six rows where four lanes load twelve; and what all
+windows are multiplied by is loaded once for the four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from compiler.ir.body import Access
+from compiler.ir.choices import without_known_conditions
+from compiler.ir.index import Dim, Index
+from compiler.ir.size import hint
+from compiler.schedule.group import Group, Space
+
+#: Windows of one lane, and the lanes that must be left for a GPU to be kept busy.
+MOST_TOGETHER, LEAST_POINTS = 4, 1 << 17
+
+
+def several_to_a_lane(written: Group, window: tuple[Dim, ...], reads: Iterable[Access]) -> Group:
+    """The group, whose windows are written out, with as many of them in each lane as pays. `window` are the loops that
+    windows had, and `reads` what they read by them."""
+    reads = tuple(reads)
+    dim = next((dim for dim in written.space.x if _is_shared_along(dim, window, reads)), None)
+    count = 1 if dim is None else _together(written, dim)
+    if dim is None or count == 1:
+        return written
+    fewer = Dim(dim.name, dim.size // count)
+    places = [{dim: Index.of(fewer) * count + place} for place in range(count)]
+    # The next window's conditions are often known, and two that are alike are found to be when what is known is gone.
+    members = tuple(
+        replace(member, body=without_known_conditions(member.body.substitute(place)))
+        for place in places
+        for member in written.members
+    )
+    x = tuple(fewer if one == dim else one for one in written.space.x)
+    return replace(written, space=Space(x, written.space.r), members=members)
+
+
+def _together(group: Group, dim: Dim) -> int:
+    points = hint(group.space.numel)
+    return max(
+        count
+        for count in range(1, MOST_TOGETHER + 1)
+        if count == 1 or (hint(dim.size) % count == 0 and points // count >= LEAST_POINTS)
+    )
+
+
+def _is_shared_along(dim: Dim, window: tuple[Dim, ...], reads: tuple[Access, ...]) -> bool:
+    """Whether the next window along `dim` has elements of this one, and lanes do not go along it."""
+    along = [access for access in reads if dim in access.index.dims]
+    if not isinstance(dim.size, int) or any(dim in access.fast_dims for access in along):
+        return False
+    return any(_overlaps(access.index, dim, inner) for access in along for inner in window)
+
+
+def _overlaps(index: Index, dim: Dim, inner: Dim) -> bool:
+    step, element = index.stride(dim), index.stride(inner)
+    if not isinstance(step, int) or not isinstance(element, int) or not step or not element:
+        return False
+    return step % element == 0 and 0 < step // element < hint(inner.size)
