@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from compiler.ir.index import Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
@@ -27,6 +30,10 @@ class DepthwiseConvolution:
 
     def __str__(self) -> str:
         return self.__name__
+
+    def __call__(self, image: Tensor, weight: Tensor, *arguments: Any) -> Tensor:
+        """The same by ATen, of the arguments of `aten.convolution`."""
+        return torch.ops.aten.convolution.default(image, weight, *arguments)  # type: ignore[no-any-return]
 
 
 DEPTHWISE = DepthwiseConvolution()
@@ -54,12 +61,11 @@ def depthwise_convolution(
 
 
 def _side_by_side(build: Builder, weight: TensorValue) -> TensorValue:
-    """The filters, those of all channels side by side for each place of the window where results of all channels are."""
-    result = build.eager
-    if build.result_layout(result.shape, result.dtype).stride[1] != 1 or prod(weight.shape[2:]) == 1:
+    """The filters; those of all channels lie side by side, for each place of the window, where results do."""
+    result, window = build.eager, weight.shape[2:]
+    if build.result_layout(result.shape, result.dtype).stride[1] != 1 or prod(window) == 1:
         return weight
-    channels, step, strides = weight.shape[0], weight.shape[0], []
-    for size in reversed(weight.shape[2:]):
-        strides.insert(0, step)
-        step *= size
-    return build.materialise(weight, Layout(weight.shape, (1, step, *strides), weight.dtype), label="filters")
+    count = weight.shape[0]
+    strides = tuple(count * prod(window[place + 1 :]) for place in range(len(window)))
+    layout = Layout(weight.shape, (1, count * prod(window), *strides), weight.dtype)
+    return build.materialise(weight, layout, label="filters")

@@ -63,9 +63,7 @@ def written_out(group: Group, kept: tuple[Dim, ...] = ()) -> Group | None:
     )  # fmt: skip
 
 
-def _without_loops(
-    member: Member, of_points: Sequence[Member], space: Space, kept: tuple[Dim, ...]
-) -> Body | None:
+def _without_loops(member: Member, of_points: Sequence[Member], space: Space, kept: tuple[Dim, ...]) -> Body | None:
     body: Body | None = member.body
     for producer in reversed(of_points):
         if body is not None and any(access.buffer == producer.name for access in body.reads):

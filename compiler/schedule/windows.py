@@ -7,6 +7,9 @@ windows share once for each. Written out, neighbouring lanes are neighbouring re
 memory where the reduction does not go along it (channels-last), or share most of what they load where windows overlap.
 On an H200 the largest of 3 x 3 of 32 x 64 x 400 x 400 bfloat16, in channels-last, took 3,218 us as a tile; the bytes
 take 195. Rows of a table that are looked up, eight for each result, are windows as well.
+
+Of a window that is too long to be written out, the last loop is left. Where what windows hold is multiplied by what is
+the same for all of them, as in a depthwise convolution, a lane goes over several (`together`).
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ def over_windows(group: Group) -> Group | None:
     if not reads or (rest and not (count <= MOST_APART and _lie_side_by_side(group, reads))):
         return None
     written = written_out(group, kept)
-    return None if written is None else several_to_a_lane(written, group.space.r, [read.access for read in shared])
+    if written is None or len(shared) == len(reads):
+        return written
+    return several_to_a_lane(written, group.space.r, [read.access for read in shared])
 
 
 class _Read(NamedTuple):

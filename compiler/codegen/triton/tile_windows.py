@@ -26,4 +26,6 @@ def plan_windows(group: Group, storage: dict[str, torch.dtype], device: Device) 
     itemsize = min((access.itemsize for access in accesses), default=4)
     block = 32 * _WARPS * max(_BYTES_AT_ONCE // itemsize, 1)
     block = min(block, next_power_of_two(max(hint(program.space.numel), 1)))
-    return Plan("looped", program, (Axis("x", x_dims, block), Axis("r", group.space.r, 1)), max(1, min(_WARPS, block // 32)))
+    return Plan(
+        "looped", program, (Axis("x", x_dims, block), Axis("r", group.space.r, 1)), max(1, min(_WARPS, block // 32))
+    )
