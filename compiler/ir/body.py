@@ -150,10 +150,10 @@ class Body:
     def _places_in(self, i: Instruction) -> tuple[int, ...]:
         if i.index is None or not i.index.indirections:
             return ()
-        return tuple(self._recipes[number] for number in sorted(place.value for place in i.index.indirections))
+        return tuple(self.recipes[number] for number in sorted(place.value for place in i.index.indirections))
 
     @lazy
-    def _recipes(self) -> tuple[int, ...]:
+    def recipes(self) -> tuple[int, ...]:
         """A number for each instruction by what it computes, the same in every body."""
         found: list[int] = []
         for i in self.instructions:

@@ -350,11 +350,19 @@ def floor_quotient(numerator: Integer, divisor: Integer) -> Integer:
     common = common_factor(rest, divisor)
     if common != 1:
         rest, divisor = divide(rest, common)[0], divide(divisor, common)[0]
+    if rest == -1:
+        return whole - 1
     if not isinstance(rest, Size):
-        if not all(isinstance(atom, Symbol) for atom in atoms_of(divisor)):
-            raise Undecided(f"the quotient of {rest} and {text_of(divisor)} depends on the sizes of a call")
-        return whole + size(Opaque(f"{rest} // {divisor}", tuple(symbols_of(divisor)), rest // hint(divisor), None))
+        return whole + size(_quotient_of_number(rest, divisor))
     return whole + size(Quotient(rest, divisor))
+
+
+def _quotient_of_number(number: int, divisor: Integer) -> Opaque:
+    """By a formula of symbols alone; a quotient among them may be zero, where tensors have no elements."""
+    symbols = tuple(dict.fromkeys(symbols_of(divisor)))
+    is_plain = all(isinstance(atom, Symbol) for atom in atoms_of(divisor))
+    text = str(divisor) if is_plain else f"max({spelt_out(divisor)}, 1)"
+    return Opaque(f"{number} // {text}", symbols, number // max(hint(divisor), 1), None)
 
 
 def ceiling_quotient(numerator: Integer, divisor: Integer) -> Integer:

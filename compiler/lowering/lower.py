@@ -204,7 +204,7 @@ class _Walk:
     # --- operators
 
     def _call(self, node: torch.fx.Node) -> Any:
-        if isinstance(self.eager[node], Size):
+        if isinstance(self.eager[node], Size) or isinstance(node.meta.get("val"), torch.SymInt):
             return self._number(node)
         if user_operators.writes_to_arguments(node.target):
             return user_operators.user_call(self.build, node, self.values)
@@ -265,7 +265,8 @@ class _Walk:
             return self._fall_back(node, args, kwargs, reason)
 
     def _number(self, node: torch.fx.Node) -> Any:
-        """A size, by the formula that torch has of it; one that is read out of a tensor has none."""
+        """A size, by the formula that torch has of it, or the number that its guards make of that; one that is read out
+        of a tensor has none."""
         if node.target is late_sizes.NUMBER and told_by(self.eager[node], self.build.known_sizes):
             args = _map(node.args, self.values)
             self.build.extern(node.target, args, {}, is_fallback=False, reason=late_sizes.REASON_OF_NUMBER)

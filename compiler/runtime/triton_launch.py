@@ -135,7 +135,7 @@ class TritonLauncher:
 
     def _dispatch(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
-        arguments = tuple(a.view(element_of(a.dtype)) if isinstance(a, torch.Tensor) else a for a in arguments)
+        arguments = tuple(_as_memory(a) if isinstance(a, torch.Tensor) else a for a in arguments)
         with torch.cuda.device(device):
             if cluster_of(self.kernel) > 1:
                 self._launch_cluster(device, grid, arguments)
@@ -170,3 +170,9 @@ class TritonLauncher:
 def _is_ordinary(tensors: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
     """Whether a kernel compiled for these arguments does for nearly all others: pointers are aligned, sizes short."""
     return all(tensor.data_ptr() % ALIGNMENT == 0 for tensor in tensors) and all(-(2**31) <= n < 2**31 for n in sizes)
+
+
+def _as_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor as Triton is to see it: what it is in memory, whatever sign eager reads it with."""
+    dtype = element_of(tensor.dtype)
+    return tensor if dtype == tensor.dtype else tensor.view(dtype)

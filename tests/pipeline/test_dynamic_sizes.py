@@ -251,3 +251,24 @@ def assert_training_step_is_eagers(compiled: Any, module: nn.Module, x: Tensor, 
     theirs = torch.autograd.grad(expected.square().sum(), leaves)
     for mine, wanted in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, wanted, atol=10 * tolerance, rtol=10 * tolerance)
+
+
+def in_two_ways(x: Tensor) -> Tensor:
+    """8 n elements as 2 x n x 4: torch has a formula for the 4, and its guards make it that number."""
+    whole = x.view(2, -1, 4)
+    whole.view(1, 4, -1).add_(1)
+    return whole * 2
+
+
+def turned_by_two(x: Tensor) -> Tensor:
+    """Two steps along a dimension of which it is not known whether it has as many."""
+    return torch.roll(x.reshape(-1, 4)[1::3, 0, None], -2, 0)
+
+
+@pytest.mark.parametrize("program", [in_two_ways, turned_by_two])
+def test_sizes_by_formulas_of_formulas(program: Callable[[Tensor], Tensor]) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="fusionscope", dynamic=True)
+    for size in (16, 48):
+        x = rnd(size)
+        torch.testing.assert_close(compiled(x.clone()), program(x.clone()))

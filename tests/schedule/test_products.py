@@ -19,6 +19,7 @@ from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import TILES
 from compiler.schedule.records.reasons import Refuse, message_of
 from compiler.schedule.rules import Fuse
+from tests.compile_program import call_interpreted, compile_program
 
 Tensor = torch.Tensor
 
@@ -277,6 +278,14 @@ def test_products_without_loops_of_their_own_stay_with_the_library(
     function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]
 ) -> None:
     assert not products(scheduled(function, *shapes))
+
+
+def test_an_operand_that_turns_out_to_be_the_other_one_is_computed_before() -> None:
+    """A copy of a repeated row reads, once it is computed where it is needed, what the other operand is."""
+    rows = torch.randn(1, 7).expand(130, 7)
+    compilation = compile_program(lambda x: (x @ x.contiguous().mT) / 7, rows)
+    (result,) = call_interpreted(compilation, [rows])
+    torch.testing.assert_close(result, (rows @ rows.mT) / 7)
 
 
 def test_a_part_of_a_product_that_loops_read_is_refused_with_both_sizes() -> None:

@@ -135,11 +135,11 @@ def operands_overlap(product: Product) -> bool:
 
 def _operands_overlap(body: Body) -> bool:
     needed: list[set[int]] = []
-    for number, instruction in enumerate(body.instructions):
-        needed.append({number}.union(*(needed[operand] for operand in operands_of(instruction))))
+    for recipe, instruction in zip(body.recipes, body.instructions, strict=True):
+        needed.append({recipe}.union(*(needed[operand] for operand in operands_of(instruction))))
         if instruction.op == "reduce":
             left, right = body.instructions[instruction.operands[0]].operands
-            return left in needed[right] or right in needed[left]
+            return body.recipes[left] in needed[right] or body.recipes[right] in needed[left]
     return False
 
 
