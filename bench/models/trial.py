@@ -21,6 +21,7 @@ from bench.contest import (
     Setup,
     compile_with,
     fresh_caches,
+    in_order,
     note_failure,
     race_of,
     seconds_of,
@@ -63,7 +64,7 @@ def run_model(
     _note("eager", judge_by(eager), outcome, story)
     outcome.callables["eager"] = lambda: plain.step(plain.callee())
     with ExitStack() as caches:
-        for name in contestants:
+        for name in in_order(contestants, model.name):
             if name == "eager" or (name in REPLAYED and setup.device.type != "cuda"):
                 continue
             starting(name)

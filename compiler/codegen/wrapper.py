@@ -1,12 +1,14 @@
 """The wrapper: the Python function that allocates buffers, launches kernels in order, and calls libraries.
 
 Its text is what runs, not a rendering of it: it is executed with the names of `compiler/runtime/executable.py` in
-scope. `empty` allocates on the graph's device, `view` makes a strided view (`alias` one to return), `reuse` gives a
-buffer freed storage for elements of another dtype. For the same dtype a view of the freed tensor does, or itself.
+scope. `empty` allocates on the graph's device, `view` makes a strided view (`alias` one to return of memory that
+somebody else has too), `reuse` gives a buffer freed storage for elements of another dtype. For the same dtype a view
+of the freed tensor does, or itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -103,6 +105,9 @@ class _Writer:
         self.checks = list(graph.size_checks)
         # Storage that a later buffer takes over is still needed when its own buffer dies; it goes when it is taken.
         self.taken_over = {b.takes_over for b in plan.buffers.values() if b.fate == "reused"}
+        #: Tensors whose memory nobody else has.
+        self.own: set[str] = set()
+        self.times_given = Counter(output.buffer for output in graph.outputs)
 
     def line(self, text: str) -> None:
         self.lines.append(f"    {text}")
@@ -177,6 +182,7 @@ class _Writer:
         buffer = self.plan.buffers[name]
         shape, stride, dtype = buffer.layout.shape, buffer.layout.stride, buffer.layout.dtype
         if buffer.takes_over is None:
+            self.own.add(name)
             self.line(f"{variable(name)} = empty({shape}, {stride}, {dtype})")
             return
         source, before = variable(buffer.takes_over), self.graph.buffers[buffer.takes_over]
@@ -204,6 +210,8 @@ class _Writer:
         else:
             self.line(f"{names[0]} = {call}")
         self.told(node, names)
+        if _gives_new_tensors(node.target):
+            self.own.update(output[0] for output in node.outputs if output is not None)
         for output in node.outputs:
             if output is not None:
                 self.line(f"{variable(output[0])} = {self.received(node, *output)}")
@@ -255,7 +263,8 @@ class _Writer:
         self.line(f"return [{', '.join(self.output(output, given) for output in self.graph.outputs)}]")
 
     def output(self, output: GraphOutput, given: set[str]) -> str:
-        """One that is `given` already is viewed, so that each is a tensor object of its own."""
+        """One that is `given` already is viewed, so that each is a tensor object of its own. What nobody else has is
+        given in its shape by the quicker of both ways."""
         if output.buffer is None or output.layout is None:
             return repr(output.value)
         layout = output.layout
@@ -264,7 +273,8 @@ class _Writer:
             text = f"read_as({variable(output.buffer)}, {layout.dtype}, {place})"
             text = f"{text}.conj()" if output.is_conjugated else text
             return f"torch.ops.aten._neg_view({text})" if output.is_negated else text
-        text = self.strided(output.buffer, output.layout, "alias", is_new=output.buffer in given)
+        is_alone = output.buffer in self.own and self.times_given[output.buffer] == 1
+        text = self.strided(output.buffer, layout, "view" if is_alone else "alias", is_new=output.buffer in given)
         given.add(output.buffer)
         return text
 
@@ -287,6 +297,13 @@ def _is_of_torch(target: Any) -> bool:
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in ("aten", "prims", "prim")
     return not isinstance(target, UserCall)
+
+
+def _gives_new_tensors(target: Any) -> bool:
+    """Whether the results of a call of PyTorch's own share no memory with what it gets."""
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return False
+    return all(result.alias_info is None for result in target._schema.returns)
 
 
 def _operator_text(target: Any) -> str:

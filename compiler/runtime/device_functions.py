@@ -9,7 +9,8 @@ Here the functions that kernels call are taken out of libdevice all at once, whi
 machine, and are kept as LLVM's assembly text, which Triton reads as it reads libdevice. Most get the answers that
 Triton's passes would give, and are simplified by the same passes: what a kernel then computes is the same instructions.
 Some branch to what few numbers need, and LLVM, told the answers early, would rather compute both ways in every lane, in
-twice the registers (measured on an H200: eight sines took 1.6 times as long): those stay as they are.
+twice the registers (measured on an H200: eight sines took 1.6 times as long): those stay as they are. Sine, cosine and
+tangent, whose way for large numbers is the longest, are split: a kernel holds that way once, as a function to call.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ _TWO = "atan2f copysignf fast_fdividef fmodf hypotf powf".split()
 ARGUMENTS = {f"__nv_{name}": 1 for name in _ONE} | {f"__nv_{name}": 2 for name in _TWO}
 
 #: Those that stay as they are, as the others would get slower kernels.
-AS_THEY_ARE = frozenset(f"__nv_{name}" for name in "acoshf asinhf cosf lgammaf log10f log2f logf powf sinf".split())
+AS_THEY_ARE = frozenset(f"__nv_{name}" for name in "acoshf asinhf lgammaf log10f log2f logf powf".split())
+
+#: Those that take another way, ten times as long, from this magnitude on: few numbers of few programs go there, and a
+#: kernel that holds it once for each of its elements takes three times as long to compile.
+RARE_FROM = dict.fromkeys(("__nv_sinf", "__nv_cosf", "__nv_tanf"), 105615.0)
 
 #: What the functions ask: whether denormal numbers are zero (Triton says yes), and whether roots are to be exact (no).
 QUESTIONS = {"__CUDA_FTZ", "__CUDA_PREC_SQRT"}
@@ -53,8 +58,8 @@ llvm.func @__nvvm_reflect(%question: !llvm.ptr) -> i32 attributes {always_inline
 
 _QUESTION = "declare i32 @__nvvm_reflect(ptr)\n"
 
-#: Before the names of the functions that call libdevice's, and become them.
-_WHOLE = "whole_"
+#: Before the names of the functions that call libdevice's, and become them; and of what they call in rare cases.
+_WHOLE, _RARE = "whole_", "rare_"
 
 _lock = threading.Lock()
 
@@ -95,14 +100,19 @@ def _made() -> dict[str, str] | UnknownLibrary:
         return UnknownLibrary(f"it asks {', '.join(sorted(asked - QUESTIONS))}")
     blocks, rest = _parts(linked)
     simplified, rest_of_simplified = _parts(text)
-    if simplified.keys() != {f"{_WHOLE}{symbol}" for symbol in ARGUMENTS.keys() - AS_THEY_ARE}:
+    wanted = {f"{_WHOLE}{symbol}" for symbol in ARGUMENTS.keys() - AS_THEY_ARE}
+    if simplified.keys() != wanted | {f"{_RARE}{symbol}" for symbol in RARE_FROM}:
         return UnknownLibrary("its functions call others that stay")
     return {
         symbol: _file(blocks[symbol].replace("define internal ", "define "), [*rest, _QUESTION])
         if symbol in AS_THEY_ARE
-        else _file(simplified[f"{_WHOLE}{symbol}"].replace(f"@{_WHOLE}", "@"), rest_of_simplified)
+        else _file(_with_rare(symbol, simplified), rest_of_simplified)
         for symbol in ARGUMENTS
     }
+
+
+def _with_rare(symbol: str, simplified: dict[str, str]) -> str:
+    return simplified.get(f"{_RARE}{symbol}", "") + simplified[f"{_WHOLE}{symbol}"].replace(f"@{_WHOLE}", "@")
 
 
 def _parts(text: str) -> tuple[dict[str, str], list[str]]:
@@ -146,7 +156,9 @@ def _calls() -> str:
     for symbol, count in ARGUMENTS.items():
         types = ", ".join(["f32"] * count)
         texts.append(f"llvm.func @{symbol}({types}) -> f32\n")
-        if symbol not in AS_THEY_ARE:
+        if symbol in RARE_FROM:
+            texts.append(_split(symbol))
+        elif symbol not in AS_THEY_ARE:
             passed = ", ".join(f"%{place}" for place in range(count))
             texts.append(f"""
 llvm.func @{_WHOLE}{symbol}({passed.replace(",", ": f32,")}: f32) -> f32 attributes {{always_inline}} {{
@@ -155,6 +167,31 @@ llvm.func @{_WHOLE}{symbol}({passed.replace(",", ": f32,")}: f32) -> f32 attribu
 }}
 """)
     return f"module {{{''.join(texts)}}}\n"
+
+
+def _split(symbol: str) -> str:
+    """A function that has the usual way of `symbol` alone, by the very question that `symbol` asks, and calls one that
+    has both for the rest."""
+    return f"""
+llvm.func @{_RARE}{symbol}(%x: f32) -> f32 attributes {{no_inline}} {{
+  %result = llvm.call @{symbol}(%x) : (f32) -> f32
+  llvm.return %result : f32
+}}
+llvm.func @{_WHOLE}{symbol}(%x: f32) -> f32 attributes {{always_inline}} {{
+  %magnitude = llvm.call_intrinsic "llvm.nvvm.fabs.ftz.f32"(%x) : (f32) -> f32
+  %limit = llvm.mlir.constant({RARE_FROM[symbol]} : f32) : f32
+  %is_rare = llvm.fcmp "oge" %magnitude, %limit : f32
+  llvm.cond_br %is_rare weights([1, 1000]), ^rare, ^usual
+^rare:
+  %rare = llvm.call @{_RARE}{symbol}(%x) : (f32) -> f32
+  llvm.br ^end(%rare : f32)
+^usual:
+  %usual = llvm.call @{symbol}(%x) : (f32) -> f32
+  llvm.br ^end(%usual : f32)
+^end(%result: f32):
+  llvm.return %result : f32
+}}
+"""
 
 
 def libdevice() -> Path:

@@ -26,6 +26,8 @@ from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 
 #: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
 WARMUP_CALLS = 3
+#: Calls whose time on the host is taken: with few of them a neighbour of the host decides.
+HOST_SAMPLES = 21
 #: Rounds that are taken even when the time is up.
 FEWEST_ROUNDS = 3
 ContestantName = Literal["eager", "compiled", "peer"]
@@ -97,7 +99,7 @@ def take_samples(
                 call()
             watch.prepare(call)
             if device.type == "cuda":
-                host[name] = statistics.median(watch.wall(call) for _ in range(5))
+                host[name] = statistics.median(watch.wall(call) for _ in range(HOST_SAMPLES))
         deadline = time.perf_counter() + timing.max_seconds
         for turn in range(timing.min_runs):
             if turn >= FEWEST_ROUNDS and time.perf_counter() > deadline:

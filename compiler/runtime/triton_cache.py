@@ -8,9 +8,10 @@ a cache ($TRITON_CACHE_MANAGER), that is used.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,8 +51,9 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
         if self.is_for_reading:
             super().__init__(key, override=override, dump=dump)
             return
-        self.key = key
-        self.cache_dir = str(cache_directory("triton") / key)
+        # Triton's key does not tell whether there is more than what a launch needs.
+        self.key = f"{key}-launched" if knobs.compilation.store_binary_only else key
+        self.cache_dir = str(cache_directory("triton") / self.key)
 
     def has_file(self, filename: str) -> bool:
         if self.is_for_reading:
@@ -100,36 +102,62 @@ def _note_written(content: int, folder: Path) -> None:
     make_room(entries, limit - limit // FREE_SHARE, keep=(folder,))
 
 
+#: What only a reader of a kernel wants: the text of every step, and from which line of the source each instruction is.
+#: Names of Triton's settings that leave it out, and of the variables by which a user decides otherwise.
+_FOR_READERS = {"store_binary_only": "TRITON_STORE_BINARY_ONLY", "disable_line_info": "TRITON_DISABLE_LINE_INFO"}
+
+#: Threads that compile within `_in_force`: all of them what is to be launched, or none.
 _users = 0
-_users_lock = threading.Lock()
+_users_launch = False
+_users_changed = threading.Condition()
 
 
 @contextmanager
-def _in_force() -> Iterator[None]:
-    """Within, in any thread, Triton asks our cache. The setting is the whole process's: the first thread that compiles
-    turns it on, the last one turns it off."""
-    global _users
-    with _users_lock:
-        if _users == 0 and knobs.cache.manager_class is not None:
-            is_ours = False  # the user's own choice
-        else:
-            is_ours = True
-            _users += 1
-            knobs.cache.manager_class = KernelCache
+def _in_force(is_launched: bool) -> Iterator[None]:
+    """Within, in any thread, Triton asks our cache. Its settings are the whole process's: the first thread that
+    compiles makes them, the last one takes them back, and one that wants others waits for that."""
+    global _users, _users_launch
+    with _users_changed:
+        _users_changed.wait_for(lambda: _users == 0 or _users_launch == is_launched)
+        _users, _users_launch = _users + 1, is_launched
+        if _users == 1:
+            _settings.enter_context(_settings_for(is_launched))
     try:
         yield
     finally:
-        if is_ours:
-            with _users_lock:
-                _users -= 1
-                if _users == 0:
-                    del knobs.cache.manager_class
+        with _users_changed:
+            _users -= 1
+            if _users == 0:
+                _settings.close()
+                _users_changed.notify_all()
 
 
-def through_cache(attempt: Callable[[], Made]) -> Made:
+_settings = ExitStack()
+
+
+@contextmanager
+def _settings_for(is_launched: bool) -> Iterator[None]:
+    cache, compilation = vars(knobs.cache), vars(knobs.compilation)
+    before = dict(cache), dict(compilation)
+    if knobs.cache.manager_class is None:  # else it is the user's own choice
+        # Straight into the objects: Triton would also set the variables, which other processes inherit.
+        cache["manager_class"] = KernelCache
+        if is_launched:
+            compilation.update({name: True for name, variable in _FOR_READERS.items() if variable not in os.environ})
+    try:
+        yield
+    finally:
+        for settings, known in zip((cache, compilation), before, strict=True):
+            settings.clear()
+            settings.update(known)
+
+
+def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Made:
     """`attempt()`, which compiles with Triton and may find on disk what it compiles to. Where that fails, once more
-    without what is on disk: a file may be gone between the look at it and its reading, or not be what can be loaded."""
-    with _in_force():
+    without what is on disk: a file may be gone between the look at it and its reading, or not be what can be loaded.
+
+    What `is_launched` and nothing else is compiled without what only a reader wants: a tenth of the time."""
+    with _in_force(is_launched):
         try:
             return attempt()
         except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try

@@ -102,7 +102,7 @@ def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], dev
             getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
             raise
 
-    return through_cache(load)
+    return through_cache(load, is_launched=True)
 
 
 def _loaded(compiled: Any, device: int, cluster: int) -> LoadedKernel:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -142,9 +144,40 @@ def test_it_is_in_force_for_our_kernels_alone(root: Path, monkeypatch: pytest.Mo
     assert through_cache(lambda: knobs.cache.manager_class) is not KernelCache
 
 
+def test_what_is_launched_is_compiled_without_what_readers_want(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wants_lines() -> bool:
+        return not knobs.compilation.disable_line_info
+
+    assert through_cache(wants_lines) and not through_cache(wants_lines, is_launched=True) and wants_lines()
+    assert "TRITON_DISABLE_LINE_INFO" not in os.environ
+    through_cache(lambda: store("KEY"), is_launched=True)
+    assert through_cache(lambda: found("KEY")) is None  # it has no text
+    monkeypatch.setenv("TRITON_DISABLE_LINE_INFO", "0")
+    assert through_cache(wants_lines, is_launched=True)
+
+
+def test_who_wants_other_settings_waits() -> None:
+    inside, ended = threading.Event(), threading.Event()
+
+    def launch() -> bool:
+        inside.set()
+        ended.wait(10)
+        return bool(knobs.compilation.disable_line_info)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(through_cache, launch, is_launched=True)
+        assert inside.wait(10)
+        reader = pool.submit(through_cache, lambda: knobs.compilation.disable_line_info)
+        assert pool.submit(through_cache, lambda: True, is_launched=True).result(10)  # which wants the same
+        assert not reader.done()
+        ended.set()
+        assert first.result(10) and not reader.result(10)
+    assert knobs.cache.manager_class is None
+
+
 def test_what_cannot_be_loaded_is_compiled_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a file is gone between the look at it and its reading."""
-    store("KEY")
+    through_cache(lambda: store("KEY"), is_launched=True)
     looks: list[dict[str, str] | None] = []
 
     class Function:
@@ -163,4 +196,5 @@ def test_what_cannot_be_loaded_is_compiled_again(root: Path, monkeypatch: pytest
     kernel = RenderedKernel("k", "triton", "", ("x",), (), {"XBLOCK": 64, "num_warps": 1, "num_stages": 1})
     assert triton_compile.compiled_kernel(kernel, (torch.float32,), 0) is not None
     assert looks[0] is not None and looks[1] is None
-    assert found("KEY") == FILES and not getattr(triton_cache._in_this_thread, "compiles_anew", False)
+    assert through_cache(lambda: found("KEY"), is_launched=True) == FILES
+    assert not getattr(triton_cache._in_this_thread, "compiles_anew", False)

@@ -68,6 +68,15 @@ def test_a_function_is_the_same_instructions_as_libdevices(
     assert by_ours == instructions(CALLS[symbol]) and by_ours
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_the_way_of_large_numbers_is_in_a_kernel_once(name: str) -> None:
+    config = {"XBLOCK": 1024, "num_warps": 4, "num_stages": 1}
+    kernel = RenderedKernel("kernel", "triton", source(f"libdevice.{name}(x) + y"), ("x", "y", "out"), (), config)
+    ptx = triton_offline.compile_offline(kernel, dict.fromkeys(("x", "y", "out"), torch.float32), "sm_90").ptx
+    assert len(re.findall(r"^\s+rare_\w+,", ptx, re.MULTILINE)) == 8  # calls, one for each element of a thread
+    assert ptx.count(".local .align") == 1
+
+
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
