@@ -322,6 +322,24 @@ def differentiated_whole(operators: Sequence[torch._ops.OpOverloadPacket[..., An
             overload._dispatch_cache.clear()
 
 
+@contextlib.contextmanager
+def no_states_of_generators() -> Iterator[None]:
+    """Have AOTAutograd share the tensors for states of generators that nobody has set.
+
+    It makes twelve empty ones for each graph, each through fake mode: a seventh of its time with a small function."""
+    state = torch._decomp.decompositions_for_rng.PhiloxState
+    by_torch, known = state.reset, vars(state())
+
+    def reset(self: Any) -> None:
+        vars(self).update(known)
+
+    state.reset = reset  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        state.reset = by_torch  # type: ignore[method-assign]
+
+
 def time_guards_as_they_are() -> None:
     """Have Dynamo time the guards of the compilation under way without emptying the processor's caches first.
 

@@ -92,6 +92,19 @@ def test_signatures() -> None:
     assert isinstance(torch._functorch.config.force_non_lazy_backward_lowering, bool)
 
 
+def test_states_of_generators_are_as_torch_makes_them() -> None:
+    make = torch._decomp.decompositions_for_rng.PhiloxState
+    by_torch = vars(make())
+    with torch_internals.no_states_of_generators():
+        by_ours = vars(make())
+    assert by_ours.keys() == by_torch.keys() == vars(make()).keys()
+    for name, value in by_torch.items():
+        same = (
+            value.numel() == by_ours[name].numel() == 0 if isinstance(value, torch.Tensor) else value == by_ours[name]
+        )
+        assert same, name
+
+
 def test_guards_are_timed_once_as_they_are_and_then_by_torch_again(monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[object] = []
 

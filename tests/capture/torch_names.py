@@ -85,6 +85,11 @@ TABLE = (
             *_names("torch.ops.aten.add.Tensor", "py_kernels _dispatch_cache"),
         ),
     ),
+    Taken(
+        INTERNALS,
+        "make no tensors for states of generators that nobody has set",
+        _names("torch._decomp.decompositions_for_rng.PhiloxState", "reset"),
+    ),
     Taken(INTERNALS, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
     Taken(
         INTERNALS,
