@@ -230,6 +230,12 @@ def _relu(text: str, dtype: torch.dtype) -> str:
     return f"tl.where({text} < 0, {'0.0' if dtype.is_floating_point else '0'}, {text})"
 
 
+def _sigmoid(text: str, dtype: torch.dtype) -> str:
+    """The quotient's divisor is one or more, so that of float32 needs no care for small ones: a third of it all."""
+    divisor = f"1.0 + libdevice.exp(-{text})"
+    return f"libdevice.fast_dividef(1.0, {divisor})" if dtype == torch.float32 else f"1.0 / ({divisor})"
+
+
 def _logical(op: str, operands: list[Operand]) -> str:
     values = [o.tensor if o.dtype == torch.bool else f"({o.tensor} != 0)" for o in operands]
     if op == "logical_not":
@@ -253,7 +259,7 @@ def _unary(op: str, value: Operand) -> str:
         "bitwise_not": f"{text} == 0" if dtype == torch.bool else f"~{text}",
         "relu": _relu(text, dtype) if is_signed else text,
         "reciprocal": f"1.0 / {text}",
-        "sigmoid": f"1.0 / (1.0 + libdevice.exp(-{text}))",
+        "sigmoid": _sigmoid(text, dtype),
         "isnan": f"{text} != {text}",
         "isinf": f'tl.abs({text}) == float("inf")' if is_float else f"{text} != {text}",
         "signbit": f"{text}.to({bits}, bitcast=True) < 0" if is_float else f"{text} < 0",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.codegen.program import Program
+from compiler.codegen.program import Program, closure
 from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import Device
+from compiler.ir.size import hint
+from compiler.schedule.cost.work import NEAR_CACHE
 
 #: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
 COALESCED_POINTS = 32
@@ -31,3 +33,28 @@ def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]
     if x_block < COALESCED_POINTS:
         return x_block, r_block  # few columns are few programs, which go through long blocks
     return COALESCED_POINTS, min(r_block, _SCANNED // COALESCED_POINTS)
+
+
+def reads_rows_at_loaded_places(program: Program) -> bool:
+    """Whether rows are read that other loads tell of: threads then wait twice, and should ask for more at a time."""
+    by_number = {s.number: s for s in program.statements}
+    places = [
+        place.value for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None
+        for place in s.index.indirections
+    ]  # fmt: skip
+    return any(by_number[number].op == "load" for number in closure(places, by_number))
+
+
+def reads_tables_for_each_row(program: Program) -> bool:
+    """Whether all that rows are made of is in tables that the near caches hold, so that the walk through memory tells
+    nothing of how a tile should lie."""
+    loads = [s for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
+    tables: dict[str, int] = {}
+    for s in loads:
+        assert s.buffer is not None and s.index is not None
+        if s.index.indirections:
+            return False
+        size = (hint(s.index.bounds[1]) + 1) * program.storage[s.buffer].itemsize
+        tables[s.buffer] = max(size, tables.get(s.buffer, 0))
+    stores = any(s.op == "store" and s.level == "r" for s in program.statements)
+    return not stores and sum(tables.values()) <= NEAR_CACHE

@@ -26,17 +26,18 @@ _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 @dataclass(frozen=True)
 class Moves:
     """Of the accesses that vary along the loop that lanes run through in order: how many there are, how many move one
-    element at a time, and how many of these are where an interpolation, or memory, has them."""
+    element at a time, and how many of these are where an interpolation has them, and where memory tells."""
 
     all: int
     alone: int
     placed: int
+    looked_up: int
 
 
 def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
     """How lanes move elements along the last of `dims`."""
     by_number = {s.number: s for s in program.statements}
-    everything = alone = placed = 0
+    everything = alone = placed = looked_up = 0
     for s in program.statements:
         if s.op not in ("load", "store") or s.index is None or s.buffer is None:
             continue
@@ -47,8 +48,10 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
         if not _is_in_pieces(s, by_number, dims, elements):
             makers = [by_number[n] for n in closure((place.value for place in s.index.indirections), by_number)]
             alone += 1
-            placed += any(maker.op == "load" or maker.dtype.is_floating_point for maker in makers)
-    return Moves(everything, alone, placed)
+            is_looked_up = any(maker.op == "load" for maker in makers)
+            looked_up += is_looked_up
+            placed += not is_looked_up and any(maker.dtype.is_floating_point for maker in makers)
+    return Moves(everything, alone, placed, looked_up)
 
 
 def _is_in_pieces(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:

@@ -101,6 +101,8 @@ def _pointwise(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     per_thread = min(max(32 // itemsize, 4), 16, max(16 // itemsize, 64 // max(len(sizes), 1), 2))
     per_thread = 1 << (per_thread.bit_length() - 1)
     threads = 128
+    while per_thread > 2 and points < per_thread * threads * device.multiprocessors:
+        per_thread //= 2
     while threads > WARP and points < per_thread * threads * device.multiprocessors:
         threads //= 2
     block = per_thread * threads
@@ -167,7 +169,9 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         r_block = min(r_block, 2048)
     small = WARP * _warps(x_block * r_block, 32, 16)
     shares = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not is_outer else 0
-    fills = not carries and shares * small >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
+    fills = not (carries or writes_rows(group)) and shares * small >= device.multiprocessors * max(
+        device.threads_per_multiprocessor, 1
+    )
     threads = small if fills else WARP * _warps(x_block * r_block, 16 if is_outer and is_shared else 8, 16)
     few = None if is_shared or is_outer or group.has_scan else block_of_few(rows, size, walked.itemsize, device)
     if few is not None and not group.across:

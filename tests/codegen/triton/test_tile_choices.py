@@ -157,3 +157,41 @@ def test_blocks_of_scans_are_small() -> None:
         *plans_of(lambda x: x.cumsum(1), tensor("4096 8192")),
     ):
         assert plan.kind == "looped" and plan.axes[0].block * plan.axes[-1].block == 1024
+
+
+def test_what_is_long_for_one_element_is_taken_by_more_threads() -> None:
+    def sines(x: Tensor) -> Tensor:
+        for _ in range(10):
+            x = torch.sin(x) * 0.9 + 0.1
+        return x
+
+    plans = [*plans_of(sines, tensor("16777216", torch.bfloat16)), *plans_of(torch.sin, tensor("16777216"))]
+    assert [elements_of_a_thread(plan) for plan in plans] == [2, 8]
+
+
+def test_few_elements_are_taken_by_many_threads() -> None:
+    (plan,) = plans_of(lambda x: x.tanh(), tensor("65536"))
+    assert (elements_of_a_thread(plan), plan.num_warps) == (2, 4)
+
+
+def test_elements_whose_places_are_looked_up_are_taken_one_by_a_thread() -> None:
+    (plan,) = plans_of(
+        lambda x, grid: torch.nn.functional.grid_sample(x, grid, align_corners=False),
+        tensor("8 16 256 256"),
+        tensor("8 256 256 2"),
+    )
+    assert elements_of_a_thread(plan) == 1
+
+
+def test_a_sum_that_stores_each_element_too_takes_few_of_them_a_thread() -> None:
+    (plan,) = plans_of(lambda x: ((y := x.float() * 0.5), y.isfinite().all()), tensor("33554432", torch.float16))
+    assert plan.kind == "split" and elements_of_a_thread(plan) == 8
+
+
+def test_rows_that_are_made_of_small_tables_are_taken_several_at_once() -> None:
+    def forces(p: Tensor, m: Tensor) -> Tensor:
+        apart = p[None] - p[:, None]
+        return (apart * (m[None] * (apart.square().sum(-1) + 1e-2).pow(-1.5))[..., None]).sum(1)
+
+    (plan,) = plans_of(forces, tensor("4096 3"), tensor("4096"))
+    assert plan.kind == "looped" and plan.axes[0].block == 8
