@@ -226,8 +226,8 @@ def _relu(text: str, dtype: torch.dtype) -> str:
     """One instruction of float32; of other types a choice, whose literal takes the type of the value."""
     if dtype == torch.float32:
         return f"tl.maximum({text}, 0.0, propagate_nan=tl.PropagateNan.ALL)"
-    # Where the comparison fails for NaN, NaN stays.
-    return f"tl.where({text} < 0, {'0.0' if dtype.is_floating_point else '0'}, {text})"
+    # Where the comparison fails for NaN, NaN stays. Of -0.0 eager makes 0.0 on a GPU.
+    return f"tl.where({text} <= 0, {'0.0' if dtype.is_floating_point else '0'}, {text})"
 
 
 def _sigmoid(text: str, dtype: torch.dtype) -> str:

@@ -107,3 +107,10 @@ def test_zeros_have_the_signs_of_eagers(dtype: torch.dtype) -> None:
     x = torch.tensor([0.0, -0.0, 1.0, -2.0], dtype=dtype)
     for result, wanted in zip(call_interpreted(compile_program(program, x), [x]), program(x), strict=True):
         assert torch.equal(result, wanted) and torch.equal(result.signbit(), wanted.signbit())
+
+
+def test_a_relu_of_negative_zero_is_zero_as_on_a_gpu() -> None:
+    """Eager gives -0.0 on a CPU and 0.0 on a GPU, in each dtype."""
+    x = torch.tensor([-0.0, -1.0, 2.0, float("nan")], dtype=torch.float64)
+    (result,) = call_interpreted(compile_program(torch.relu, x), [x])
+    assert not result[:3].signbit().any() and torch.equal(result[:3], x[:3].clamp(min=0)) and result[3].isnan()
