@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
-from compiler.ir.size import Integer, Size, Symbol, hint
+from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
     antialiasing,
     bits,
@@ -61,7 +61,7 @@ from compiler.lowering import (  # noqa: F401
     user_operators,
     views,
 )
-from compiler.lowering.aliases import conjugates, from_owner, is_negated
+from compiler.lowering.aliases import conjugates, from_owner, is_negated, is_view
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.depthwise import DEPTHWISE, depthwise_convolution
@@ -76,7 +76,7 @@ from compiler.lowering.scalars import scalar
 from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
 from compiler.lowering.truths import truth
 from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, refuse_unknown_sizes, unsupported_at
-from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant
+from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant, of_buffer
 from compiler.padding.apart import BY_ROWS_APART
 
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
@@ -260,9 +260,30 @@ class _Walk:
             return self._checked(lowering(self.build, *args, **kwargs), self.eager[node])
         except Exception as error:  # a gap in a lowering must not end an exploration
             self.build.roll_back(checkpoint)
+            viewed = self._by_eagers_strides(node, args[0]) if is_view(target) else None
+            if viewed is not None:
+                return viewed
             message = str(error) if isinstance(error, CannotLower) else f"{type(error).__name__}: {error}"
             reason = f"Our lowering of {operator_name(target)} does not cover this case: {message}."
             return self._fall_back(node, args, kwargs, reason)
+
+    def _by_eagers_strides(self, node: torch.fx.Node, source: Any) -> TensorValue | None:
+        """A view whose formula depends on sizes of a call in a way that cannot be told, by the strides that torch found
+        for it, where what it views lies in memory as in eager. A copy would not do: whoever gets the view may be told
+        its place in an input's memory."""
+        fake, seen = self.eager[node], self._eager_of(node.all_input_nodes[0])
+        if not isinstance(source, TensorValue) or not isinstance(fake, EagerTensor) or seen is None:
+            return None
+        if source.buffer is None or fake.dtype != source.dtype or fake.dtype not in SUPPORTED_DTYPES or fake.is_negated:
+            return None
+        try:
+            layout = source.layout()
+        except Undecided:
+            return None
+        if layout is None or layout.stride != seen.stride() or seen.is_negated:
+            return None
+        start = layout.offset + fake.storage_offset() - seen.storage_offset()
+        return of_buffer(source.buffer, Layout(fake.shape, fake.stride(), fake.dtype, start))
 
     def _number(self, node: torch.fx.Node) -> Any:
         """A size, by the formula that torch has of it, or the number that its guards make of that; one that is read out

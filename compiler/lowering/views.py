@@ -180,6 +180,10 @@ def slice_(
 ) -> TensorValue:  # fmt: skip
     at = wrap(dim, x.rank)
     first, count = slice_bounds(x.shape[at], start, end, step)
+    return _cut(x, at, first, count, step)
+
+
+def _cut(x: TensorValue, at: int, first: Integer, count: Integer, step: int = 1) -> TensorValue:
     return x.view(
         (*x.shape[:at], count, *x.shape[at + 1 :]),
         lambda position: (*position[:at], position[at] * step + first, *position[at + 1 :]),
@@ -203,7 +207,7 @@ def split_with_sizes(
     parts: list[TensorValue] = []
     start: Integer = 0
     for size in split_sizes:
-        parts.append(slice_(build, x, dim, start, start + size))
+        parts.append(_cut(x, wrap(dim, x.rank), start, size))
         start += size
     return tuple(parts)
 

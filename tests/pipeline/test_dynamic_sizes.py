@@ -272,3 +272,16 @@ def test_sizes_by_formulas_of_formulas(program: Callable[[Tensor], Tensor]) -> N
     for size in (16, 48):
         x = rnd(size)
         torch.testing.assert_close(compiled(x.clone()), program(x.clone()))
+
+
+def test_a_view_of_a_part_whose_size_is_a_formula_shares_its_memory() -> None:
+    def program(x: Tensor) -> list[Tensor]:
+        last = x.chunk(2)[-1]
+        return [last, last[:1]]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend="fusionscope", dynamic=True)
+    for size in (5, 8):
+        x = rnd(size, 3)
+        for mine, wanted in zip(compiled(x), program(x), strict=True):
+            assert torch.equal(mine, wanted) and mine.data_ptr() == wanted.data_ptr()
