@@ -16,6 +16,8 @@ import triton.language as tl
 
 #: The functions of kernels whose programs wait for each other.
 WAITING = ("wait_for", "receive", "cluster_wait")
+#: Bytes of a value that a program of a cluster leaves.
+FLOAT = 4
 
 
 def run_in_turns(
@@ -25,7 +27,7 @@ def run_in_turns(
     number, `run` runs it. The functions of `namespace` that wait, or reach into other programs, are replaced by ones
     that give the turn away."""
     turns = _Turns(choose, run, cluster)
-    replaced = ("wait_for", "receive", "cluster_arrive", "cluster_wait", "leave", "left_by")
+    replaced = ("wait_for", "receive", "open_gate", "cluster_arrive", "cluster_wait", "leave", "wait_at", "left_by")
     namespace |= {name: getattr(turns, name) for name in replaced}
     turns.run_all(count)
 
@@ -35,9 +37,12 @@ class _Turns:
         self.choose = choose
         self.run = run
         self.cluster = cluster
-        #: How often each program has arrived, and what it has left for its cluster.
+        #: How often each program has arrived, what it has left for its cluster, the bytes that it waits for at each of
+        #: its gates, and those that it has left at this gate of each program.
         self.arrivals = Counter[int]()
         self.left: dict[int, list[float]] = {}
+        self.gates: dict[int, list[int]] = {}
+        self.sent = Counter[tuple[int, int]]()
         self.turn = [threading.Semaphore(0)]
         self.back = threading.Semaphore(0)
         self.current = 0
@@ -93,6 +98,12 @@ class _Turns:
         self.progressed = True
         return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
 
+    def open_gate(self, expected: Any) -> int:
+        """In the place of the kernel's own function of this name: the number of the gate among a program's."""
+        gates = self.gates.setdefault(self.current, [])
+        gates.append(int(expected))
+        return len(gates) - 1
+
     def cluster_arrive(self) -> None:
         """In the place of the kernel's own function of this name."""
         self.arrivals[self.current] += 1
@@ -103,11 +114,19 @@ class _Turns:
             self._give_turn_away()
         self.progressed = True
 
-    def leave(self, value: Any) -> int:
+    def leave(self, value: Any, gate: Any) -> int:
         """In the place of the kernel's own function of this name: the number of the value among a program's."""
         mine = self.left.setdefault(self.current, [])
         mine.append(float(value.handle.data.reshape(-1)[0]))
+        self.sent[self.current, int(gate)] += FLOAT
         return len(mine) - 1
+
+    def wait_at(self, gate: Any) -> None:
+        """In the place of the kernel's own function of this name."""
+        expected = self.gates[self.current][int(gate)]
+        while sum(self.sent[other, int(gate)] for other in self._cluster()) < expected:
+            self._give_turn_away()
+        self.progressed = True
 
     def left_by(self, place: int, parts: Any) -> Any:
         """In the place of the kernel's own function of this name."""

@@ -168,7 +168,7 @@ def test_programs_that_start_together_leave_each_other_what_they_reduce(
     assert relative_error(call_interpreted(compilation, [x]), [exact]) <= bound
     (result,) = compiled_for_gpus(compilation)
     assert result.spills == 0
-    assert "barrier.cluster.wait" in result.ptx and "st.shared::cluster" in result.ptx
+    assert "barrier.cluster.wait" in result.ptx and "st.async.shared::cluster" in result.ptx
 
 
 def test_few_rows_columns_and_what_is_no_float_are_not_in_clusters() -> None:

@@ -1,27 +1,54 @@
 """Programs of a row as a cluster: the device runs them at the same time, and each can write into the shared memory of
 the others.
 
-    x_block = tl.program_id(0) // 8            cluster 0:  program 0 .. 7
-    sum_left = leave(sum_acc)                  every program has the sums of all eight in its own shared memory
+    sum_gate = open_gate(4 * 8)                program 0 .. 7 of a cluster
     cluster_arrive()
+    ...
     cluster_wait()
+    sum_left = leave(sum_acc, sum_gate)        every program has the sums of all eight in its own shared memory
+    wait_at(sum_gate)
     sum_parts = left_by(sum_left, tl.arange(0, 8))
 
 Nothing goes through memory, there is nothing to count, and no program waits for one that has not started. What it takes
-is Hopper's thread block clusters (PTX ISA, "Cluster-level Parallel Synchronization": `barrier.cluster`, `mapa`,
-`st.shared::cluster`), of up to eight programs, or sixteen where a function asks for that. A program may write to
-another one as soon as that has started, so the first thing that all of them do is to arrive, and they wait for each
-other before they leave their first value; after the last wait nobody reaches into a program that may have ended.
+is Hopper's thread block clusters (PTX ISA: `barrier.cluster`, `mapa`), of up to eight programs, or sixteen where a
+function asks for that, and its barriers that count the bytes which others write (`mbarrier`, `st.async`): who waits for
+bytes needs no order among all the writes of a program, which a barrier of the cluster has to make. A program may write
+to another one as soon as that has opened its gates, so the first thing that all of them do after this is to arrive, and
+they wait for each other before they leave their first value. A program ends when it has the values of all others, so
+nobody reaches into one that has ended.
 """
 
 from __future__ import annotations
 
 HELPERS: dict[str, str] = {
+    "open_gate": '''@triton.jit
+def open_gate(expected):
+    """A place to wait for so many bytes; to be opened before the programs of the cluster arrive."""
+    return tl.inline_asm_elementwise(
+        """{
+        .reg .b32 place, thread;
+        .reg .pred opens;
+        .shared .align 8 .b8 gate[8];
+        mov.u32 place, gate;
+        mov.u32 thread, %tid.x;
+        setp.eq.u32 opens, thread, 0;
+        @opens mbarrier.init.shared::cta.b64 [place], 1;
+        @opens fence.mbarrier_init.release.cluster;
+        @opens mbarrier.arrive.expect_tx.shared::cta.b64 _, [place], $1;
+        mov.b32 $0, place;
+        }""",
+        "=r,r",
+        [expected],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
+''',
     "cluster_arrive": '''@triton.jit
 def cluster_arrive():
-    """What this program has left is there for who waits for it."""
+    """The gates of this program are open."""
     tl.inline_asm_elementwise(
-        "barrier.cluster.arrive.release.aligned; mov.b32 $0, 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1
+        "barrier.cluster.arrive.relaxed.aligned; mov.b32 $0, 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1
     )
 ''',
     "cluster_wait": '''@triton.jit
@@ -32,11 +59,11 @@ def cluster_wait():
     )
 ''',
     "leave": '''@triton.jit
-def leave(value):
+def leave(value, gate):
     """Leave a float32 with every program of the cluster; where in its shared memory those of all programs lie."""
     return tl.inline_asm_elementwise(
         """{
-        .reg .b32 rank, size, thread, mine, place;
+        .reg .b32 rank, size, thread, mine, place, opened;
         .reg .pred sends;
         .shared .align 4 .b8 left[64];
         mov.u32 rank, %cluster_ctarank;
@@ -48,10 +75,29 @@ def leave(value):
         add.u32 mine, mine, rank;
         setp.lt.u32 sends, thread, size;
         @sends mapa.shared::cluster.u32 place, mine, thread;
-        @sends st.shared::cluster.f32 [place], $1;
+        @sends mapa.shared::cluster.u32 opened, $2, thread;
+        @sends st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [place], $1, [opened];
         }""",
-        "=r,f",
-        [value],
+        "=r,r,r",
+        [value, gate],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
+''',
+    "wait_at": '''@triton.jit
+def wait_at(gate):
+    """Wait until all that was expected at a gate is there."""
+    tl.inline_asm_elementwise(
+        """{
+        .reg .pred is_there;
+        waits:
+        mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 is_there, [$1], 0;
+        @!is_there bra waits;
+        mov.b32 $0, 0;
+        }""",
+        "=r,r",
+        [gate],
         dtype=tl.int32,
         is_pure=False,
         pack=1,

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 COUNTERS_APART = 8
 #: Bytes of a word, and the counters that the number of all programs so far takes where words are sent.
 WORD, COUNTERS_OF_WORDS = 8, 2
+#: Bytes of a value that a program of a cluster leaves with the others.
+FLOAT = 4
 
 HELPERS: dict[str, str] = {
     "wait_for": '''@triton.jit
@@ -223,6 +225,9 @@ class RowParts:
         if self.plan.is_cluster:
             self.printer.helpers |= CLUSTER_HELPERS.keys()
             self.writer.line("# The programs of a row are a cluster: they run at the same time.")
+            for number, section in enumerate(self._exchanging, start=1):
+                values = sum(len(self._values(statement)) for statement in section.reductions)
+                self.writer.line(f"gate_{number} = open_gate({FLOAT} * {values} * {self.plan.splits})")
             self.writer.line("cluster_arrive()")
             self.writer.line("place = tl.program_id(0)")
             return
@@ -297,7 +302,7 @@ class RowParts:
             if not self.plan.is_cluster:
                 self._store(statement)
         if self.plan.is_cluster:
-            self._leave(section, is_first=number == 1)
+            self._leave(section, number)
             self._join(section)
             return
         self.printer.helpers.add("wait_for")
@@ -306,15 +311,19 @@ class RowParts:
         self.writer.line(f"wait_for(counter, {number * self.plan.splits})")
         self._join(section)
 
-    def _leave(self, section: Section, is_first: bool) -> None:
-        """Every program of a cluster leaves its values with all."""
-        if is_first:
+    @property
+    def _exchanging(self) -> list[Section]:
+        """The sections after which the programs of a team wait for each other."""
+        return [section for section in self.plan.program.sections if section.reductions]
+
+    def _leave(self, section: Section, number: int) -> None:
+        """Every program of a cluster leaves its values with all, and has theirs."""
+        if number == 1:
             self.writer.line("cluster_wait()")
         for statement in section.reductions:
             for name, _, _ in self._values(statement):
-                self.writer.line(f"{name}_left = leave({name})", statement.nodes)
-        self.writer.line("cluster_arrive()")
-        self.writer.line("cluster_wait()")
+                self.writer.line(f"{name}_left = leave({name}, gate_{number})", statement.nodes)
+        self.writer.line(f"wait_at(gate_{number})")
 
     def _exchange_words(self, section: Section) -> None:
         size, is_full = self.plan.splits, self.plan.splits == next_power_of_two(self.plan.splits)

@@ -39,19 +39,33 @@ TOGETHER = {"rand": (4,), "rand_word": (4,), "rand_compared": (8, 4), "rand_comp
 SUFFIXES = {4: "_by_fours", 8: "_by_eights"}
 
 HELPERS: dict[str, str] = {
-    "uniform": '''@triton.jit
-def uniform(seed, position):
-    """Uniform numbers in [0, 1); four in a row are the words of one draw."""
-    a, b, c, d = tl.rand4x(seed, position // 4)
-    word = position % 4
-    return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d))
+    "draw": '''@triton.jit
+def draw(seed, number):
+    """The four words of draw `number` (Philox 4x32-10). Both halves of a product are made by one instruction."""
+    key, other_key = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
+    none = tl.zeros_like(number).to(tl.uint32)
+    a, b, c, d = number.to(tl.uint32), none, none, none
+    if number.dtype.primitive_bitwidth > 32:
+        b = (number >> 32).to(tl.uint32)
+    for _ in tl.static_range(10):
+        first, second = a.to(tl.uint64) * 0xD2511F53, c.to(tl.uint64) * 0xCD9E8D57
+        a, b = (second >> 32).to(tl.uint32) ^ b ^ key, second.to(tl.uint32)
+        c, d = (first >> 32).to(tl.uint32) ^ d ^ other_key, first.to(tl.uint32)
+        key += tl.full([], 0x9E3779B9, tl.uint32)
+        other_key += tl.full([], 0xBB67AE85, tl.uint32)
+    return a, b, c, d
 ''',
     "uniform_word": '''@triton.jit
 def uniform_word(seed, position):
     """The words of which uniform numbers are made; four in a row are those of one draw."""
-    a, b, c, d = tl.randint4x(seed, position // 4)
+    a, b, c, d = draw(seed, position // 4)
     word = position % 4
-    return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d)).to(tl.uint32, bitcast=True)
+    return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d))
+''',
+    "uniform": '''@triton.jit
+def uniform(seed, position):
+    """Uniform numbers in [0, 1); four in a row are the words of one draw."""
+    return tl.uint_to_uniform_float(uniform_word(seed, position))
 ''',
     "reaches": '''@triton.jit
 def reaches(word, least: tl.constexpr):
@@ -72,17 +86,16 @@ def in_a_row(a, b, c, d):
     joined = tl.join(tl.join(a, c), tl.join(b, d))
     return joined.reshape(lanes) if len(a.shape) == 1 else joined.reshape(rows, lanes)
 ''',
-    "uniform_by_fours": '''@triton.jit
-def uniform_by_fours(seed, position):
-    """Uniform numbers in [0, 1) at `position`, which is a multiple of 4, and at the three after it."""
-    a, b, c, d = tl.rand4x(seed, position // 4)
-    return in_a_row(a, b, c, d)
-''',
     "uniform_word_by_fours": '''@triton.jit
 def uniform_word_by_fours(seed, position):
     """The words of the uniform numbers at `position`, which is a multiple of 4, and at the three after it."""
-    a, b, c, d = tl.randint4x(seed, position // 4)
-    return in_a_row(a, b, c, d).to(tl.uint32, bitcast=True)
+    a, b, c, d = draw(seed, position // 4)
+    return in_a_row(a, b, c, d)
+''',
+    "uniform_by_fours": '''@triton.jit
+def uniform_by_fours(seed, position):
+    """Uniform numbers in [0, 1) at `position`, which is a multiple of 4, and at the three after it."""
+    return tl.uint_to_uniform_float(uniform_word_by_fours(seed, position))
 ''',
     "turned": '''@triton.jit
 def turned(word):
@@ -98,17 +111,16 @@ def shared_word(seed, position):
     "shared_word_by_fours": '''@triton.jit
 def shared_word_by_fours(seed, position):
     """The shared words at `position`, which is a multiple of 4, and at the three after it: two words of a draw."""
-    a, b, c, d = tl.randint4x(seed, position // 8)
+    a, b, c, d = draw(seed, position // 8)
     is_first = position % 8 == 0
-    first = tl.where(is_first, a, c).to(tl.uint32, bitcast=True)
-    second = tl.where(is_first, b, d).to(tl.uint32, bitcast=True)
+    first, second = tl.where(is_first, a, c), tl.where(is_first, b, d)
     return in_a_row(first, turned(first), second, turned(second))
 ''',
     "shared_word_by_eights": '''@triton.jit
 def shared_word_by_eights(seed, position):
     """The shared words at `position`, which is a multiple of 8, and at the seven after it: those of one draw."""
-    a, b, c, d = tl.randint4x(seed, position // 8)
-    words = in_a_row(a, b, c, d).to(tl.uint32, bitcast=True)
+    a, b, c, d = draw(seed, position // 8)
+    words = in_a_row(a, b, c, d)
     lanes: tl.constexpr = 2 * words.shape[len(words.shape) - 1]
     rows: tl.constexpr = 2 * words.numel // lanes
     joined = tl.join(words, turned(words))
@@ -132,14 +144,16 @@ def shared_by_eights(seed, position):
 }
 #: What a helper calls besides.
 CALLS: dict[str, tuple[str, ...]] = {
-    "uniform_by_fours": ("in_a_row",),
-    "uniform_word_by_fours": ("in_a_row",),
-    "shared_word": ("uniform_word", "turned"),
-    "shared_word_by_fours": ("in_a_row", "turned"),
-    "shared_word_by_eights": ("in_a_row", "turned"),
-    "shared": ("uniform_word", "turned", "shared_word"),
-    "shared_by_fours": ("in_a_row", "turned", "shared_word_by_fours"),
-    "shared_by_eights": ("in_a_row", "turned", "shared_word_by_eights"),
+    "uniform_word": ("draw",),
+    "uniform": ("draw", "uniform_word"),
+    "uniform_word_by_fours": ("draw", "in_a_row"),
+    "uniform_by_fours": ("draw", "in_a_row", "uniform_word_by_fours"),
+    "shared_word": ("draw", "uniform_word", "turned"),
+    "shared_word_by_fours": ("draw", "in_a_row", "turned"),
+    "shared_word_by_eights": ("draw", "in_a_row", "turned"),
+    "shared": ("draw", "uniform_word", "turned", "shared_word"),
+    "shared_by_fours": ("draw", "in_a_row", "turned", "shared_word_by_fours"),
+    "shared_by_eights": ("draw", "in_a_row", "turned", "shared_word_by_eights"),
 }
 
 
