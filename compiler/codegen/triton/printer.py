@@ -160,7 +160,11 @@ class KernelPrinter:
         self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
         if not axis.is_exact and not axis.is_scalar:
             in_share = axis.name == "r" and self.plan.has_equal_shares
-            bounded = f"{lanes} < {self.plan.chunk}" if in_share else f"{flat} < {axis.numel}"
+            bounded = f"{flat} < {axis.numel}"
+            if in_share and self.plan.chunk * self.plan.splits == axis.numel:
+                bounded = f"{lanes} < {self.plan.chunk}"
+            elif in_share:
+                bounded = f"({lanes} < {self.plan.chunk}) & ({bounded})"
             self.writer.line(f"{axis.name}_mask = {bounded}")
         if not is_single:
             self._unflatten(axis, flat)
