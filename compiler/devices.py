@@ -90,7 +90,7 @@ class Device:
     exchange_us: float = 2.5
     #: The same of programs that are started together: with it a group norm that takes 46 us on an H200 is expected to
     #: take about as long.
-    cluster_exchange_us: float = 0.25
+    cluster_exchange_us: float = 0.1
     #: The cache is full of what others wrote: it writes back this share of what a kernel moves, until so many bytes are
     #: written back. A kernel's own writes wait there likewise, and are paid by the next one.
     dirty_share: float = 0.65

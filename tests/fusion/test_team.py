@@ -147,7 +147,7 @@ def normalised_channels(x: Tensor) -> Tensor:
 
 #: Functions, inputs, programs of a cluster, and points of each.
 CLUSTERS = {
-    **{name: (*CASES[name], 7, 8192) for name in ("softmax", "layer norm of a long row", "two exchanges")},
+    **{name: (*CASES[name], 16, 3200) for name in ("softmax", "layer norm of a long row", "two exchanges")},
     "batch norm, in even shares": (normalised_channels, (rnd(64, 2, 56, 56) + 3,), 16, 12544),
 }
 

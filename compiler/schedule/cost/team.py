@@ -24,13 +24,14 @@ HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
 #: the row: on an H200 a batch norm of rows of 200,704 takes 141 us by 128 threads of 64 elements, 158 by 256 of 32.
 THREADS, MOST_THREADS = 128, 1024
 #: Threads and elements of a cluster's programs, the best first. On an H200, in us: a softmax of rows of 131,072 by
-#: clusters of eight programs of 128 threads 145, of eight of 256 threads 149, of sixteen of 128 threads 152; a layer
-#: norm of 100,003 by thirteen of 128 threads 87, by seven of 256 threads 101; a batch norm of 200,704 by sixteen of 256
-#: threads 125, by eight of 512 threads 132; a group norm of 65,536 in bfloat16 by eight of 128 threads 46, by four of
-#: 256 55.
-CLUSTER_SHAPES = ((128, 64), (128, 128), (256, 64), (512, 32))
-#: Programs of a cluster that every device with clusters takes, and registers of a thread.
-PORTABLE_CLUSTER, MOST_REGISTERS = 8, 255
+#: clusters of sixteen programs of 128 threads of 64 elements 137, of eight of 128 elements 142; a group norm of 98,304 by
+#: twelve of 64 elements 105, by six of 128 elements 116; a batch norm of 200,704 by sixteen of 256 threads 111, of 512
+#: threads 117, of 128 threads of 128 elements 119.
+CLUSTER_SHAPES = ((128, 64), (256, 64), (512, 32))
+#: Registers of a thread; and the elements of one that has enough to do with its share of a row that begins anywhere.
+MOST_REGISTERS, FEW_ELEMENTS = 255, 16
+#: Bytes that a thread loads at once, where a row begins at a multiple of them.
+PIECE = 16
 #: Neighbouring points of x that a program takes where x lies along memory: whole lines of the cache.
 COLUMNS_BYTES = 128
 
@@ -106,25 +107,32 @@ def team_for(
 def _cluster_for(rows: int, length: int, held: int, itemsize: int, device: Device) -> Team | None:
     """Programs that are started together, if they hold a row and those of all rows fill the device."""
     most = (_power_below((MOST_REGISTERS - BESIDES) // (held * max(itemsize // 4, 1)))) if held else MOST_ELEMENTS
-    shapes = [(threads, min(elements, most)) for threads, elements in CLUSTER_SHAPES]
-    whole = [one for one in shapes if length % prod(one) == 0 and length // prod(one) <= PORTABLE_CLUSTER]
-    few = [one for one in shapes if one[1] <= MOST_ELEMENTS and length <= prod(one) * device.programs_of_cluster]
-    for threads, elements in (*whole, *few):
-        size = -(-length // (elements * threads))
-        even = _even_share(length, elements * threads, itemsize, device) if size > PORTABLE_CLUSTER else 0
-        size = length // even if even else size
-        if size > 1 and elements >= LEAST_ELEMENTS and size <= device.programs_of_cluster:
-            team = _team(size, 1, elements, threads, held, itemsize, device, is_cluster=True, even=even)
+    for threads, elements in CLUSTER_SHAPES:
+        size, share = _shares(length, threads, min(elements, most), itemsize, device.programs_of_cluster)
+        held_by_each = _power_above(share) // threads
+        if 1 < size <= device.programs_of_cluster and held_by_each >= LEAST_ELEMENTS:
+            even = share if share != held_by_each * threads else 0
+            team = _team(size, 1, held_by_each, threads, held, itemsize, device, is_cluster=True, even=even)
             return team if rows * size >= 2 * device.multiprocessors else None
     return None
 
 
-def _even_share(length: int, block: int, itemsize: int, device: Device) -> int:
-    """The points of each program of the largest cluster, if all can have as many, in whole accesses of 16 bytes: which
-    lanes are outside is then one for all programs. 0 if not."""
-    share, rest = divmod(length, device.programs_of_cluster)
-    fits = rest == 0 and block // 2 < share <= block and share * itemsize % 16 == 0 and length % block != 0
-    return share if fits else 0
+def _shares(length: int, threads: int, elements: int, itemsize: int, most: int) -> tuple[int, int]:
+    """How many programs share a row, and the points of each: whole blocks, or as many for each, so that all programs
+    know alike which of their lanes are outside. A row that begins anywhere is loaded one element at a time, each with a
+    mask, so programs are as many, and have as little, as may be: on an H200 a softmax of rows of 50,257 takes 112 us by
+    sixteen programs of 3,200, 124 by eight of 6,400, 250 by seven of 8,192; a layer norm of 100,003 62 us by sixteen of
+    6,272, 102 by thirteen of 8,192."""
+    block = threads * elements
+    if length % block == 0:
+        return length // block, block
+    is_aligned = length * itemsize % PIECE == 0
+    size = _power_above(-(-length // block))
+    while not is_aligned and 2 * size <= most and length >= 2 * size * threads * FEW_ELEMENTS:
+        size *= 2
+    step = PIECE // itemsize if is_aligned else threads
+    share = min(-(-length // (size * step)) * step, block)
+    return -(-length // share), share
 
 
 def _team(
