@@ -183,6 +183,15 @@ def test_few_rows_columns_and_what_is_no_float_are_not_in_clusters() -> None:
     assert not is_cluster(512, 131072, False, False)
 
 
+@pytest.mark.parametrize(
+    "length, size, share",
+    [(131072, 16, 8192), (98304, 12, 8192), (40000, 8, 5000), (100003, 16, 6272), (50257, 16, 3200), (20001, 8, 2560)],
+)
+def test_a_cluster_shares_a_row_in_whole_blocks_or_evenly(length: int, size: int, share: int) -> None:
+    team = team_for(1024, length, 1, 4, False, H200, True)
+    assert team is not None and team.is_cluster and (team.size, team.share, team.warps) == (size, share, 4)
+
+
 def test_nothing_is_held_together_on_a_cpu_or_in_symbolic_sizes() -> None:
     assert team_for(4, 50000, 1, 4, False, replace(H200, kind="cpu")) is None
     compilation = compile_program(lambda x: torch.softmax(x, -1), rnd(4, 50001), dynamic=True)

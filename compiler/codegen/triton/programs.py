@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from compiler.codegen.program import Program, closure
+from compiler.codegen.triton.plan import next_power_of_two
+from compiler.codegen.triton.vectors import moves_of
 from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import Device
-from compiler.ir.size import hint
+from compiler.ir.size import hint, known
 from compiler.schedule.cost.work import NEAR_CACHE
 
 #: Neighbouring points of x that a reduction takes together where x is contiguous: whole sectors of memory.
@@ -13,6 +15,10 @@ COALESCED_POINTS = 32
 
 #: How long a device takes to start a program: 131,072 take 84 us on an H200, one after another, whatever their size is.
 _PROGRAM_US = 0.00064
+
+#: Bytes and elements of the rows that one warp holds, elements of the shortest of them, values of each that live at a
+#: time, and programs of each multiprocessor that keep it busy so.
+_BYTES_OF_A_WARP, _OF_A_WARP, _SHORTEST_ROW, _LIVE, _PROGRAMS_OF_A_WARP = 2048, 1024, 128, 4, 16
 
 #: Elements of a block of a scan.
 _SCANNED = 1024
@@ -22,6 +28,28 @@ def is_fed_by(programs: float, program: Program, device: Device) -> bool:
     """Whether a device starts so many programs in less time than its memory takes to move what they touch."""
     bytes_us = sum(access.bytes for access in accesses_of(program)) / device.bandwidth * 1e6
     return programs * _PROGRAM_US <= bytes_us
+
+
+def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -> int:
+    """How many rows one warp holds, with `live` registers for each element, where that is better than several warps:
+    rows are short, and loaded with masks or one element at a time. A warp waits for no other to have the sum of a row,
+    and has as much under way as several would. 0 elsewhere.
+
+    On an H200, in us: a softmax of rows of 513 float32 takes 55 so, 59 by four warps for two rows; of 197 bfloat16 38
+    and 56; a layer norm of 768 of three embeddings 21 and 24; the means of 196 cubes 14 and 16. Rows that fill their
+    blocks, and begin where vectors do, take as long either way."""
+    size, rows = known(program.space.reduction_numel), hint(program.space.numel)
+    r_block = next_power_of_two(size)
+    if not _SHORTEST_ROW <= r_block <= _OF_A_WARP or live > _LIVE:
+        return 0
+    moves = moves_of(program, (*program.space.x, *program.space.r))
+    is_ragged = size < r_block or 2 * moves.alone > moves.all
+    for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if is_ragged else ():
+        at_once = max(elements // r_block, 1)
+        is_enough = rows >= at_once * _PROGRAMS_OF_A_WARP * device.multiprocessors
+        if is_enough and is_fed_by(rows / at_once, program, device):
+            return at_once
+    return 0
 
 
 def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
     1 + erf(x)            ->  one_plus_erf(x)       where all that is made of it is stored in half types
     1 + tanh(x)           ->  one_plus_tanh(x)      likewise
-    exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise; of their products see `products_of_forms.py`
+    exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
     mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
     positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`)
@@ -27,8 +27,6 @@ import torch
 from compiler.codegen.building import build_program
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.triton.narrow import in_32_bits
-from compiler.codegen.triton.products_of_forms import HELPERS as OF_PRODUCTS
-from compiler.codegen.triton.products_of_forms import joined_products
 from compiler.codegen.triton.random import REACHES, WORDS
 from compiler.schedule.group import Group
 
@@ -65,7 +63,6 @@ def quick_sigmoid(x):
     """1 / (1 + exp(-x)), for results in half types."""
     return libdevice.fast_dividef(1.0, 1.0 + libdevice.exp2(x * -1.442695))
 ''',
-    **OF_PRODUCTS,
 }
 
 #: What becomes of a function, and of one plus it.
@@ -108,8 +105,7 @@ def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.d
         needs_few_digits[s.number] = bool(readers[s.number]) and all(
             _takes_few_digits(s, reader, needs_few_digits, by_number, storage) for reader in readers[s.number]
         )
-    short = [_short(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
-    return joined_products(short, needs_few_digits, _readers(short))
+    return [_short(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
 
 
 def _readers(statements: Iterable[Statement]) -> dict[int, list[Statement]]:

@@ -17,11 +17,11 @@ from compiler.codegen.triton.programs import (
     is_fed_by,
     reads_rows_at_loaded_places,
     reads_tables_for_each_row,
+    rows_of_a_warp,
 )
 from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, shared_plan, streamed_plan, walked_by
-from compiler.codegen.triton.vectors import moves_of
-from compiler.codegen.triton.walk import Walk, accesses_of, fastest, unit_bytes, with_last
+from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.size import hint, known
 from compiler.schedule.cost.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
@@ -34,10 +34,11 @@ _LONGEST_PERSISTENT = 32768
 #: The same where neighbours in memory are different rows, of which a program holds some.
 _LONGEST_OUTER = 128
 
-#: Bytes of a tensor that a thread takes where a tile is read along one loop and written along another, and values of
-#: each element that may live at a time then. On an H200 a layer norm of 192 channels of 32 x 56 x 56 bfloat16 takes
-#: 35 us by 128 threads of 64 elements, 42 by 256, and 52 by 512.
-_BYTES_OF_BOTH_WAYS, _FEW_LIVE = 128, 4
+#: Bytes of a tensor that a thread takes where a tile is read along x and written along r, and values of each element
+#: that may live at a time then; and its elements where it is read along r and written along x. On an H200 a layer norm
+#: of 192 channels of 32 x 56 x 56 bfloat16 takes 34 us the one way by 128 threads of 64 elements, 41 by 256, and 53 by
+#: 512, and the other way 32, 31 and 28; of 128 channels of float32 33, 32 and 32.
+_BYTES_OF_BOTH_WAYS, _FEW_LIVE, _OF_BOTH_WAYS = 128, 4, 16
 
 #: Bytes that memory moves at once.
 _SECTOR = 32
@@ -175,23 +176,6 @@ def _elements_per_thread(r_block: int, itemsize: int) -> int:
 #: Elements of a program of which a device would start more than it could feed.
 _MANY_ELEMENTS = 4096
 
-#: Rows that one warp holds, 32 elements a thread; and programs for each multiprocessor from which on it is kept busy so.
-_SHORTEST_IN_A_WARP, _LONGEST_IN_A_WARP, _PROGRAMS_OF_A_WARP = 128, 1024, 16
-
-
-def _fits_a_warp(program: Program, r_block: int, device: Device) -> bool:
-    """Whether rows are short, and are loaded with masks or one element at a time: a warp then waits for no other to
-    have the sum of a row, and has as much under way as several would. On an H200, in us: a softmax of rows of 513
-    float32 55, by four warps for two rows 59; of 197 bfloat16 38 and 56; a layer norm of 768 of three embeddings 21 and
-    24; means of 196 cubes 14 and 16. Rows that fill their blocks take as long either way."""
-    size, rows = known(program.space.reduction_numel), hint(program.space.numel)
-    moves = moves_of(program, (*program.space.x, *program.space.r))
-    is_ragged = size < r_block or 2 * moves.alone > moves.all
-    is_short = _SHORTEST_IN_A_WARP <= r_block <= _LONGEST_IN_A_WARP and _live_registers(program) <= _FEW_LIVE
-    programs = rows * r_block // _LONGEST_IN_A_WARP
-    is_enough = programs >= _PROGRAMS_OF_A_WARP * device.multiprocessors
-    return is_ragged and is_short and is_enough and is_fed_by(programs, program, device)
-
 
 def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     """Where rows lie side by side by threes, such as colours, a few of them at once are whole sectors. On an H200 the
@@ -199,9 +183,9 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     rows, size = hint(program.space.numel), known(program.space.reduction_numel)
     run = hint(program.space.x[-1].size) if program.space.x else 1
     r_block = next_power_of_two(size)
-    if not (walk.is_outer or walk.is_mixed) and _fits_a_warp(program, r_block, device):
-        x_block = _LONGEST_IN_A_WARP // r_block
-        axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
+    in_a_warp = rows_of_a_warp(program, _live_registers(program), walk.itemsize, device)
+    if in_a_warp and not (walk.is_outer or walk.is_mixed):
+        axes = (Axis("x", program.space.x, in_a_warp, is_scalar=in_a_warp == 1), Axis("r", program.space.r, r_block))
         return Plan("persistent", program, axes, 1)
     elements = 2048 if walk.itemsize <= 2 else 1024
     x_block = max(1, elements // r_block)
@@ -222,7 +206,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)
     if walk.is_mixed and not is_short and _live_registers(program) <= _FEW_LIVE:
-        per_thread = max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
+        per_thread = _OF_BOTH_WAYS if loads_along_r(program) else max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
     warps = warps_for(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
     needed = _live_registers(program) * (x_block * r_block // (warps * 32)) + _REGISTERS_FOR_ADDRESSES
     while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):

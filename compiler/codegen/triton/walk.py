@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from compiler.codegen.program import Program
@@ -41,6 +41,13 @@ def _elements(index: Index, points: int) -> int:
 def unit_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:
     """For each loop the bytes of the accesses that walk memory element by element along it."""
     return {dim: sum(a.bytes for a in accesses if a.index.stride(dim) in (1, -1)) for dim in dims}
+
+
+def loads_along_r(program: Program) -> bool:
+    """Whether most of what a reduction loads is contiguous along r, and not along x."""
+    loads = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.op == "load")))
+    along_x, along_r = (sum(unit_bytes(loads, dims).values()) for dims in (program.space.x, program.space.r))
+    return along_r > along_x
 
 
 def with_last(dims: tuple[Dim, ...], last: Dim) -> tuple[Dim, ...]:

@@ -13,7 +13,6 @@ reach each other's shared memory, a team of no more than these is one, and excha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from compiler.devices import WARP, Device
 
@@ -24,9 +23,9 @@ HELD_WORDS, MOST_ELEMENTS, LEAST_ELEMENTS = 192, 64, 4
 #: the row: on an H200 a batch norm of rows of 200,704 takes 141 us by 128 threads of 64 elements, 158 by 256 of 32.
 THREADS, MOST_THREADS = 128, 1024
 #: Threads and elements of a cluster's programs, the best first. On an H200, in us: a softmax of rows of 131,072 by
-#: clusters of sixteen programs of 128 threads of 64 elements 137, of eight of 128 elements 142; a group norm of 98,304 by
-#: twelve of 64 elements 105, by six of 128 elements 116; a batch norm of 200,704 by sixteen of 256 threads 111, of 512
-#: threads 117, of 128 threads of 128 elements 119.
+#: clusters of sixteen programs of 128 threads of 64 elements 137, of eight of 128 elements 142; a group norm of 98,304
+#: by twelve of 64 elements 105, by six of 128 elements 116; a batch norm of 200,704 by sixteen of 256 threads 111, of
+#: 512 threads 117, of 128 threads of 128 elements 119.
 CLUSTER_SHAPES = ((128, 64), (256, 64), (512, 32))
 #: Registers of a thread; and the elements of one that has enough to do with its share of a row that begins anywhere.
 MOST_REGISTERS, FEW_ELEMENTS = 255, 16
