@@ -46,8 +46,6 @@ def element_of(dtype: torch.dtype) -> torch.dtype:
 
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
 _LAUNCH_OPTIONS = ("num_warps", "num_stages")
-#: What is left to Triton and the assembler where a config does not say it.
-_WHERE_GIVEN = ("maxnreg",)
 #: Without `debug` Triton drops assertions; with it, it would add some of its own, of each sum and product of integers.
 _WITH_CHECKS = {"debug": True, "sanitize_overflow": False}
 
@@ -129,7 +127,6 @@ def _execute(source: str, file: str, name: str) -> dict[str, Any]:
 def launch_options(kernel: RenderedKernel) -> dict[str, Any]:
     """Triton's options for the kernel."""
     options = {name: kernel.config[name] for name in _LAUNCH_OPTIONS}
-    options |= {name: kernel.config[name] for name in _WHERE_GIVEN if name in kernel.config}
     return options | _WITH_CHECKS if "checks" in kernel.config else options
 
 

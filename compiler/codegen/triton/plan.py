@@ -76,8 +76,6 @@ class Plan:
     team_size: int = 0
     stages: int = 1
     is_cluster: bool = False
-    #: The most registers of a thread; 0 where the assembler decides.
-    registers: int = 0
 
     @property
     def has_equal_shares(self) -> bool:
