@@ -45,6 +45,7 @@ from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.product_steps import product_launcher
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
+from compiler.schedule.memory.read_again import read_again
 from compiler.schedule.products.loops import Product
 from compiler.schedule.scheduler import Schedule, schedule
 from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
@@ -133,13 +134,14 @@ class GraphCompilation:
         if self.cannot_run is not None:
             raise self.cannot_run
         storage = self.schedule.graph.dtypes
+        again = read_again(self.schedule)
         for group in self.groups:
             if self.runs_on.type != "cuda":
                 self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
             if wants_triton:
                 found = self.tuning.of(group) if self.tuning is not None and isinstance(group, Product) else None
                 tile = None if found is None else found.tile
-                self.triton[group.name] = render_triton(group, storage, self.model, tile)
+                self.triton[group.name] = render_triton(group, storage, self.model, tile, again[group.name])
 
     def _render_cpp(self, group: Group, storage: dict[str, torch.dtype], memory: MemoryPlan) -> RenderedKernel:
         if isinstance(group, Product):

@@ -8,7 +8,7 @@
 The reduction on the right does not know what the one on the left is relative to: it goes by a number of its own, which
 it finds on the way, and when the other one is known the result is moved to it by a formula that is exact. So neither
 needs the other to be what it usually is (the largest, the mean). The first is the online softmax of Milakov and
-Gimelshein (2018), the second the variance of Youngs and Cramer (1971) with the joining of Chan, Golub and LeVeque.
+Gimelshein (2018), the second the variance of data shifted by a sample, joined as by Chan, Golub and LeVeque (1983).
 """
 
 from __future__ import annotations

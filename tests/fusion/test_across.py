@@ -57,6 +57,7 @@ CASES = [
     Case("products of whole numbers", lambda i: ((i % 3 + 1).prod(0), i.sum(1)), (torch.arange(20 * 33).view(20, 33),)),
     Case("ends of their own", lambda x, w: (x.mean(0) * w, x.mean(1).sqrt(), x.sum(0) + 1),
          (rnd(96, 70).abs(), rnd(70))),
+    Case("slices of long rows", lambda x: (x.sum(0).exp(), x.amax(1) * 2, x.sum(1), x * 3), (rnd(37, 4100),)),
     Case("three loops", lambda x: (x.sum((0, 1)), x.sum(2)), (rnd(12, 30, 40),)),
     Case("the gradients of a layer norm", layer_norm_backward, (rnd(300, 70) * 2, rnd(300, 70), rnd(70))),
     Case("the mean of what rows give", lambda x: torch.logsumexp(x, -1).mean(), (rnd(300, 130),)),

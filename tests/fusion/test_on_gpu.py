@@ -25,6 +25,7 @@ def large(*shape: int) -> torch.Tensor:
 #: Enough rows for many teams of programs.
 LARGE = [
     Case("sums over two axes of many rows", lambda x: (x.sum(0), x.sum(1)), (large(40000, 1024),)),
+    Case("slices of long rows", lambda x: (x.sum(0), x.sum(1), x.exp().amax(1)), (large(5001, 9000),)),
     Case("few long rows", lambda x: (x.amax(0), x.sum(1)), (large(300, 8192),)),
     Case("many short rows", lambda x: (x.sum(0), x.exp().sum(1), x.sum()), (large(500000, 24),)),
     Case("cross entropy of a vocabulary", lambda x, i: F.cross_entropy(x, i),

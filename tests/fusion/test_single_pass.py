@@ -56,6 +56,7 @@ INPUTS = {
     "a part of a block": rnd(2, 17001),
     "whole blocks": rnd(2, 20480) * 3,
     "far from zero": rnd(2, 17001) + 1000,
+    "far from the first ones": rnd(2, 17001) + 1000 * (torch.arange(17001) >= 1024),
     "float64": rnd(2, 17001).double() + 1000,
     "bfloat16": rnd(2, 17001).bfloat16(),
     "columns": rnd(3001, 17).t(),

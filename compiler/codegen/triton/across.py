@@ -97,13 +97,13 @@ class Gathering:
         writer, plan = self.writer, self.plan
         writer.line("tl.debug_barrier()")
         if not plan.teams:
-            self._last_of("counters_ptr", str(plan.parts), "arrived", lambda: self._finish("0", plan.parts, tail))
+            self.last_of("counters_ptr", str(plan.parts), "arrived", lambda: self.finish("0", plan.parts, tail))
             return
         writer.line(f"team = part // {plan.team_size}")
         size = f"tl.minimum({plan.team_size}, {plan.parts} - team * {plan.team_size})"
-        self._last_of("counters_ptr + 1 + team", size, "arrived", lambda: self._join_team(tail))
+        self.last_of("counters_ptr + 1 + team", size, "arrived", lambda: self._join_team(tail))
 
-    def _last_of(self, counter: str, many: str, name: str, then: Callable[[], None]) -> None:
+    def last_of(self, counter: str, many: str, name: str, then: Callable[[], None]) -> None:
         writer = self.writer
         writer.line(f"{name} = tl.atomic_add({counter}, 1)")
         writer.line(f"if {name} == {many} - 1:")
@@ -124,10 +124,10 @@ class Gathering:
             place = self._place(s, f"({plan.parts} + team)")
             self.writer.line(f"tl.store({', '.join([place, f'{s.target}_acc', *self._mask(s)])})", s.nodes)
         self.writer.line("tl.debug_barrier()")
-        then = lambda: self._finish(str(plan.parts), plan.teams, tail)  # noqa: E731
-        self._last_of("counters_ptr", str(plan.teams), "arrived_teams", then)
+        then = lambda: self.finish(str(plan.parts), plan.teams, tail)  # noqa: E731
+        self.last_of("counters_ptr", str(plan.teams), "arrived_teams", then)
 
-    def _finish(self, first: str, count: int, tail: Callable[[], None]) -> None:
+    def finish(self, first: str, count: int, tail: Callable[[], None]) -> None:
         """Join `count` rows of parts from row `first` of the workspace on, and the single values of all programs."""
         program = self.plan.program
         self.writer.line("# The last program joins the results, always in the same order.")

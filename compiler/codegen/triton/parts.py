@@ -138,13 +138,15 @@ class RowParts:
             chunk = "chunk"
             share = f"tl.cdiv({text_of(r_axis.numel)}, {self.plan.splits} * {r_axis.block_name})"
             self.writer.line(f"chunk = {share} * {r_axis.block_name}")
-        self.writer.line(f"first = part * {chunk}")
-        first, last = "first", "last"
         if self._parts_are_alike:
-            # As many steps in each part: the assembler unrolls a loop whose steps it can count.
+            # As many steps in each part: the assembler unrolls a loop whose steps it can count. Programs take blocks in
+            # turns, so that all of them go through memory together.
             first, last = "0", chunk
-            self.kernel.print_loop(section, 1, first, last, start="first")
+            turns = f"{self.plan.splits} * {r_axis.block_name}"
+            self.kernel.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
         else:
+            first, last = "first", "last"
+            self.writer.line(f"first = part * {chunk}")
             self.writer.line(f"last = tl.minimum(first + {chunk}, {text_of(r_axis.numel)})")
             self.kernel.print_loop(section, 1, first, last)
         for statement in section.reductions:
@@ -157,8 +159,8 @@ class RowParts:
 
     @property
     def _parts_are_alike(self) -> bool:
-        """Whether all parts of columns are of one length."""
-        return not self.plan.axes[0].is_scalar and self.plan.chunk * self.plan.splits == self.plan.axes[-1].numel
+        """Whether all parts are of one length."""
+        return self.plan.chunk * self.plan.splits == self.plan.axes[-1].numel
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""

@@ -63,8 +63,10 @@ class Plan:
     """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` and of
     `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call);
     those of a team that `is_cluster` are started together. Where something is reduced across x there are `parts`
-    programs, each of which takes `chunk` rows, in teams of `team_size` if that is not 0. Loops over what is loaded keep
-    the loads of `stages` blocks under way, in shared memory, if that is more than one."""
+    programs, each of which takes `chunk` rows, in teams of `team_size` if that is not 0; `slices` times as many, if
+    each takes only a slice of these rows. Loops over what is loaded keep the loads of `stages` blocks
+    under way, in shared memory, if that is more than one. What it reads `passes_by` the cache, which keeps what others
+    left there, but for what is `read_again` after it."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -73,9 +75,12 @@ class Plan:
     splits: int = 1
     chunk: int = 0
     parts: int = 0
+    slices: int = 1
     team_size: int = 0
     stages: int = 1
     is_cluster: bool = False
+    passes_by: bool = False
+    read_again: frozenset[str] = frozenset()
 
     @property
     def has_equal_shares(self) -> bool:
@@ -94,7 +99,7 @@ class Plan:
     @property
     def grid(self) -> Integer:
         if self.parts:
-            return self.parts
+            return self.parts * self.slices
         return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 
     @property

@@ -19,6 +19,7 @@ from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import SUFFIXES
 from compiler.codegen.triton.reducing import Reductions
 from compiler.codegen.triton.scans import Scan
+from compiler.codegen.triton.slices import RowSlices, plan_of_rows
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer, wrapped_call, wrapped_docstring
@@ -41,6 +42,7 @@ class KernelPrinter:
         self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
         self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
         self.parts = RowParts(self)
+        self.slices = RowSlices(self, KernelPrinter(plan_of_rows(plan))) if plan.slices > 1 else None
         self.is_wide = plan.needs_wide_offsets
 
     # The whole -----------------------------------------------------------------------------------------------
@@ -51,7 +53,8 @@ class KernelPrinter:
         has_workspace = (plan.kind in ("split", "team") and not plan.is_cluster) or plan.parts
         arguments = ["workspace_ptr", "counters_ptr"] if has_workspace else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
-        text = module_head([self.printer]) + self.definition(arguments)
+        printers = [self.printer, self.slices.rows.printer] if self.slices else [self.printer]
+        text = module_head(printers) + self.definition(arguments)
         lines = self.writer.numbered(text.count("\n"))
         config: dict[str, int | str | tuple[int, ...]] = {
             **self.blocks,
@@ -72,6 +75,9 @@ class KernelPrinter:
             config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
         if plan.parts:
             config |= {"workspace_bytes": self.gathering.workspace[1], "counters": 1 + plan.teams, "parts": plan.parts}
+        if self.slices:
+            config |= {"workspace_bytes": self.slices.workspace[1], "counters": self.slices.counters}
+            config |= {"slices": plan.slices}
         updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
         source, name = text + self.writer.text(), identifier(program.name)
         return RenderedKernel(name, "triton", source, self.parameters, lines, config, updates, program.sizes, plan.grid)
@@ -83,7 +89,8 @@ class KernelPrinter:
 
     @property
     def blocks(self) -> dict[str, int]:
-        return {axis.block_name: axis.block for axis in self.vectors}
+        of_rows = self.slices.rows.blocks if self.slices else {}
+        return {axis.block_name: axis.block for axis in self.vectors} | of_rows
 
     def print_body(self) -> None:
         """Fill the writer."""
@@ -116,6 +123,7 @@ class KernelPrinter:
         }[self.plan.kind]
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
         does = " and ".join({"reduce": "reduces over", "scan": "scans along"}[kind] for kind in kinds) or "runs over"
+        how += f", a slice of {self.blocks['RBLOCK']} at a time" if self.slices else ""
         how += f", and gathers across x in {self.plan.parts} parts" if self.plan.parts else ""
         loops = f"For {_loops(space.x)}" if space.x else "For one point"
         loops += f", {does} {_loops(space.r)}{how}" if space.r else ""
@@ -131,25 +139,33 @@ class KernelPrinter:
             if self.plan.kind == "team":
                 self.parts.draw_place()
                 place = place.replace(self.place, "place")
-            self.writer.line(f"x_block = {place} // {self.plan.splits}")
-            self.writer.line(f"part = {place} % {self.plan.splits}")
-            self._axis(outer[0], "x_block")
+            if self.plan.kind == "split" and not outer[0].is_scalar:
+                # Neighbours in memory at one time.
+                self.writer.line(f"x_block = {place} % {outer[0].blocks}")
+                self.writer.line(f"part = {place} // {outer[0].blocks}")
+            else:
+                self.writer.line(f"x_block = {place} // {self.plan.splits}")
+                self.writer.line(f"part = {place} % {self.plan.splits}")
+            self.place_axis(outer[0], "x_block")
         elif self.plan.parts:
-            self.writer.line(f"part = {place}")
+            self.writer.line(f"part = {place} // {self.plan.slices}" if self.slices else f"part = {place}")
+            if self.slices:
+                self.writer.line(f"slice = {place} % {self.plan.slices}")
             self.writer.line(f"x_first = part * {self.plan.chunk}")
             self.writer.line(f"x_last = tl.minimum(x_first + {self.plan.chunk}, {outer[0].numel})")
         elif len(outer) == 2:
             self.writer.line(f"pid = {place}")
             blocks = _blocks_text(outer[1])
-            self._axis(outer[0], f"(pid // {blocks})")
-            self._axis(outer[1], f"(pid % {blocks})")
+            self.place_axis(outer[0], f"(pid // {blocks})")
+            self.place_axis(outer[1], f"(pid % {blocks})")
         elif outer[0].dims:
-            self._axis(outer[0], place)
+            self.place_axis(outer[0], place)
         r_axis = next((axis for axis in self.plan.axes if axis.name == "r"), None)
         if r_axis is not None and self.plan.kind in ("persistent", "team"):
-            self._axis(r_axis, "part" if self.plan.kind == "team" else "")
+            block = "slice * RBLOCK" if self.slices else "part" if self.plan.kind == "team" else ""
+            self.place_axis(r_axis, block)
 
-    def _axis(self, axis: Axis, block: str) -> None:
+    def place_axis(self, axis: Axis, block: str) -> None:
         """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for several
         lanes at a time, the same for the first of each of those."""
         is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team") or axis.name != "x")
@@ -245,8 +261,10 @@ class KernelPrinter:
                 if line is not None:
                     self.writer.line(line, statement.nodes)
 
-    def print_loop(self, section: Section, pass_number: int, first: str, last: str, start: str = "") -> None:
-        """A pass over r from `first` to `last`, counted from `start` if there is one."""
+    def print_loop(
+        self, section: Section, pass_number: int, first: str, last: str, start: str = "", step: str = ""
+    ) -> None:
+        """A pass over r from `first` to `last`, counted from `start` if there is one, by a block or by `step`."""
         for statement in section.reductions:
             if States.holds(statement):
                 self.states.start(statement)
@@ -255,11 +273,11 @@ class KernelPrinter:
         r_axis = self.plan.axes[-1]
         self._start_scans(section.scans)
         counter = "r_offset" if start else "r_start"
-        self.writer.line(f"for {counter} in {self._range(first, last, r_axis.block_name)}:")
+        self.writer.line(f"for {counter} in {self._range(first, last, step or r_axis.block_name)}:")
         with self.writer.indented():
             if start:
                 self.writer.line(f"r_start = {start} + {counter}")
-            self._axis(r_axis, "r_start")
+            self.place_axis(r_axis, "r_start")
             self.print_statements(section, pass_number)
         self.reductions.end_loop(section.reductions)
 
@@ -319,14 +337,19 @@ class KernelPrinter:
         """Each program goes through its rows and gathers; the last one to finish joins the parts."""
         plan, x_axis = self.plan, self.plan.axes[0]
         self.gathering.start()
+        if self.slices:
+            self.slices.point_to_slices()
         step = "" if x_axis.is_scalar else x_axis.block_name
         self.writer.line(f"for x_start in {self._range('x_first', 'x_last', step)}:")
         with self.writer.indented():
-            self._axis(x_axis, "x_start")
-            self.print_sections(plan.program.sections)
+            self.place_axis(x_axis, "x_start")
+            self.slices.take_rows() if self.slices else self.print_sections(plan.program.sections)
         self.writer.blank()
         self.writer.line("# What this program has gathered.")
         self.gathering.store_parts()
+        if self.slices:
+            self.slices.join()
+            return
         self.gathering.join(lambda: self.print_statements(Section("x", plan.program.tail), 0))
 
 

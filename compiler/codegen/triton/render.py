@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
@@ -17,15 +19,20 @@ from compiler.schedule.products.tiles import Tile
 
 
 def render_triton(
-    group: Group, storage: dict[str, torch.dtype], device: Device, tile: Tile | None = None
+    group: Group,
+    storage: dict[str, torch.dtype],
+    device: Device,
+    tile: Tile | None = None,
+    read_again: frozenset[str] = frozenset(),
 ) -> RenderedKernel:
     """The kernel of `group` for `device`; `storage` gives the dtype of every buffer that it touches. A product has
-    this `tile`, or the one that the device's model prefers."""
+    this `tile`, or the one that the device's model prefers. What is
+    `read_again` after it stays in the cache."""
     if isinstance(group, Batch):
         return render_batch(group.name, [plan_part(part, storage, device) for part in group.parts])
     if isinstance(group, Product):
         return render_product(group, storage, device) if tile is None else render_tiles(group, storage, tile)
-    return render_plan(plan_tile(group, storage, device))
+    return render_plan(replace(plan_tile(group, storage, device), read_again=read_again))
 
 
 def render_plan(plan: Plan) -> RenderedKernel:

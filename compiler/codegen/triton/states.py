@@ -38,24 +38,24 @@ def join_exponentials(largest, total, axis: tl.constexpr):
 ''',
     "add_square": '''@triton.jit
 def add_square(shift, total, squares, x, mask, count):
-    """One more value, in number `count`, of a sum of squares of distances to the mean (Youngs and Cramer). Values are
-    taken relative to the first one, so that a mean that is large beside the distances costs no accuracy."""
+    """One more value, in number `count`, of sums of distances and of their squares, relative to the first value: a mean
+    that is large beside the distances costs no accuracy. What is moved to the mean later is at most so many times
+    larger than what is left as there are values, since the first one is among them."""
     shift = tl.where((count == 1) & mask, x, shift)
     distance = tl.where(mask, x - shift, 0.0)
-    total += distance
-    ahead = tl.where(mask, count * distance - total, 0.0)
-    return shift, total, squares + ahead * ahead * (1.0 / tl.maximum(count * (count - 1), 1.0))
+    return shift, total + distance, squares + distance * distance
 ''',
     "join_squares": '''@triton.jit
 def join_squares(shift, total, squares, counts, length, axis: tl.constexpr):
     """The mean along an axis and the sum of squares of distances to it, of `length` values: of each lane there are
-    `counts`, whose sum, relative to `shift`, is `total`, and `squares` is relative to their own mean."""
+    `counts`, the sum of whose distances to `shift` is `total`, and of the squares of these distances `squares`."""
     filled = (counts > 0).to(shift.dtype)
     origin = tl.sum(filled * shift, axis, keep_dims=True) / tl.sum(filled, axis, keep_dims=True)
-    offset = shift - origin + total / tl.maximum(counts, 1.0)
+    mean_distance = total / tl.maximum(counts, 1.0)
+    offset = shift - origin + mean_distance
     mean = tl.sum(counts * offset, axis, keep_dims=True) / length
-    squares = tl.sum(squares + counts * (offset - mean) * (offset - mean), axis)
-    return tl.sum(origin + mean, axis), squares
+    about_mean = squares - total * mean_distance + counts * (offset - mean) * (offset - mean)
+    return tl.sum(origin + mean, axis), tl.sum(about_mean, axis)
 ''',
 }
 

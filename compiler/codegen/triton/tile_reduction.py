@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isqrt
 
 import torch
 
-from compiler.codegen.program import Program, Section
+from compiler.codegen.program import Program
 from compiler.codegen.rest import rest_apart
-from compiler.codegen.single_pass import FIELDS, in_single_pass
+from compiler.codegen.single_pass import in_single_pass
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.programs import (
     COALESCED_POINTS,
@@ -20,7 +19,16 @@ from compiler.codegen.triton.programs import (
     rows_of_a_warp,
 )
 from compiler.codegen.triton.short_forms import short_program
-from compiler.codegen.triton.tile_columns import expected_length, held_plan, shared_plan, streamed_plan, walked_by
+from compiler.codegen.triton.tile_across import plan_across
+from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
+from compiler.codegen.triton.tile_registers import (
+    REGISTERS_FOR_ADDRESSES,
+    carries,
+    live_registers,
+    loading_ahead,
+    r_sections,
+)
+from compiler.codegen.triton.tile_shared import passes_by, shared_rows
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.size import hint, known
@@ -43,19 +51,17 @@ _BYTES_OF_BOTH_WAYS, _FEW_LIVE, _OF_BOTH_WAYS = 128, 4, 16
 #: Bytes that memory moves at once.
 _SECTOR = 32
 
-#: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
-#: an H200 a batch norm of 256 columns of 100,352 rows took 517 us with 896 parts (45,428 spills); its bytes take 25.
-_MOST_JOINED = 64
-_JOINED_AT_ONCE = 4
-
-#: Threads of a multiprocessor share its registers; so many of them are for addresses and temporaries.
-_REGISTERS_FOR_ADDRESSES = 24
-
 
 def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
+    """The plan for a group with reduction loops."""
+    plan = _plan_reduction(group, storage, device)
+    return replace(plan, passes_by=True) if plan.passes_by or passes_by(plan, device) else plan
+
+
+def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     persistent = short_program(group, storage, is_persistent=True)
     looped = short_program(group, storage)
-    passes = len(_r_sections(looped))
+    passes = len(r_sections(looped))
     rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
     if rewrite is not None:
         looped = short_program(group, storage, rewrite=rewrite)
@@ -67,8 +73,8 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     space = Space(x_dims, r_dims)
     persistent, looped = replace(persistent, space=space), replace(looped, space=space)
     walk = Walk(r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4))
-    if may_be_in_teams(group) and not walk.is_mixed and len(_r_sections(looped)) > 1:
-        loads = [{s.number for s in section.statements if s.op == "load"} for section in _r_sections(looped)]
+    if may_be_in_teams(group) and not walk.is_mixed and len(r_sections(looped)) > 1:
+        loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
         held = short_program(group, storage, is_persistent=True, rewrite=rewrite)
         team = _plan_team(replace(held, space=space), walk, again, exchanges_floats(group), device)
@@ -78,7 +84,12 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
     whole = held_plan(persistent, group, walked, device) if goes_across else None
     fits = whole is not None or _fits_registers(persistent, walk, passes, device)
     if group.across:
-        return _plan_across(persistent, looped, walk, fits, whole, device)
+        # Nobody shares the rows of several passes, so those of columns are in narrow blocks, for enough programs.
+        is_one_pass, is_held = len(r_sections(looped)) == 1, fits or any(s.level == "r" for s in persistent.across)
+        plan = (
+            _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, is_one_pass, device)
+        )
+        return plan_across(whole or plan, walk, whole is not None, device)
     if fits:
         apart = None if whole or walk.is_outer or walk.is_mixed else rest_apart(group)
         if apart is not None:
@@ -86,15 +97,15 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
             persistent = replace(main, space=Space(x_dims, (apart.main,)))
         return whole or _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
-    is_shared = len(_r_sections(looped)) == 1 and not group.has_scan
+    is_shared = len(r_sections(looped)) == 1 and not group.has_scan
     if goes_across and not group.has_scan:
-        plan = streamed_plan(looped, group, walked, is_shared, _carries(looped), device)
+        plan = streamed_plan(looped, group, walked, is_shared, carries(looped), device)
     else:
         plan = _plan_looped(looped, walk, is_shared, device)
         if not is_shared and not group.has_scan and not walk.is_outer:
             plan = _in_few_programs(plan, walked.itemsize, device)
-        plan = _split(plan, device) if is_shared else plan
-    return _loading_ahead(plan, device) if plan.kind == "looped" and is_shared and _carries(looped) else plan
+        plan = shared_rows(plan, device) if is_shared else plan
+    return loading_ahead(plan, device) if plan.kind == "looped" and is_shared and carries(looped) else plan
 
 
 def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
@@ -102,10 +113,6 @@ def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
     accesses = [a for a in accesses_of(short_program(group, storage)) if not a.index.dims.isdisjoint(group.space.r)]
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     return max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
-
-
-def _r_sections(program: Program) -> list[Section]:
-    return [section for section in program.sections if section.level == "r"]
 
 
 def _plan_team(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:
@@ -130,26 +137,6 @@ def _loaded_itemsize(program: Program, walk: Walk) -> int:
     return min(loads, default=walk.itemsize)
 
 
-def _live_registers(program: Program) -> int:
-    """32-bit registers for each element of r: values that a later pass still needs, and those of the pass itself."""
-    made: dict[int, int] = {}
-    last_use: dict[int, int] = {}
-    words: dict[int, int] = {}
-    for place, section in enumerate(program.sections):
-        for statement in section.statements:
-            if statement.level == "r" and statement.op not in ("store", "constant"):
-                made[statement.number] = place
-                words[statement.number] = max(statement.dtype.itemsize // 4, 1)
-            for number in statement.needs:
-                last_use[number] = place
-    crossing = [
-        sum(words[number] for number in made if made[number] <= place < last_use.get(number, -1))
-        for place in range(len(program.sections))
-    ]
-    widest = max(words.values(), default=1)
-    return max(crossing, default=0) + 2 * widest
-
-
 def _fits_registers(program: Program, walk: Walk, passes: int, device: Device) -> bool:
     """Whether all of r may be held in registers. For one pass nothing is gained beyond a block's worth of r."""
     size = program.space.reduction_numel
@@ -162,7 +149,7 @@ def _fits_registers(program: Program, walk: Walk, passes: int, device: Device) -
     padded = next_power_of_two(size)
     # Where x is contiguous in memory too, a block of it is held at once, so that both directions coalesce.
     points = min(COALESCED_POINTS, next_power_of_two(max(hint(program.space.numel), 1))) if walk.is_mixed else 1
-    held = padded * _live_registers(program) * points
+    held = padded * live_registers(program) * points
     budget = device.registers_per_multiprocessor * 3 // 4 if device.registers_per_multiprocessor else 49152
     return padded <= _LONGEST_PERSISTENT and held <= budget
 
@@ -183,7 +170,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     rows, size = hint(program.space.numel), known(program.space.reduction_numel)
     run = hint(program.space.x[-1].size) if program.space.x else 1
     r_block = next_power_of_two(size)
-    in_a_warp = rows_of_a_warp(program, _live_registers(program), walk.itemsize, device)
+    in_a_warp = rows_of_a_warp(program, live_registers(program), walk.itemsize, device)
     if in_a_warp and not (walk.is_outer or walk.is_mixed):
         axes = (Axis("x", program.space.x, in_a_warp, is_scalar=in_a_warp == 1), Axis("r", program.space.r, r_block))
         return Plan("persistent", program, axes, 1)
@@ -196,7 +183,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     if not is_fed:
         # On an H200 the ranks of 128 values of 8,192 rows each take 85 us by programs of 8 x 128, 39 by 32 x 128, 35 by
         # 64 x 128: as many elements as leave a thread some registers.
-        many = _MANY_ELEMENTS if _live_registers(program) > _FEW_LIVE else 2 * _MANY_ELEMENTS
+        many = _MANY_ELEMENTS if live_registers(program) > _FEW_LIVE else 2 * _MANY_ELEMENTS
         x_block = max(x_block, many // r_block)
     while x_block > 1 and rows < x_block * device.multiprocessors and not walk.is_outer:
         x_block //= 2
@@ -205,14 +192,14 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     if reads_rows_at_loaded_places(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)
-    if walk.is_mixed and not is_short and _live_registers(program) <= _FEW_LIVE:
+    if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:
         per_thread = _OF_BOTH_WAYS if loads_along_r(program) else max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
     warps = warps_for(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
-    needed = _live_registers(program) * (x_block * r_block // (warps * 32)) + _REGISTERS_FOR_ADDRESSES
+    needed = live_registers(program) * (x_block * r_block // (warps * 32)) + REGISTERS_FOR_ADDRESSES
     while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):
         # Too many threads for the registers: fewer threads may have more each, up to 255.
         warps //= 2
-        needed = 2 * (needed - _REGISTERS_FOR_ADDRESSES) + _REGISTERS_FOR_ADDRESSES
+        needed = 2 * (needed - REGISTERS_FOR_ADDRESSES) + REGISTERS_FOR_ADDRESSES
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
     return Plan("persistent", program, axes, warps)
 
@@ -241,11 +228,11 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     if walk.is_mixed and rows >= 8 * device.multiprocessors and reads_tables_for_each_row(program):
         x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
     finds = any(s.op == "reduce" and str(s.value).startswith("arg") for s in program.statements)
-    carries = _carries(program) or finds
+    is_carrying = carries(program) or finds
     if finds and not walk.is_outer and not is_apart:
         # On an H200 the places of the largest of 8,192 rows of 32,000 bfloat16 take 143 us so, 162 by eight elements.
         per_thread = 16
-    if carries and is_shared and not walk.is_outer:
+    if is_carrying and is_shared and not walk.is_outer:
         # The assembler puts the loads of a block between what is carried along, each next to its use: many threads
         # hide that. On an H200 a cross entropy of rows of 50,304 takes 428 us so, and 790 by 32 elements a thread.
         r_block = min(r_block, 2048)
@@ -259,7 +246,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     fills = programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
     counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
     stores = any(s.op == "store" and s.level == "r" for s in program.statements)
-    if fills and not carries and not is_apart and not stores:
+    if fills and not is_carrying and not is_apart and not stores:
         # Of whole numbers fewer: on an H200 three counts in 8,192 rows of 8,192 take 77 us so, and 80 by 32 elements.
         # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
         # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
@@ -291,136 +278,3 @@ def _in_few_programs(plan: Plan, itemsize: int, device: Device) -> Plan:
     if block is None or not x_axis.is_scalar:
         return plan
     return replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)
-
-
-#: Blocks of a loop that are loaded or worked on at a time, and the capability from which on a load may be under way to
-#: shared memory.
-_STAGES, _ASYNCHRONOUS_COPIES = 3, 80
-
-#: Elements of a row from which on its sums are a burden to those who join them.
-_LONG_ROW = 4096
-
-#: Programs of a multiprocessor that hold columns, each after each. On an H200 the mean deviation of 64 x 131,072 takes
-#: 18 us by 1,024 programs of 128 threads, 31 by 2,048 of 256.
-_HELD_AT_ONCE = 8
-
-#: Rows of parts that one program joins without help.
-_MOST_PARTS = 32
-
-#: Rows that a program takes at the least, where its sums for each r are written: they must be few beside the rows.
-_ROWS_OF_A_PART = 16
-
-
-def _plan_across(
-    persistent: Program, looped: Program, walk: Walk, fits: bool, columns: Plan | None, device: Device
-) -> Plan:
-    """A plan whose programs take several blocks of rows. Sums for each r stay in registers, so there r must too.
-    `columns` is how they hold these, where rows are neighbours in memory."""
-    sums_of_rows = any(s.level == "r" for s in persistent.across)
-    is_held = fits or sums_of_rows
-    # Nobody shares the rows of several passes, so those of columns are in narrow blocks, for enough programs.
-    is_one_pass = len(_r_sections(looped)) == 1
-    plan = _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, is_one_pass, device)
-    plan = columns or plan
-    if sums_of_rows:
-        plan = _in_large_programs(plan, device)
-    x_axis = plan.axes[0]
-    rows, blocks = known(x_axis.numel), known(x_axis.blocks)
-    at_once = max(1, device.threads_per_multiprocessor // (32 * plan.num_warps))
-    if sums_of_rows:
-        # A second wave of programs would write as many rows of sums again.
-        at_once = min(at_once, max(1, device.registers_per_multiprocessor // max(_registers(plan), 1)))
-        programs = min(blocks, device.multiprocessors * at_once)
-        programs = max(min(programs, rows // _ROWS_OF_A_PART), min(blocks, device.multiprocessors))
-    else:
-        waves = 2 * at_once if columns is None else min(at_once, _HELD_AT_ONCE)
-        programs = min(blocks, waves * device.multiprocessors)
-    chunk = max(-(-blocks // max(programs, 1)), 1) * x_axis.block
-    parts = -(-rows // chunk)
-    team_size = next_power_of_two(isqrt(parts)) if sums_of_rows and parts > _MOST_PARTS else 0
-    plan = replace(plan, parts=parts, chunk=chunk, team_size=team_size)
-    is_long = sums_of_rows and plan.axes[-1].block >= _LONG_ROW
-    return _loading_ahead(plan, device) if is_long or (not is_held and _carries(looped)) else plan
-
-
-def _carries(program: Program) -> bool:
-    """Whether its loop carries along a sum that is relative to another result."""
-    return any(s.op == "reduce" and s.value in FIELDS for s in program.statements)
-
-
-def _loading_ahead(plan: Plan, device: Device) -> Plan:
-    """With the next blocks of its one tensor on their way to shared memory, where that holds them: a program of many
-    threads that waits for all of them, or whose loads stand next to their uses, then does not wait for memory as well.
-    On an H200 a cross entropy of rows of 50,304 takes 393 us so, not 429, and the sums of 8,192 x 8,192 along both axes
-    83, not 86; sums of one row, and loops of two passes, gain nothing or lose."""
-    loads = [s for s in plan.program.statements if s.op == "load" and s.level == "r"]
-    itemsize = sum(plan.program.storage[s.buffer or ""].itemsize for s in loads)
-    held = (_STAGES - 1) * itemsize * plan.axes[0].block * plan.axes[-1].block
-    has_copies = device.capability >= _ASYNCHRONOUS_COPIES
-    return replace(plan, stages=_STAGES) if len(loads) == 1 and has_copies and held <= _share(device) else plan
-
-
-def _share(device: Device) -> int:
-    return device.shared_per_block * 3 // 4
-
-
-def _registers(plan: Plan) -> int:
-    """Of a whole program, about."""
-    threads = 32 * plan.num_warps
-    elements = -(-plan.axes[0].block * plan.axes[-1].block // threads)
-    return threads * (_live_registers(plan.program) * elements + _REGISTERS_FOR_ADDRESSES)
-
-
-def _spills(plan: Plan, device: Device) -> bool:
-    """Whether the sums of rows, and what else a thread holds, are clearly more than its share of the registers."""
-    threads = 32 * plan.num_warps
-    held = _live_registers(plan.program) + sum(s.level == "r" for s in plan.program.across)
-    elements = -(-plan.axes[0].block * plan.axes[-1].block // threads)
-    return threads * held * elements > device.registers_per_multiprocessor
-
-
-def _in_large_programs(plan: Plan, device: Device) -> Plan:
-    """Long rows in as large programs as there are: each writes a row of sums, and somebody has to read them all. On an
-    H200 the sums of 8,192 x 8,192 along both axes take 90 us by programs of 1,024 threads and two rows at once, 112 by
-    programs of 512 threads and one row."""
-    x_axis, r_axis = plan.axes
-    threads = device.threads_per_block or 1024
-    if r_axis.block < _LONG_ROW:
-        return plan
-    x_block = max(x_axis.block, min(16 * threads // r_axis.block, next_power_of_two(known(x_axis.numel))))
-    x_axis = replace(x_axis, block=x_block, is_scalar=x_block == 1)
-    large = replace(plan, axes=(x_axis, r_axis), num_warps=threads // 32)
-    if not _spills(large, device):
-        return large
-    # Two small programs, of which one loads while the other waits for its sums.
-    return replace(plan, num_warps=max(4, r_axis.block * plan.axes[0].block // (16 * 32)))
-
-
-def _split(plan: Plan, device: Device) -> Plan:
-    """Share each row among several programs where rows alone do not fill the device.
-
-    What is stored for each element of r in the one pass of such a plan needs no result, so each program stores its
-    own."""
-    x_axis, r_axis = plan.axes
-    if not isinstance(x_axis.numel, int):
-        return plan
-    r_blocks = hint(r_axis.blocks)
-    programs, warps = known(x_axis.blocks), device.multiprocessors * max(device.threads_per_multiprocessor // 32, 1)
-    # With fewer than a third of the warps that the device can hold, memory is not kept busy.
-    if programs == 0 or programs * plan.num_warps * 3 > warps or r_blocks < 4:
-        return plan
-    wanted = warps // plan.num_warps
-    splits = min(-(-wanted // programs), r_blocks // 2, 1024)
-    if _carries(plan.program) and x_axis.block > COALESCED_POINTS:
-        x_axis = replace(x_axis, block=COALESCED_POINTS)
-        r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // COALESCED_POINTS)
-        plan, programs, r_blocks = replace(plan, axes=(x_axis, r_axis)), known(x_axis.blocks), hint(r_axis.blocks)
-        wanted = warps // plan.num_warps
-        splits = min(-(-wanted // programs), r_blocks // 2, 1024)
-    # What is relative to another result is joined from several values of each part at once.
-    most = _MOST_JOINED // _JOINED_AT_ONCE if _carries(plan.program) else _MOST_JOINED
-    joined = most * 32 * plan.num_warps // x_axis.block
-    # More warps join more parts, but each program then waits for more: not for a few parts.
-    if 4 * joined < 3 * splits and plan.num_warps < 8:
-        plan, joined = replace(plan, num_warps=8), joined * 8 // plan.num_warps
-    return shared_plan(plan, min(splits, max(joined, 1)))

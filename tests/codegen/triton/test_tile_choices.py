@@ -219,3 +219,26 @@ def test_rows_that_are_written_the_other_way_take_few_elements_a_thread_and_colu
     (columns,) = plans_of(from_columns, tensor("32 192 w w", half))
     assert rows.axes[0].block == columns.axes[0].block == 32
     assert (rows.num_warps, columns.num_warps) == (16, 4)
+
+
+def test_a_sum_of_everything_is_one_block_for_each_of_many_large_programs() -> None:
+    (plan,) = plans_of(lambda x: x.sum(), tensor("67108864"))
+    assert plan.chunk == plan.axes[-1].block
+    assert plan.num_warps == 32
+
+
+def test_short_rows_that_are_added_up_are_taken_several_at_a_time() -> None:
+    """Each program waits for the sums of its rows, one block after the other, and leaves sums to join."""
+
+    def gradients(x: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        return x * (g * x).sum(1, keepdim=True), (g * x).sum(0)
+
+    (plan,) = plans_of(gradients, tensor("32768 768"), tensor("32768 768"))
+    assert plan.axes[0].block * plan.axes[1].block == 4096
+    assert 132 < plan.parts <= 264
+
+
+def test_long_rows_that_are_added_up_both_ways_are_taken_in_slices() -> None:
+    (plan,) = plans_of(lambda x: (x.sum(0), x.sum(1)), tensor("8192 8192"))
+    assert plan.slices > 1 and plan.slices * plan.axes[-1].block == 8192
+    assert plan.grid == plan.parts * plan.slices <= 132

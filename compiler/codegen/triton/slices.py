@@ -1,0 +1,115 @@
+"""Programs that take a slice of each of their rows, where a kernel reduces along both directions at one read.
+
+    program (part, slice)    rows[x] of its slice for each x of its part, columns[r] of its part for each r of its slice
+    last of a slice          joins columns[r] of all parts
+    last of a part           joins rows[x] of all slices, and goes on with them
+
+By whole rows, every program has sums for all columns, and one has to read them all while the others are done. Slices
+leave less to join, to as many programs as there are slices and parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from compiler.codegen.program import Section, Statement
+from compiler.codegen.triton.ops import DTYPES
+from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
+from compiler.ir.size import known
+
+if TYPE_CHECKING:
+    from compiler.codegen.triton.printer import KernelPrinter
+
+#: Reductions of a row whose parts are values of the same kind.
+JOINED = ("sum", "prod", "min", "max")
+
+
+def plan_of_rows(plan: Plan) -> Plan:
+    """The plan by which the last program of a part goes on with the rows that it has joined: all of them at once."""
+    x_axis = replace(plan.axes[0], name="y", block=plan.chunk, is_scalar=False)
+    return replace(plan, kind="pointwise", axes=(x_axis,), parts=0, slices=1, chunk=0)
+
+
+class RowSlices:
+    """Prints the loop and the ends of a plan with slices; `rows` prints what follows for the rows of a part."""
+
+    def __init__(self, kernel: KernelPrinter, rows: KernelPrinter) -> None:
+        self.kernel, self.rows = kernel, rows
+        self.plan, self.writer, self.gathering = kernel.plan, kernel.writer, kernel.gathering
+        rows.writer = kernel.writer
+        sections = self.plan.program.sections
+        self.place = next(number for number, section in enumerate(sections) if section.level == "r")
+
+    @property
+    def reductions(self) -> tuple[Statement, ...]:
+        return self.plan.program.sections[self.place].reductions
+
+    @property
+    def counters(self) -> int:
+        return self.plan.slices + self.plan.parts
+
+    @property
+    def workspace(self) -> tuple[dict[int, int], int]:
+        """Where the slices of each reduction lie in the workspace (in bytes), behind what is gathered, and its size."""
+        places: dict[int, int] = {}
+        size = self.gathering.workspace[1]
+        for s in self.reductions:
+            places[s.number] = size
+            size += -(-self.plan.slices * self._rows * self.kernel.reductions.kind_of(s).dtype.itemsize // 16) * 16
+        return places, size
+
+    @property
+    def _rows(self) -> int:
+        return known(self.plan.axes[0].numel)
+
+    def take_rows(self) -> None:
+        """The lines for one block of rows."""
+        self.kernel.print_sections(self.plan.program.sections[: self.place + 1])
+        masks = self.kernel.printer.masks(frozenset("x"))
+        for s in self.reductions:
+            pointer = f"{s.target}_slices_ptr + (slice * {self._rows} + {self._flat(self.plan.axes[0])})"
+            self.writer.line(f"tl.store({', '.join([pointer, s.target, *masks])})", s.nodes)
+
+    def point_to_slices(self) -> None:
+        places, _ = self.workspace
+        for s in self.reductions:
+            dtype = DTYPES[self.kernel.reductions.kind_of(s).dtype]
+            pointer = f"(workspace_ptr + {places[s.number]}).to(tl.pointer_type({dtype}))"
+            self.writer.line(f"{s.target}_slices_ptr = {pointer}", s.nodes)
+
+    def join(self) -> None:
+        """Both ends: that of a slice, and that of a part."""
+        plan, gathering = self.plan, self.gathering
+        self.writer.line("tl.debug_barrier()")
+        tail = lambda: self.kernel.print_statements(Section("x", plan.program.tail), 0)  # noqa: E731
+        gathering.last_of(
+            "counters_ptr + slice", str(plan.parts), "arrived", lambda: gathering.finish("0", plan.parts, tail)
+        )
+        gathering.last_of(f"counters_ptr + {plan.slices} + part", str(plan.slices), "arrived_slices", self._join_rows)
+
+    def _join_rows(self) -> None:
+        plan, rows, (y_axis,) = self.plan, self.rows, self.rows.plan.axes
+        self.writer.line("# The last program of a part joins the slices of its rows.")
+        rows.place_axis(y_axis, "part")
+        self.writer.line(f"slices = tl.arange(0, {next_power_of_two(plan.slices)})[:, None]")
+        masks = [f"{mask}[None, :]" for mask in rows.printer.masks(frozenset("y"))]
+        if next_power_of_two(plan.slices) != plan.slices:
+            masks.append(f"(slices < {plan.slices})")
+        for s in self.reductions:
+            reduction = self.kernel.reductions.kind_of(s)
+            arguments = [f"{s.target}_slices_ptr + (slices * {self._rows} + {self._flat(y_axis)}[None, :])"]
+            arguments += [" & ".join(masks), f"other={reduction.identity}"] if masks else []
+            arguments.append('cache_modifier=".cg"')
+            self.writer.line(f"{s.target}_slices = tl.load({', '.join(arguments)})", s.nodes)
+            self.writer.line(f"{s.target} = {reduction.collapse(f'{s.target}_slices', 0)}", s.nodes)
+            rows.printer.axes_of[s.number] = frozenset("y")
+        for s in plan.program.statements:
+            if s.op == "constant":
+                rows.printer.note_axes(s)
+        for section in plan.program.sections[self.place + 1 :]:
+            rows.print_statements(section, 0)
+
+    @staticmethod
+    def _flat(axis: Axis) -> str:
+        return axis.dims[0].name if len(axis.dims) == 1 else f"{axis.name}_index"

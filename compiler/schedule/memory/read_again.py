@@ -1,0 +1,20 @@
+"""What later kernels read again, and so would find in the cache if a kernel that reads it now leaves it there."""
+
+from __future__ import annotations
+
+from compiler.schedule.group import Group
+from compiler.schedule.scheduler import Schedule
+from compiler.schedule.units import read_by
+
+
+def read_again(schedule: Schedule) -> dict[str, frozenset[str]]:
+    """The buffers that are read after each group, by its name: by another unit, or by whoever gets the results, such as
+    the backward graph."""
+    found: dict[str, frozenset[str]] = {}
+    later = set(schedule.graph.output_buffers)
+    for unit in reversed(schedule.units):
+        read = read_by(unit)
+        if isinstance(unit, Group):
+            found[unit.name] = read & later
+        later |= read
+    return found

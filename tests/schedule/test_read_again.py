@@ -1,0 +1,45 @@
+"""What passes by the cache, at the sizes of real use, on an H200: nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bench.fusion.count import schedules_of
+from bench.fusion.program import Input, Program, tensor, weight
+from compiler.codegen.rendered import RenderedKernel
+
+PASSING_BY = "evict_first"
+
+
+def kernels_of(function: Callable[..., Any], *inputs: Input) -> list[RenderedKernel]:
+    (compilation,) = schedules_of(Program("", function, inputs))
+    compilation.generate(True)
+    return list(compilation.triton.values())
+
+
+def normalised(x: Tensor) -> Tensor:
+    return x / x.square().sum().sqrt()
+
+
+def test_what_nobody_reads_again_passes_by_the_cache() -> None:
+    (alone,) = kernels_of(lambda x: x.square().sum(), tensor("8192 4096"))
+    assert PASSING_BY in alone.source
+    assert all(PASSING_BY not in kernel.source for kernel in kernels_of(normalised, tensor("8192 4096")))
+
+
+def test_held_columns_pass_by_the_cache() -> None:
+    (kernel,) = kernels_of(lambda x: torch.std_mean(x, 1), tensor("128 512 256"))
+    assert PASSING_BY in kernel.source
+
+
+def test_what_a_backward_graph_reads_stays_in_the_cache() -> None:
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return torch.nn.functional.mse_loss(x, y)
+
+    forward, _ = schedules_of(Program("", loss, (weight("4096 4096"), tensor("4096 4096"))))
+    forward.generate(True)
+    assert all(PASSING_BY not in kernel.source for kernel in forward.triton.values())
