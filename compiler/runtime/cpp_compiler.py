@@ -7,6 +7,7 @@ and for how long, is told in `disk_cache`.
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import hashlib
 import os
@@ -26,6 +27,7 @@ from compiler.runtime.disk_cache import (
     limit_bytes,
     make_room,
     remove,
+    temporary_directory,
     touch,
     write_whole,
 )
@@ -65,7 +67,11 @@ def load_library(source: str) -> ctypes.CDLL:
         with suppress(OSError):  # another process may have removed it since
             touch(path)
             return ctypes.CDLL(str(path))
-    _compile(source, path)
+    try:
+        _compile(source, path)
+    except OSError:  # the disk is full, or is for reading only by now
+        path = temporary_directory("cpp") / path.name
+        _compile(source, path)
     library = ctypes.CDLL(str(path))
     _make_room(path)
     return library
@@ -93,6 +99,8 @@ def _compile(source: str, path: Path) -> None:
                 write_whole(path, library.read_bytes())
                 return
         said = result.stderr.replace(work, "").strip()
+        if os.strerror(errno.ENOSPC) in said:
+            raise OSError(errno.ENOSPC, said)
     raise CompilationFailed(f"{Path(compiler()).name} could not compile the kernels:\n{said[:4000]}")
 
 

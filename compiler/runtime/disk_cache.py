@@ -43,7 +43,7 @@ def cache_directory(kind: str) -> Path:
     except OSError:
         if chosen:
             raise
-    return _temporary_directory(kind)
+    return temporary_directory(kind)
 
 
 def _is_ours_alone(directory: Path) -> bool:
@@ -52,8 +52,8 @@ def _is_ours_alone(directory: Path) -> bool:
 
 
 @functools.cache
-def _temporary_directory(kind: str) -> Path:
-    """For a user without a home that can be written: gone with the machine's temporary files."""
+def temporary_directory(kind: str) -> Path:
+    """For a user without a home that can be written, or whose disk is full: gone with the machine's temporary files."""
     return Path(tempfile.mkdtemp(prefix=f"fusionscope-{kind}-"))
 
 

@@ -25,6 +25,7 @@ from compiler.runtime.disk_cache import (
     is_whole,
     limit_bytes,
     make_room,
+    temporary_directory,
     touch,
     write_whole,
 )
@@ -83,8 +84,13 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
             return str(super().put(data, filename, binary))
         content = data if isinstance(data, bytes) else str(data).encode()
         path = Path(self._make_path(filename))
-        write_whole(path, content)
-        _note_written(len(content), path.parent)
+        try:
+            write_whole(path, content)
+            _note_written(len(content), path.parent)
+        except OSError:  # the disk is full, or is for reading only by now
+            self.cache_dir = str(temporary_directory("triton") / self.key)
+            path = Path(self._make_path(filename))
+            write_whole(path, content)
         return str(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import random
@@ -134,6 +135,20 @@ def test_processes_that_store_find_and_make_room_at_once_never_find_a_part(
     assert [process.exitcode for process in processes] == [0] * 4
     assert all(isinstance(hits, int) and hits > 0 for hits in said), said
     assert sum(disk_cache.Entry.of(path).bytes for path in root.iterdir()) <= disk_cache.limit_bytes() * 5 // 4
+
+
+def test_a_full_disk_is_left_for_another_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_folder = disk_cache._replace_in_folder
+
+    def full(path: Path, content: bytes) -> None:
+        if path.is_relative_to(root):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        in_folder(path, content)
+
+    monkeypatch.setattr(disk_cache, "_replace_in_folder", full)
+    group = store("a").get_group("k.json")
+    assert group is not None and {name: Path(path).read_bytes() for name, path in group.items()} == FILES
+    assert found("a") is None, "no other process finds what has no room"
 
 
 def test_it_is_in_force_for_our_kernels_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

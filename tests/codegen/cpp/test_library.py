@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -85,6 +86,16 @@ def test_a_directory_that_others_can_write_to_is_not_used(cache: Path) -> None:
     assert disk_cache.cache_directory("cpp") == cache
     cache.chmod(0o777)
     assert disk_cache.cache_directory("cpp") != cache
+
+
+def test_a_full_disk_is_left_for_another_folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        if path.is_relative_to(cache):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        disk_cache.write_whole(path, content)
+
+    monkeypatch.setattr(cpp_compiler, "write_whole", full)
+    assert cpp_compiler.load_library('extern "C" int seven() { return 7; }').seven() == 7
 
 
 def test_missing_compiler_is_named_with_its_remedy(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
