@@ -12,7 +12,7 @@ record; nothing runs the Python function again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
@@ -218,12 +218,18 @@ class Body:
     @lazy
     def operations(self) -> int:
         """Weighted arithmetic operations of one iteration; see `OpInfo.cost`."""
-        weights = (
-            12 if i.op in RANDOM else (POINTWISE.get(i.op) or NAMED.get(i.op) or OpInfo(i.op, 1)).cost
-            for i in self.instructions
-            if i.op not in ("load", "store", "constant", "index_value", "indirect")
-        )
-        return sum(weights)
+        return sum(self._weights)
+
+    @lazy
+    def dearest(self) -> int:
+        """The weight of the one operation that takes most; 0 without any."""
+        return max(self._weights, default=0)
+
+    @property
+    def _weights(self) -> Iterator[int]:
+        for i in self.instructions:
+            if i.op not in ("load", "store", "constant", "index_value", "indirect"):
+                yield 12 if i.op in RANDOM else (POINTWISE.get(i.op) or NAMED.get(i.op) or OpInfo(i.op, 1)).cost
 
     @lazy
     def is_random(self) -> bool:

@@ -2,7 +2,7 @@
 
     columns[channel, kernel place, block]  =  image[channel, block * stride + kernel place * dilation - padding]
 
-For `fold`, every element of the image asks, for each place in a block, whether a block starts so that it lies there.
+For `fold`, every element of the image asks, for each place in a block where it may lie, whether there is such a block.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer
@@ -63,20 +64,31 @@ def col2im(
     blocks = Blocks(output_size, kernel_size, dilation, padding, stride)
     channels = x.shape[-2] // (blocks.kernel[0] * blocks.kernel[1])
 
-    def element(position: Position, inner: Position) -> Any:
+    def element(position: Position, reduced: Position) -> Any:
         *front, channel, row, column = position
-        parts = zip((row, column), inner, blocks.dilation, blocks.padding, strict=True)
-        starts = [index + before - k * step for index, k, step, before in parts]
-        numbers = [start // step for start, step in zip(starts, blocks.stride, strict=True)]
-        conditions = [
-            ops.eq(ops.index_value(start), ops.index_value(number * step))
-            for start, number, step in zip(starts, numbers, blocks.stride, strict=True) if step != 1
-        ]  # fmt: skip
+        starts = [index + before for index, before in zip((row, column), blocks.padding, strict=True)]
+        axes = zip(starts, reduced, blocks.kernel, blocks.dilation, blocks.stride, strict=True)
+        inner, numbers, conditions = zip(*(_covering(*axis) for axis in axes), strict=True)
         inside = inside_of(numbers, blocks.counts)
         place = (*front, flatten((channel, *inner), (channels, *blocks.kernel)), flatten(numbers, blocks.counts))
-        return ops.reduce("sum", x.load(place, all_of([*([] if inside is None else [inside]), *conditions])))
+        known = [condition for condition in (inside, *conditions) if condition is not None]
+        return ops.reduce("sum", x.load(place, all_of(known)))
 
     shape = (*x.shape[:-2], channels, *output_size)
     if 0 in shape:
         return constant(0, shape, x.dtype)
-    return build.reduction(shape, x.dtype, blocks.kernel, element)
+    axes = zip(blocks.kernel, blocks.dilation, blocks.stride, strict=True)
+    sizes = [-(-kernel // stride) if dilation == 1 else kernel for kernel, dilation, stride in axes]
+    return build.reduction(shape, x.dtype, sizes, element)
+
+
+def _covering(start: Index, number: Index, kernel: int, dilation: int, stride: int) -> tuple[Index, Index, Any]:
+    """The place in a kernel, and the block that has it at `start`, for the given one of the places that may, and the
+    condition of there being one (None: always). In a kernel without gaps each `stride`th of its places may."""
+    if dilation == 1:
+        k = start % stride + number * stride
+        is_one = None if kernel % stride == 0 else ops.lt(ops.index_value(k), ops.index_value(Index.number(kernel)))
+        return k, start // stride - number, is_one
+    block = (start - number * dilation) // stride
+    is_one = ops.eq(ops.index_value(start - number * dilation), ops.index_value(block * stride))
+    return number, block, is_one if stride != 1 else None

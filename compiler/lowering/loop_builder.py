@@ -31,12 +31,21 @@ Update = tuple[Position, Any, Any]
 
 SEEDS = "seeds"
 
+#: Operations that an op counts as from which on a tensor that takes it and reads nothing is a node like any other.
+DEAR_FORMULA = 10
+
 
 def as_element(value: Any, dtype: torch.dtype) -> Any:
     """A value of a body as an element of a tensor of `dtype`. A float8 is rounded here, the half types where they are
     stored."""
     value = ops.to_dtype(value, dtype)
     return ops.call(FLOAT8[dtype].rounding, value) if dtype in FLOAT8 else value
+
+
+def _may_be_a_table(node: LoopNode) -> bool:
+    """Whether the elements of a node that reads nothing may take longer to compute than to read, as the angles of
+    positions, which all heads share. Whether they do is the scheduler's to say, who sees what reads them."""
+    return node.body.dearest >= DEAR_FORMULA and hint(node.layout.numel) > 1
 
 
 class LoopBuilder:
@@ -122,8 +131,8 @@ class LoopBuilder:
         self, shape: tuple[Integer, ...], dtype: torch.dtype, element: Callable[[Position], Any], *,
         label: str = "", layout: Layout | None = None, materialise: bool = False,
     ) -> TensorValue:  # fmt: skip
-        """One node that computes each element from its position. Where the element reads nothing, it stays a formula
-        that is repeated at its readers, unless `materialise` asks for a buffer."""
+        """One node that computes each element from its position. Where the element reads nothing and takes little, it
+        stays a formula that is repeated at its readers, unless `materialise` asks for a buffer."""
         if dtype not in SUPPORTED_DTYPES:
             raise CannotLower(f"loops do not compute {dtype}")
         if 0 in shape and not materialise:
@@ -135,7 +144,7 @@ class LoopBuilder:
             return as_element(element(position), dtype)
 
         node = self._loop(layout or self.result_layout(shape, dtype), (), lambda x, _: converted(x), label)
-        if not materialise and not node.body.reads and not node.body.is_random:
+        if not (materialise or node.body.reads or node.body.is_random or _may_be_a_table(node)):
             self._names.discard(node.name)
             return TensorValue(shape, dtype, None, formula=converted)
         return self._add_loop(node)

@@ -17,6 +17,7 @@ import torch
 from compiler.ir.body import Body, Instruction, drop_dead, moved
 from compiler.ir.choices import without_known_conditions, without_repeated_choices
 from compiler.ir.index import Dim, Index
+from compiler.ir.masked_places import simpler_places
 from compiler.ir.positions import invert
 from compiler.ir.size import Undecided, is_below
 from compiler.schedule.group import Group, Member
@@ -55,9 +56,18 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
             numbers.append(_append(out, moved(instruction, operands, index, instruction.node)))
     body = drop_dead(Body(tuple(out)))
     if any(i.op == "load" and i.operands and i.buffer == store.buffer for i in consumer.instructions):
-        body = without_repeated_choices(body)
+        body = without_repeated_choices(_with_simpler_places(body))
     has_places = any(i.index is not None and i.index.indirections for i in body.instructions)
     return without_known_conditions(body) if has_places else body
+
+
+def _with_simpler_places(body: Body) -> Body:
+    """The body with the places of masked loads as simple as their masks let them be: loops that a part of a
+    concatenation shares with others are then seen to be the same."""
+    places = simpler_places(body.instructions)
+    masked = {n: place for n, place in places.items() if body.instructions[n].operands == place.masks}
+    changed = (replace(i, index=masked[n].index) if n in masked else i for n, i in enumerate(body.instructions))
+    return Body(tuple(changed)) if masked else body
 
 
 def _splice(
@@ -93,9 +103,10 @@ def _splice(
 
 def _is_always_inside(load: Instruction, point: dict[Dim, Index]) -> bool:
     """Whether a load that the producer does at each of its points finds an element of the buffer where a mask does not
-    hold as well: then it needs none. One of a vector along channels is then the same for all elements of a window."""
+    hold as well, and one that other points need too: then it needs none. One of a vector along channels is then the
+    same for all elements of a window. What each point has for itself is loaded for points that need it alone."""
     assert load.index is not None
-    if load.operands or load.index.indirections:
+    if load.operands or load.index.indirections or load.index.dims >= {dim for dim in point if dim.size != 1}:
         return False
     return all(not point[dim].indirections and _is_within(point[dim], dim) for dim in load.index.dims)
 

@@ -53,21 +53,27 @@ def align(host: Group, guest: Group, shared: list[str]) -> Mapping[Dim, Index] |
         if values is not None and (not guest.has_scan or _keeps_order(host.space, guest.space, values)):
             return values
     if _is_read_alike(host, guest, shared):
-        return {dim: Index.of(dim) for dim in (*host.space.x, *host.space.r)}
+        return {dim: Index.of(dim) for dim in (*guest.space.x, *guest.space.r)}
     return Refuse("index.no_common_loops")
 
 
 def _is_read_alike(host: Group, guest: Group, shared: list[str]) -> bool:
     """Whether both have the same loops and read a buffer at the same places of them. Windows that overlap are read so
-    that no index tells the loops apart."""
-    if host.space != guest.space:
+    that no index tells the loops apart, and so are single elements of the short rows that the host reduces."""
+    if host.space.x != guest.space.x or guest.space.r not in ((), host.space.r):
         return False
     return any(
-        theirs.index == ours.index
+        theirs.index == ours.index or (not guest.space.r and _go_along(theirs.index, ours.index, host.space))
         for buffer in shared
         for theirs in accesses_of(guest, buffer)
         for ours in accesses_of(host, buffer)
     )
+
+
+def _go_along(one: Index, two: Index, space: Space) -> bool:
+    """Whether two places are as far apart at each point of the independent loops, which they tell apart."""
+    steps = [(one.stride(dim), two.stride(dim)) for dim in space.x if dim.size != 1]
+    return bool(steps) and all(a is not None and a == b and a != 0 for a, b in steps)
 
 
 def _sizes_mismatch(host: Space, guest: Space) -> Refuse | None:

@@ -24,12 +24,11 @@ from compiler.schedule.products.loops import Product
 from compiler.schedule.records.choices import Choice, weighed
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score, third_between
+from compiler.schedule.rules.verdicts import EVEN
 from compiler.schedule.units import Unit
 
 REASON = "fused.recompute"
 REFUSAL = "profit.recompute"
-#: Two predictions that differ by less than the model errs in the median are even.
-EVEN = 0.05
 
 
 def _groups_alike(maker: Unit, readers: list[Unit], buffer: str) -> list[Group]:
@@ -48,14 +47,16 @@ class Recomputed:
     readers: dict[int, tuple[Group, Fuse]]
 
 
-def _without_store(maker: Group, readers: list[Group], buffer: str) -> tuple[Group | None, list[Group]] | None:
-    """What is left of the maker of `buffer` without the store, and the readers with its arithmetic; None where it is
-    not possible."""
+def _without_loads(
+    maker: Group, readers: list[Group], buffer: str, outputs: frozenset[str]
+) -> tuple[Group | None, list[Group]] | None:
+    """What is left of the maker of `buffer` without the store, which an output keeps, and the readers with its
+    arithmetic; None where it is not possible."""
     arithmetic = compose(maker, buffer)
     if arithmetic is None:
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
-    smaller = replace(maker, stored=(maker.stored - {buffer}) | needed)
+    smaller = replace(maker, stored=(maker.stored - ({buffer} - outputs)) | needed)
     dims = (*maker.space.x, *maker.space.r)
     changed: list[Group] = []
     for group in readers:
@@ -74,19 +75,20 @@ def _with_nodes_of(maker: Group, reader: Group) -> Group:
 
 
 def recompute_in_readers(a: int, buffer: str, context: Context) -> Recomputed | Refuse | None:
-    """What becomes of the maker of `buffer`, the unit `a`, and of its readers without the store and the loads.
+    """What becomes of the maker of `buffer`, the unit `a`, and of its readers without the store and the loads. An output
+    is stored all the same; its readers may still find what it is made of in fewer bytes.
 
-    A refusal where it does not pay; None where it is not possible (an output, a reduction, a library call, a matrix
-    product, a scatter or another stream among the readers)."""
+    A refusal where it does not pay; None where it is not possible (a reduction, a library call, a matrix product, a
+    scatter or another stream among the readers)."""
     graph = context.graph
     maker = graph.units[a]
     readers = sorted(
         graph.readers[buffer] - {a}, key=lambda reader: (third_between(a, reader, graph) is not None, reader)
     )
     groups = _groups_alike(maker, [graph.units[number] for number in readers], buffer)
-    if not isinstance(maker, Group) or buffer in graph.outputs or not groups:
+    if not isinstance(maker, Group) or not groups:
         return None
-    made = _without_store(maker, groups, buffer)
+    made = _without_loads(maker, groups, buffer, frozenset(graph.outputs))
     if made is None:
         return None
     smaller = None if made[0] is None else context.in_best_way(made[0])

@@ -117,7 +117,7 @@ PADDED = [
 ]
 
 #: (kernel, dilation, padding, stride): blocks that touch, that overlap, with gaps inside, with gaps between.
-BLOCKS = [(2, 1, 0, 2), (3, 1, 1, 1), ((2, 3), 2, (1, 2), (2, 1)), (2, 1, 1, 3)]
+BLOCKS = [(2, 1, 0, 2), (3, 1, 1, 1), (3, 1, 1, 2), ((2, 3), 2, (1, 2), (2, 1)), (2, 1, 1, 3)]
 
 
 def _columns(dtype: torch.dtype, blocks: tuple[Any, ...]) -> list[tuple[Tensor, ...]]:

@@ -51,6 +51,12 @@ def optimiser_of_a_list(p: Tensor, g: Tensor, q: Tensor, h: Tensor) -> None:
     torch._foreach_add_([p, q], [g, h], alpha=-0.1)
 
 
+def lion(p: Tensor, g: Tensor, m: Tensor) -> None:
+    """The momentum is read for the step and for its own next value, whichever the kernel stores first."""
+    p.add_(m.mul(0.9).add_(g, alpha=0.1).sign_(), alpha=-0.1)
+    m.lerp_(g, 0.01)
+
+
 def neighbours(p: Tensor) -> None:
     p[1:-1] = (p[2:] + p[:-2]) * 0.5
 
@@ -104,6 +110,7 @@ SQUARE = torch.randn(24, 24)
     [
         (optimiser, (SQUARE, SQUARE, SQUARE), {"p", "m"}),
         (optimiser_of_a_list, (SQUARE, SQUARE, SQUARE[0], SQUARE[1]), {"p", "q"}),
+        (lion, (SQUARE, SQUARE, SQUARE), {"p", "m"}),
         (old_value_too, (SQUARE,), {"p"}),
         (neighbours, (SQUARE,), set()),
         (transposed, (SQUARE,), set()),

@@ -120,6 +120,8 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         return 1, _MANY_WARPS
     if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
         return _FEW_AT_ONCE, _MANY_WARPS
+    if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
+        return _MOST_APART, _WARPS  # no more than of floats: bytes that lie where memory has them are no vectors
     if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
         return _MOST_APART, _WARPS
     if len(along) <= _FEW_ACCESSES:

@@ -21,6 +21,7 @@ from compiler.ir.nodes import Layout
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Group, Space
+from compiler.schedule.neighbours import ELEMENTS_OF_A_THREAD, changes_along
 
 #: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
 #: gaps; at places that are loaded; or all at one element, which is then used many times.
@@ -69,8 +70,6 @@ SINGLE_PASS = 4
 _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 #: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
 _ADDRESS_DIVISION = 1
-#: Elements of one loop that a thread takes at least, where there are so many.
-ELEMENTS_OF_A_THREAD = 8
 #: One more load of an element by itself, with its address, and what it takes to make a float32 of a half type.
 LOAD, CONVERSION = 1, 1
 #: A float64 instruction issues at half the rate, and a function has half as many again.
@@ -275,22 +274,26 @@ def work_of(
         for touch in traffic.touches
         if _is_across(touch.access, across, group.space) or _is_turned(touch.access, traffic.lane, group.space, layouts)
     ]
-    elements = {is_store: 0 for is_store in (True, False)}
+    gathered, updates = tally.gathered, tally.updates
     for touch in crossing:
         # Each time anew: what lies between two lanes is needed by programs that may run much later.
-        is_for_each_lane = traffic.lane in touch.access.index.dims
         layout = layouts[touch.access.buffer]
-        if is_for_each_lane and not touch.is_store and layout.bytes <= NEAR_CACHE:
-            near += touch.times * layout.dtype.itemsize * _gap(touch.access, traffic.lane, layout.dtype.itemsize)
-            continue
-        elements[touch.is_store] += touch.times if is_for_each_lane else touch.bytes // layout.dtype.itemsize
+        is_for_each_lane = traffic.lane in touch.access.index.dims
+        elements = touch.times if is_for_each_lane else touch.bytes // layout.dtype.itemsize
+        loaded = elements * _bytes_across(touch.access, layout.dtype.itemsize, group.space)
+        if touch.is_store:
+            updates += elements
+        elif layout.bytes <= NEAR_CACHE:
+            near += loaded
+        else:
+            gathered += loaded
     return Work(
         bytes=dict(walked),
         read=sum(tally.read.values()),
         written=sum(tally.written.values()),
         again=_read_again(traffic, passes) if len(passes) > 1 else 0,
-        gathered=tally.gathered + SECTOR * elements[False],
-        updates=tally.updates + elements[True],
+        gathered=gathered,
+        updates=updates,
         crowd=tally.crowd,
         slots=dict(slots),
         near=near,
@@ -310,7 +313,7 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
         if len(touches) < 2 or layout.bytes <= NEAR_CACHE:
             continue
         itemsize = layout.dtype.itemsize
-        loaded = sum(touch.times * itemsize * _gap(touch.access, traffic.lane, itemsize) for touch in touches)
+        loaded = sum(touch.times * _bytes_of_lane(touch.access, traffic.lane, itemsize) for touch in touches)
         near += max(loaded - tally.read[buffer], 0.0)
         for touch in touches[1:]:
             is_alone = walk_of(touch.access, traffic.lane) == "strided"
@@ -318,10 +321,13 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
     return near, slots
 
 
-def _gap(access: Access, lane: Dim | None, itemsize: int) -> int:
-    """How many elements of a sector one lane takes up."""
+def _bytes_of_lane(access: Access, lane: Dim | None, itemsize: int) -> int:
+    """The bytes that the load of one lane takes up: its part of the sectors that neighbours with gaps between them half
+    use, or of the one sector that a warp loads of an element which all its lanes need."""
     stride = access.index.stride(lane) if lane is not None else 1
-    return min(max(abs(hint(stride)) if stride is not None else 1, 1), SECTOR // itemsize)
+    if stride == 0:
+        return SECTOR // WARP
+    return itemsize * min(max(abs(hint(stride)) if stride is not None else 1, 1), SECTOR // itemsize)
 
 
 def _is_across(access: Access, across: frozenset[Dim], space: Space) -> bool:
@@ -333,6 +339,12 @@ def _is_across(access: Access, across: frozenset[Dim], space: Space) -> bool:
     # Contiguous along a part of a loop alone, as heads or channels in the last place are.
     strides = [access.index.stride(dim) for dim in space.r if dim in access.index.dims]
     return across.isdisjoint(space.r) and all(stride is not None and abs(hint(stride)) > 1 for stride in strides)
+
+
+def _bytes_across(access: Access, itemsize: int, space: Space) -> int:
+    """What each element takes of the sectors that lanes touch with a stride: a whole one, or less of small gaps."""
+    steps = [abs(hint(access.index.stride(dim) or 0)) for dim in space.r if dim in access.index.dims]
+    return SECTOR if access.fast_dims else min(SECTOR, itemsize * min(filter(None, steps), default=SECTOR))
 
 
 def _is_turned(access: Access, lane: Dim | None, space: Space, layouts: Mapping[str, Layout]) -> bool:
@@ -391,10 +403,11 @@ def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> t
 
 @lru_cache(maxsize=4096)
 def _same_along(body: Body, lane: Dim) -> frozenset[int]:
-    """The instructions that follow from the loops other than `lane` alone, or from what is one for all points."""
+    """The instructions whose results are one for the neighbours along `lane` that a thread takes: they follow from the
+    other loops, or from quotients of this one by more."""
     found: set[int] = set()
     for number, i in enumerate(body.instructions):
-        changes = i.op in _CHANGING or (i.index is not None and lane in i.index.dims)
+        changes = i.op in _CHANGING or (i.index is not None and changes_along(i.index, lane))
         is_loaded = i.op == "load" and i.index is not None and bool(i.index.terms)
         if not changes and not is_loaded and operands_of(i) <= found:
             found.add(number)

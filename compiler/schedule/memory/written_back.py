@@ -34,12 +34,20 @@ def may_write_input(
 
 def reads_where_it_writes(group: Group, name: str, old: str) -> bool:
     """Whether a kernel without reductions reads each element of `old` only at the point that writes the element of
-    `name` in its place, and no later than that."""
+    `name` in its place, and first no later than that."""
     if group.space.r:
         return False
     places = {member.name: place for place, member in enumerate(group.members)}
     written = group.members[places[name]].body.writes
-    reads = [(place, a) for place, m in enumerate(group.members) for a in m.body.reads if a.buffer == old]
-    return len(written) == 1 and all(
-        place <= places[name] and access.index == written[0].index for place, access in reads
+    reads = [
+        (place, i)
+        for place, member in enumerate(group.members)
+        for i in member.body.instructions if i.op == "load" and i.buffer == old
+    ]  # fmt: skip
+    # An element is loaded once, where it is needed first: what needs it after the write has it in a register.
+    is_loaded_before = not reads or reads[0][0] <= places[name]
+    return (
+        len(written) == 1
+        and is_loaded_before
+        and all(not i.operands and i.dtype == reads[0][1].dtype and i.index == written[0].index for _, i in reads)
     )

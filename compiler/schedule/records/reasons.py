@@ -35,8 +35,9 @@ FUSIONS: dict[str, Reason] = listed(
     Reason(
         "fused.recompute",
         "fused",
-        "The value is cheap to compute again from what is in memory anyway, so it is not written for its readers.",
-        "{b} computes {shared} again instead of reading it: it never reaches memory",
+        "The value is cheap to compute again from what is in memory anyway, so it is not written for its readers; an "
+        "output of the graph is, but not read.",
+        "{b} computes {shared} again instead of reading it",
     ),
     Reason(
         "fused.single_pass",

@@ -18,7 +18,16 @@ from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer
 from compiler.schedule.rules.products import fuse_with_call, is_call
 from compiler.schedule.rules.shared_operand import may_share, share_operand
-from compiler.schedule.rules.verdicts import Context, Fuse, Limits, Rule, Score, third_between, unless_forbidden
+from compiler.schedule.rules.verdicts import (
+    EVEN,
+    Context,
+    Fuse,
+    Limits,
+    Rule,
+    Score,
+    third_between,
+    unless_forbidden,
+)
 from compiler.schedule.units import Unit, UnitGraph, produced_by, read_by
 
 __all__ = ["RULES", "Context", "Fuse", "Limits", "Score", "can_fuse", "shared_buffers", "third_between"]
@@ -123,7 +132,9 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     }
     if is_forced:
         numbers["is_forced"] = True
-    is_taken = score.benefit_us > 0 or is_forced
+    # What reads nothing is computed where it is needed when times are even: nothing has to be kept, or launched for it.
+    is_even = not one.read_buffers and fused.microseconds < score.unfused_us * (1 + EVEN)
+    is_taken = score.benefit_us > 0 or is_even or is_forced
     weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us, is_taken))
     if not is_taken:
         return Refuse("profit.slower", numbers)

@@ -29,8 +29,21 @@ class FuseLoops:
         return bool(shared) and (self.kind == "vertical") == any(name in a.produced for name in shared)
 
     def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
+        outcome = self._joined(a, b, shared, context)
+        if isinstance(outcome, Refuse) and outcome.reason == "index.different_positions":
+            own = with_values_of_its_own(a, b, shared)
+            if own is not None:
+                again = [name for name in (*a.produced, *sorted(a.read_buffers)) if name in own.read_buffers]
+                joined = self._joined(a, own, again, context, b)
+                return joined if isinstance(joined, Group) else outcome
+        return outcome
+
+    def _joined(
+        self, a: Group, b: Group, shared: list[str], context: Context, unit: Group | None = None
+    ) -> Group | Refuse:
+        """Both in one loop nest; `unit` is what `b` is made from, where it is changed."""
         refusal: Refuse | None = None
-        inside = {context.graph.number_of(a), context.graph.number_of(b)}
+        inside = {context.graph.number_of(a), context.graph.number_of(unit or b)}
         for host, guest in hosts(a, b):
             values = align(host, guest, shared)
             if isinstance(values, Refuse):
@@ -44,6 +57,25 @@ class FuseLoops:
             refusal = wrong
         assert refusal is not None
         return refusal
+
+
+def with_values_of_its_own(a: Group, b: Group, shared: Sequence[str]) -> Group | None:
+    """`b` with the arithmetic of what `a` computes for each element of its rows in the place of the loads, at whatever
+    point of the row it needs that, as a rotation of normalised halves does. None where nothing is left that only `a`
+    knows, or where that is not possible."""
+    if not a.space.r or b.space.r:
+        return None
+    r_dims, reader = frozenset(a.space.r), b
+    for member in a.members:
+        varies = any(not access.index.dims.isdisjoint(r_dims) for access in member.body.writes)
+        if member.name not in shared or not varies:
+            continue
+        producer = compose(a, member.name)
+        members = None if producer is None else inline_into(reader, producer, member.name, (*a.space.x, *a.space.r))
+        if members is None:
+            return None
+        reader = replace(reader, members=members)
+    return reader if reader is not b and not a.produced.isdisjoint(reader.read_buffers) else None
 
 
 class InlineProducer:

@@ -20,6 +20,8 @@ from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.units import Unit, UnitGraph
 from compiler.schedule.wishes import NO_WISHES, Wishes
 
+#: Two predictions that differ by less than the model errs in the median are even.
+EVEN = 0.05
 #: Microseconds of a product on the device at hand, None where it could not be run.
 Measure = Callable[[Product | ExternNode], float | None]
 
