@@ -75,8 +75,8 @@ def _with_nodes_of(maker: Group, reader: Group) -> Group:
 
 
 def recompute_in_readers(a: int, buffer: str, context: Context) -> Recomputed | Refuse | None:
-    """What becomes of the maker of `buffer`, the unit `a`, and of its readers without the store and the loads. An output
-    is stored all the same; its readers may still find what it is made of in fewer bytes.
+    """What becomes of the maker of `buffer`, the unit `a`, and of its readers without the store and the loads. What is
+    an output is stored all the same; its readers may still find what it is made of in fewer bytes.
 
     A refusal where it does not pay; None where it is not possible (a reduction, a library call, a matrix product, a
     scatter or another stream among the readers)."""

@@ -77,7 +77,7 @@ PROGRAMS = [
     Program(positions, (torch.empty(64, 2048, 128),), 2),
     Program(slopes, (torch.empty(16, 1024, 1024),), 1),
     Program(messages, (torch.empty(32768, 64), EDGES), 2),
-    Program(attraction, (torch.empty(2048, 3), torch.empty(2048)), 1),
+    Program(attraction, (torch.empty(2048, 3), torch.empty(2048)), 2),
 ]
 
 
