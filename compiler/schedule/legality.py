@@ -62,8 +62,9 @@ def _is_read_alike(host: Group, guest: Group, shared: list[str]) -> bool:
     that no index tells the loops apart, and so are single elements of the short rows that the host reduces."""
     if host.space.x != guest.space.x or guest.space.r not in ((), host.space.r):
         return False
+    is_of_rows = bool(host.space.r) and not guest.space.r
     return any(
-        theirs.index == ours.index or (not guest.space.r and _go_along(theirs.index, ours.index, host.space))
+        theirs.index == ours.index or (is_of_rows and _go_along(theirs.index, ours.index, host.space))
         for buffer in shared
         for theirs in accesses_of(guest, buffer)
         for ours in accesses_of(host, buffer)
