@@ -29,9 +29,11 @@ _DECIDED_BY = {"logical_and": False, "logical_or": True}
 
 @dataclass
 class Known:
-    """What is known of numbered instructions: others that have the `same` value, and loads that need no mask."""
+    """What is known of numbered instructions: others that have the `same` value, the outcomes of conditions, and loads
+    that need no mask."""
 
     same: dict[int, int] = field(default_factory=dict)
+    outcomes: dict[int, bool] = field(default_factory=dict)
     unmasked: set[int] = field(default_factory=set)
     #: Places that are formulas of the loops.
     places: dict[int, Index] = field(default_factory=dict)
@@ -84,8 +86,7 @@ def _in_place(body: Body, known: Known) -> Body:
 def known_values(instructions: Sequence[Step]) -> Known:
     """What is known of instructions by the ranges of what they are computed from."""
     ranges, known = ranges_of(instructions), Known()
-    outcomes: dict[int, bool] = {}
-    places: dict[int, Index] = {}
+    outcomes, places = known.outcomes, dict[int, Index]()
     for number, i in enumerate(instructions):
         outcome = _of_comparison(i, instructions, ranges) if i.op in _COMPARED else _of_logic(i, outcomes)
         value: int | None = None

@@ -47,6 +47,8 @@ FLAGS = (
     "-fPIC",
     "-shared",
     "-w",
+    # A condition that the vector loop does not change makes two loops, also of more than a few instructions.
+    "--param=max-unswitch-insns=400",
     # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
     *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()),
 )

@@ -28,6 +28,7 @@ from typing import Literal
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
 from compiler.codegen.cpp.kept import cost, kept_values
+from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
@@ -65,7 +66,8 @@ class Plan:
     a transposing kernel's squares, `in_order` are the loops of a scatter that no thread shares. `chunk` is how many
     points of `r_loops[0]` one chunk has (0: not cut, unless into as many `shares` of a size that the kernel computes,
     where the length differs from call to call); `parts` are those of `outer[0]` that gather across x. `operations` is
-    the work of the whole kernel. `unrolled` is a short loop inside of the vector loop of `pointwise`."""
+    the work of the whole kernel. `unrolled` is a short loop inside of the vector loop of `pointwise`, `pieces` are what
+    that loop is cut into, if it is."""
 
     program: Program
     shape: Shape
@@ -82,6 +84,7 @@ class Plan:
     parts: int = 0
     operations: Integer = 0
     unrolled: Dim | None = None
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def is_cut(self) -> bool:
@@ -170,7 +173,9 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
         return replace(plan, outer=rest, across=across, block=TRANSPOSE_BLOCK)
     if hint(inner.size) > DRAWN_BLOCK and draws_along(program, inner):
         return replace(plan, block=DRAWN_BLOCK)
-    if parallel == "x" and outer and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
+    if longer is None and len(pieces := pieces_of(program.statements, inner)) > 1:
+        plan = replace(plan, pieces=pieces)
+    if parallel == "x" and (outer or plan.pieces) and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
         return replace(plan, block=4096)
     return plan
 

@@ -14,10 +14,11 @@ from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_type
 from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
-from compiler.codegen.cpp.statements import over, over_blocks, within
+from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.cpp.turned import Turned, turned_accesses
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.naming import identifier
+from compiler.codegen.narrow import in_32_bits
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.single_pass import in_single_pass
@@ -56,7 +57,12 @@ def render_cpp(
 
 
 def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
-    rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
+    numel = group.space.reduction_numel
+    in_one = in_single_pass(group.single_pass, numel) if group.single_pass else None
+
+    def rewrite(statements: list[Statement]) -> list[Statement]:
+        return in_32_bits(statements if in_one is None else in_one(statements), numel)
+
     return build_program(group, storage, rewrite=rewrite)
 
 
@@ -164,21 +170,40 @@ class _KernelPrinter(AcrossPrinter):
             sizes += [-(-hint(dim.size) // plan.block) for dim in (plan.across, plan.inner) if dim and plan.block]
             if not outer and plan.parallel == "x":
                 self.writer.line(f"#pragma omp parallel for simd schedule(static){plan.worth_threads}")
+                loops.enter_context(self.writer.block(over(plan.inner)))
+                self._points(loops)
+                return
+            self._nest(loops, outer, sizes)
+            for dim in (plan.across, plan.inner) if plan.block else ():
+                if dim is not None:
+                    self._block_end(dim)
+            if plan.across is not None:
+                self._square(plan.inner, plan.across)
+            elif len(plan.pieces) > 1:
+                self._pieces(plan.inner)
             else:
-                self._nest(loops, outer, sizes)
-                for dim in (plan.across, plan.inner) if plan.block else ():
-                    if dim is not None:
-                        self._block_end(dim)
-                if plan.across is not None:
-                    self._square(plan.inner, plan.across)
-                    return
                 most = plan.block or plan.inner.size
                 loops.enter_context(self.drawing(self.program.statements, plan.inner, bool(plan.block), most))
                 self.writer.line("#pragma omp simd")
-            loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
-            if plan.unrolled is not None:
-                loops.enter_context(self.writer.block(over(plan.unrolled)))
-            self._sections_at_x()
+                loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
+                self._points(loops)
+
+    def _points(self, loops: ExitStack) -> None:
+        """What happens at each point of the vector loop."""
+        if self.plan.unrolled is not None:
+            loops.enter_context(self.writer.block(over(self.plan.unrolled)))
+        self._sections_at_x()
+
+    def _pieces(self, inner: Dim) -> None:
+        for piece in self.plan.pieces:
+            is_one_point = piece.end - piece.start == 1
+            if not is_one_point:
+                self.writer.line("#pragma omp simd")
+            is_in_block = bool(self.plan.block)
+            head = "" if is_one_point and not is_in_block else between(inner, piece.start, piece.end, is_in_block)
+            with self.writer.block(head), self.knowing(piece.statements):
+                for statement in piece.statements:
+                    self.statement(statement)
 
     def _square(self, inner: Dim, across: Dim) -> None:
         """One square of a transposing kernel, between filling and emptying the arrays of what is turned."""

@@ -154,6 +154,16 @@ class StatementPrinter:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
 
+    @contextmanager
+    def knowing(self, statements: Iterable[Statement]) -> Iterator[None]:
+        """These statements in the place of those of the same numbers."""
+        before = self.statements, self.names
+        known = {statement.number: statement for statement in statements}
+        self.statements = self.statements | known
+        self.names = self.names | {number: self._first_name(s) for number, s in known.items()}
+        yield
+        self.statements, self.names = before
+
     # Random numbers drawn before a loop.
 
     @contextmanager
@@ -220,6 +230,15 @@ def over_blocks(dim: Dim, block: int) -> str:
 
 def within(dim: Dim) -> str:
     return f"for (int64_t {dim.name} = {dim.name}_start; {dim.name} < {dim.name}_end; ++{dim.name})"
+
+
+def between(dim: Dim, start: int, end: int, is_in_block: bool) -> str:
+    """The points from `start` to `end`, or those of them that lie in the present block."""
+    if not is_in_block:
+        return f"for (int64_t {dim.name} = {start}; {dim.name} < {end}; ++{dim.name})"
+    first = f"fs::maximum<int64_t>({dim.name}_start, {start})" if start else f"{dim.name}_start"
+    last = f"fs::minimum<int64_t>({dim.name}_end, {end})" if end != dim.size else f"{dim.name}_end"
+    return f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
 
 
 def _pointer(buffer: str, taken: set[str]) -> str:

@@ -25,8 +25,8 @@ from functools import cache
 import torch
 
 from compiler.codegen.building import build_program
+from compiler.codegen.narrow import in_32_bits
 from compiler.codegen.program import Program, Statement
-from compiler.codegen.triton.narrow import in_32_bits
 from compiler.codegen.triton.random import REACHES, WORDS
 from compiler.schedule.group import Group
 

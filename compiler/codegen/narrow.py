@@ -6,7 +6,8 @@
     store a[x1] = v1                                        store a[x1] = int64(v1)
 
 Positions are int64 in a program, as eager has them. A GPU's registers have 32 bits: each sum, comparison or choice of
-int64 is two or more instructions there, and a conversion from or to a float goes at a quarter of the speed.
+int64 is two or more instructions there, and a conversion from or to a float goes at a quarter of the speed. A CPU's
+vectors have twice as many numbers of 32 bits, and masks that fit those of floats.
 """
 
 from __future__ import annotations

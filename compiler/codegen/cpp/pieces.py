@@ -1,0 +1,114 @@
+"""Loops cut where a condition on their variable changes.
+
+    for x1 < 1024:  cat[x1] = x1 < 1 ? a[x1] : b[x1 - 1]
+
+    for x1 < 1:  cat[x1] = a[x1];    for 1 <= x1 < 1024:  cat[x1] = b[x1 - 1]
+
+What is padded, shifted or concatenated needs no masks inside of the pieces, and its vectors are loaded as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compiler.codegen.building import without_known_conditions
+from compiler.codegen.program import EFFECTS, Statement, closure
+from compiler.ir.atoms import FloorDiv, Mod
+from compiler.ir.choices import known_values
+from compiler.ir.index import Dim, Index
+from compiler.ir.ops import RANDOM
+from compiler.ir.places import formula_of_step
+
+#: More pieces than this are more text than they are worth.
+MOST_PIECES = 5
+#: What each comparison says of the difference of its operands: that it is at least so much, or that it is not.
+_LEAST: Mapping[str, int] = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The points of a loop from `start` to `end`, and what is left to do there."""
+
+    start: int
+    end: int
+    statements: tuple[Statement, ...]
+
+
+def pieces_of(statements: Sequence[Statement], dim: Dim) -> tuple[Piece, ...]:
+    """The pieces of a loop over `dim`; one where nothing changes on the way, or too often."""
+    whole = (Piece(0, dim.size, tuple(statements)),) if isinstance(dim.size, int) else ()
+    if not whole or any(s.op in RANDOM for s in statements):
+        return whole
+    steps = _numbered_in_order(statements, {s.number: place for place, s in enumerate(statements)})
+    found = {cut for step in steps if step.op in _LEAST for cut in _cuts(step, steps, dim)}
+    found |= {cut for step in steps if step.index is not None for cut in _wraps(step.index, dim)}
+    cuts = sorted(found)
+    if not cuts or len(cuts) >= MOST_PIECES:
+        return whole
+    numbers = {place: s.number for place, s in enumerate(statements)}
+    ends = [*cuts, whole[0].end]
+    return tuple(
+        Piece(start, end, tuple(_numbered_in_order(_within(steps, dim, start, end), numbers)))
+        for start, end in zip([0, *cuts], ends, strict=True)
+    )
+
+
+def _numbered_in_order(statements: Sequence[Statement], numbers: Mapping[int, int]) -> list[Statement]:
+    return [
+        replace(
+            s,
+            number=numbers[s.number],
+            operands=tuple(numbers[operand] for operand in s.operands),
+            index=None if s.index is None else s.index.renumber(numbers),
+        )
+        for s in statements
+    ]
+
+
+def _cuts(comparison: Statement, steps: Sequence[Statement], dim: Dim) -> tuple[int, ...]:
+    """The first point of the loop where the outcome is another one than before."""
+    left, right = (formula_of_step(operand, steps) for operand in comparison.operands)
+    difference = None if left is None or right is None else left - right
+    if difference is None or difference.dims != {dim} or not difference.is_affine or len(difference.terms) != 1:
+        return ()
+    factor, offset, least = difference.coefficient(dim), difference.offset, _LEAST[comparison.op]
+    assert isinstance(dim.size, int)
+    if not isinstance(factor, int) or not isinstance(offset, int):
+        return ()
+    # factor * x + offset >= least holds from here on, or up to here.
+    cut = -((offset - least) // factor) if factor > 0 else (offset - least) // -factor + 1
+    return (cut,) if 0 < cut < dim.size else ()
+
+
+def _wraps(index: Index, dim: Dim) -> Iterable[int]:
+    """Where the quotient of the variable, moved by a constant, changes: what is rolled reads on from the start there."""
+    for atom, _ in index.terms:
+        if not isinstance(atom, FloorDiv | Mod) or atom.numerator.dims != {dim} or atom.numerator.coefficient(dim) != 1:
+            continue
+        offset, divisor, size = atom.numerator.offset, atom.divisor, dim.size
+        if all(isinstance(number, int) for number in (offset, divisor, size)) and len(atom.numerator.terms) == 1:
+            yield from range((-offset) % divisor or divisor, size, divisor)
+
+
+def _within(steps: Sequence[Statement], dim: Dim, start: int, end: int) -> list[Statement]:
+    """What leads to the stores of a piece, with the outcomes of conditions that hold all over it or nowhere in it."""
+    piece = Dim(f"{dim.name}_from_{start}", end - start)
+    near, back = {dim: Index.of(piece) + start}, {piece: Index.of(dim) - start}
+    simpler = without_known_conditions([_moved(step, near) for step in steps])
+    outcomes = known_values(simpler).outcomes
+    simpler = [_zero(s) if _is_never_loaded(s, outcomes) else s for s in simpler]
+    needed = closure([s.number for s in simpler if s.op in EFFECTS], {s.number: s for s in simpler})
+    return [_moved(s, back) for s in simpler if s.number in needed]
+
+
+def _is_never_loaded(statement: Statement, outcomes: Mapping[int, bool]) -> bool:
+    return statement.op == "load" and any(outcomes.get(mask) is False for mask in statement.operands)
+
+
+def _zero(load: Statement) -> Statement:
+    return replace(load, op="constant", operands=(), buffer=None, index=None, value=0)
+
+
+def _moved(statement: Statement, values: Mapping[Dim, Index]) -> Statement:
+    return statement if statement.index is None else replace(statement, index=statement.index.substitute(values))
