@@ -82,12 +82,12 @@ def _cuts(comparison: Statement, steps: Sequence[Statement], dim: Dim) -> tuple[
 
 
 def _wraps(index: Index, dim: Dim) -> Iterable[int]:
-    """Where the quotient of the variable, moved by a constant, changes: what is rolled reads on from the start there."""
+    """Where the quotient of the variable and a constant changes: what is rolled is read from its start again there."""
     for atom, _ in index.terms:
-        if not isinstance(atom, FloorDiv | Mod) or atom.numerator.dims != {dim} or atom.numerator.coefficient(dim) != 1:
+        if not isinstance(atom, FloorDiv | Mod) or atom.numerator - atom.numerator.offset != Index.of(dim):
             continue
         offset, divisor, size = atom.numerator.offset, atom.divisor, dim.size
-        if all(isinstance(number, int) for number in (offset, divisor, size)) and len(atom.numerator.terms) == 1:
+        if isinstance(offset, int) and isinstance(divisor, int) and isinstance(size, int):
             yield from range((-offset) % divisor or divisor, size, divisor)
 
 

@@ -285,13 +285,13 @@ def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:
 
 def _contiguity(dim: Dim, program: Program, level: str) -> int:
     """How many bytes are walked contiguously along `dim`: a vector that is read again for each row counts once, a
-    store twice."""
-    total = 0
+    store twice, and what is read at a place that was loaded counts for each point."""
+    points, total = _points((*program.space.x, *program.space.r)), 0
     for section in program.sections:
         for statement in _accesses(section.statements) if section.level == level else ():
             assert statement.index is not None and statement.buffer is not None
             if statement.index.stride(dim) == 1:
-                elements = _points(tuple(statement.index.dims))
+                elements = points if statement.index.indirections else _points(tuple(statement.index.dims))
                 weight = 2 if statement.op == "store" else 1
                 total += elements * program.storage[statement.buffer].itemsize * weight
     return total
