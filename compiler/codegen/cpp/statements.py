@@ -48,10 +48,7 @@ class StatementPrinter:
         self.shared = self._values_of_several_sections()
         taken = {s.target for s in self.program.statements}
         self.pointers = {name: _pointer(name, taken) for name in (*self.program.reads, *self.program.writes)}
-        self.readers: dict[int, list[int]] = {}
-        for reader in self.program.statements:
-            for number in reader.needs:
-                self.readers.setdefault(number, []).append(reader.number)
+        self.readers = _readers(self.program.statements)
         self.turned: dict[int, Turned] = {}
         compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
         self.comparisons = {number: found for number, found in compared.items() if found is not None}
@@ -95,6 +92,10 @@ class StatementPrinter:
         if statement.number in self.kept_so_far:
             writer.line(f"const {ctype} {statement.target} = {self.kept_place(statement)};", nodes)
             return
+        if self._is_copied(statement):
+            pointer, offset = self._element(statement)
+            writer.line(f"const uint16_t {statement.target} = {pointer}[{offset}].bits;", nodes)
+            return
         name = self.names[statement.number]
         declaration = name if name.endswith("]") else f"const {ctype} {name}"
         expression = self._expression(statement)
@@ -109,10 +110,29 @@ class StatementPrinter:
         pointer, offset = self._element(statement)
         value, *masks = [self.names[number] for number in statement.operands]
         dtypes = self.statements[statement.operands[0]].dtype, self.program.storage[statement.buffer]
+        if self._is_copied(self.statements[statement.operands[0]]):
+            text = f"{pointer}[{offset}].bits = {value};"
+            return f"if ({masks[0]}) {text}" if masks else text
         if not statement.is_scatter:
             return store_text(pointer, offset, value, *dtypes)
         text = scatter_text(f"{pointer}[{offset}]", value, str(statement.value), *dtypes)
         return f"if ({masks[0]}) {text}" if masks else text
+
+    def _is_copied(self, load: Statement) -> bool:
+        """Whether a number of a half type is only stored again, as the bits that it has."""
+        readers = [self.statements[number] for number in self.readers.get(load.number, ())]
+        if load.op != "load" or load.operands or load.number in self.plan.kept or not readers:
+            return False
+        assert load.buffer is not None
+        storage = self.program.storage[load.buffer]
+        return storage in (torch.float16, torch.bfloat16) and all(
+            s.op == "store"
+            and s.value in (None, "set")
+            and s.operands[0] == load.number
+            and s.buffer is not None
+            and self.program.storage[s.buffer] == storage
+            for s in readers
+        )
 
     def simd(self, statements: Iterable[Statement], dim: Dim, clauses: str = "") -> None:
         """The pragma of a vector loop over `dim`, unless two lanes could update one place."""
@@ -157,12 +177,13 @@ class StatementPrinter:
     @contextmanager
     def knowing(self, statements: Iterable[Statement]) -> Iterator[None]:
         """These statements in the place of those of the same numbers."""
-        before = self.statements, self.names
+        before = self.statements, self.names, self.readers
         known = {statement.number: statement for statement in statements}
+        self.readers = _readers(known.values())
         self.statements = self.statements | known
         self.names = self.names | {number: self._first_name(s) for number, s in known.items()}
         yield
-        self.statements, self.names = before
+        self.statements, self.names, self.readers = before
 
     # Random numbers drawn before a loop.
 
@@ -218,6 +239,15 @@ class StatementPrinter:
                 if statement.number not in self.kept_so_far:
                     needed |= statement.needs
         return [s for number, s in own.items() if number in needed]
+
+
+def _readers(statements: Iterable[Statement]) -> dict[int, list[int]]:
+    """By each statement, those that need it."""
+    readers: dict[int, list[int]] = {}
+    for reader in statements:
+        for number in reader.needs:
+            readers.setdefault(number, []).append(reader.number)
+    return readers
 
 
 def over(dim: Dim) -> str:
