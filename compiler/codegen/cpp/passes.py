@@ -16,6 +16,10 @@ from compiler.ir.index import Dim
 from compiler.ir.size import is_multiple, text_of
 
 
+#: A row that is so short is not worth long vectors.
+SHORT_ROW = 128
+
+
 class PassPrinter(ScanPrinter):
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
@@ -273,7 +277,15 @@ class PassPrinter(ScanPrinter):
             for operator, name in a.simd_clauses():
                 by_operator.setdefault(operator, []).append(names[name])
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
-        self.simd(statements, self.plan.r_loops[-1], clauses)
+        self.simd(statements, self.plan.r_loops[-1], self._lanes(statements) + clauses if clauses else "")
+
+    def _lanes(self, statements: Sequence[Statement]) -> str:
+        """The clause that keeps the vectors of a short row of half types short: at its end their lanes are summed up one
+        after the other, and 32 of them take longer than the row."""
+        length = self.plan.r_loops[-1].size
+        loaded = [self.program.storage[s.buffer].itemsize for s in statements if s.op == "load" and s.buffer]
+        is_short = isinstance(length, int) and length <= SHORT_ROW
+        return " safelen(16)" if is_short and min(loaded, default=4) < 4 else ""
 
 
 def _renamed(texts: list[str], one: RelativeSum) -> list[str]:
