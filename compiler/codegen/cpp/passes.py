@@ -15,7 +15,6 @@ from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
 from compiler.ir.size import is_multiple, text_of
 
-
 #: A row that is so short is not worth long vectors.
 SHORT_ROW = 128
 
@@ -280,7 +279,7 @@ class PassPrinter(ScanPrinter):
         self.simd(statements, self.plan.r_loops[-1], self._lanes(statements) + clauses if clauses else "")
 
     def _lanes(self, statements: Sequence[Statement]) -> str:
-        """The clause that keeps the vectors of a short row of half types short: at its end their lanes are summed up one
+        """The clause that keeps vectors short in a short row of half types: at its end their lanes are summed up one
         after the other, and 32 of them take longer than the row."""
         length = self.plan.r_loops[-1].size
         loaded = [self.program.storage[s.buffer].itemsize for s in statements if s.op == "load" and s.buffer]
