@@ -12,7 +12,7 @@ from compiler.codegen.loops import simplify_loops
 from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.tile_pointwise import plan_pointwise
 from compiler.codegen.triton.tile_reduction import is_outer, plan_reduction
-from compiler.codegen.triton.tile_windows import plan_windows
+from compiler.codegen.triton.tile_windows import plan_rows_of_windows, plan_windows
 from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.unroll import is_short, written_out
@@ -24,12 +24,12 @@ def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> 
     windows = over_windows(group)
     simple = simplify_loops(windows or group)
     if windows is not None and simple.space.r:
-        return plan_windows(simple, storage, device)
+        return plan_windows(simple, storage)
     if simple.space.r and is_short(simple) and is_outer(simple, storage):
         # A tile would have lanes for the few rows, each of which goes far in memory.
         simple = written_out(simple) or simple
     if not simple.space.r:
-        return plan_pointwise(simple, storage, device)
+        return plan_rows_of_windows(simple, storage) or plan_pointwise(simple, storage, device)
     return plan_reduction(simple, storage, device)
 
 

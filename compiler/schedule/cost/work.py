@@ -72,6 +72,10 @@ _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 _ADDRESS_DIVISION = 1
 #: One more load of an element by itself, with its address, and what it takes to make a float32 of a half type.
 LOAD, CONVERSION = 1, 1
+#: The same of a small table whose elements for neighbouring lanes have gaps between them: each lane's is a piece of
+#: work for the cache. On an H200 nine filters of each of 144 channels, loaded so for 14 million results, take 94 us
+#: where they take 40 side by side.
+LOAD_APART = 14
 #: A float64 instruction issues at half the rate, and a function has half as many again.
 _DOUBLE = 3
 
@@ -310,7 +314,11 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
     near, slots = 0.0, 0
     for buffer, touches in loads.items():
         layout = layouts[buffer]
-        if len(touches) < 2 or layout.bytes <= NEAR_CACHE:
+        if len(touches) < 2:
+            continue
+        if layout.bytes <= NEAR_CACHE:
+            apart = [touch for touch in touches if walk_of(touch.access, traffic.lane) == "strided"]
+            slots += LOAD_APART * sum(touch.times for touch in apart)
             continue
         itemsize = layout.dtype.itemsize
         loaded = sum(touch.times * _bytes_of_lane(touch.access, traffic.lane, itemsize) for touch in touches)
