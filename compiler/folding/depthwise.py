@@ -55,10 +55,12 @@ def _is_loop(convolution: Node) -> bool:
     """Whether it has a filter for each channel alone, whose elements are few enough for a lane to go over."""
     image, weight, bias, *_, is_transposed, _, groups = convolution.args
     images, filters, result = (node.meta["val"] for node in (image, weight, convolution))  # type: ignore[union-attr]
-    if is_transposed or groups == 1 or groups != images.shape[1] or 0 in result.shape:
-        return False
     window: list[Any] = list(filters.shape[2:])
-    if not all(isinstance(size, int) for size in filters.shape) or not 1 < prod(window) <= MOST_IN_A_LANE:
+    if not all(isinstance(size, int) for size in (*filters.shape, images.shape[1])) or is_transposed:
+        return False
+    if groups == 1 or groups != images.shape[1] or not 1 < prod(window) <= MOST_IN_A_LANE:
+        return False
+    if any(isinstance(size, int) and size == 0 for size in result.shape):
         return False
     values = [node.meta["val"] for node in (image, weight, bias, convolution) if isinstance(node, Node)]
     dtypes, devices = {value.dtype for value in values}, {value.device for value in values}

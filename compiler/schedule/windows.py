@@ -38,7 +38,7 @@ _LONG_ROW = 32
 #: How many times the elements of a buffer are read, at the least, where windows overlap.
 _OVERLAP = 1.5
 #: Results for each element of what windows are multiplied by.
-_MANY_RESULTS = 16
+MANY_RESULTS = 16
 #: Elements between neighbours' rows from which on each lane loads memory that its neighbours do not.
 _FAR = 4
 #: The longest text of one lane, in instructions.
@@ -111,7 +111,7 @@ def _overlap(read: _Read) -> bool:
 def _is_of_all(read: _Read, group: Group) -> bool:
     """Whether it has few elements beside the results, each of which is read for many of these."""
     elements = prod(hint(dim.size) for dim in read.dims)
-    return not read.is_anywhere and elements * _MANY_RESULTS <= hint(group.space.numel)
+    return not read.is_anywhere and elements * MANY_RESULTS <= hint(group.space.numel)
 
 
 def _is_row_of_own(access: Access, group: Group) -> bool:

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 from compiler.backend import fusionscope
 from compiler.layout.choice import LOOP
 from compiler.runtime.verify import is_correct, to_double
-from compiler.schedule import together
+from compiler.schedule import together, windows
 from compiler.schedule.windows import over_windows
-from tests.compile_program import compile_program, kernel_count
+from tests.compile_program import call_interpreted, compile_program, kernel_count
 from tests.layout.test_channels_last import CompiledForGpu, convolutions
 
 Program = tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], bool]
@@ -62,8 +62,10 @@ def inputs_of(name: str, dtype: torch.dtype = torch.bfloat16) -> list[Tensor]:
 
 @pytest.fixture
 def several_to_a_lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """However few windows there are."""
+    """However few windows there are, and in a loop where they are long."""
     monkeypatch.setattr(together, "LEAST_POINTS", 1)
+    monkeypatch.setattr(windows, "MANY_RESULTS", 1)
+    monkeypatch.setattr(windows, "LONGEST", 300)
     over_windows.cache_clear()
     yield
     over_windows.cache_clear()
@@ -99,6 +101,36 @@ def test_what_follows_is_in_the_loop_and_the_record_says_so() -> None:
     compilation = compile_program(three, *inputs_of("three channels-last"))
     assert kernel_count(compilation) == (1, 0)
     assert [(record.reason, record.convolutions) for record in compilation.layouts] == [(LOOP, ("convolution",))]
+
+
+@pytest.mark.usefixtures("several_to_a_lane")
+@pytest.mark.parametrize(
+    ("function", "image", "filters", "plans"),
+    [
+        (three, (2, 16, 8, 5), (16, 1, 3, 3), ["pointwise"]),
+        (lambda x, a, v: F.conv2d(x, a, v, padding=3, groups=8), (1, 8, 8, 7), (8, 1, 7, 7), ["looped"]),
+        (causal, (1, 3, 600), (3, 1, 5), ["pointwise"]),
+    ],
+)
+def test_kernels_of_several_windows_a_lane(
+    function: Callable[..., Any], image: tuple[int, ...], filters: tuple[int, ...], plans: list[str]
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, a, v = (torch.randn(shape, generator=generator) for shape in (image, filters, filters[:1]))
+    x = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
+    compilation = compile_program(function, x, a, v)
+    assert compilation.schedule is not None
+    assert sorted(str(kernel.config["plan"]) for kernel in compilation.triton.values()) == plans
+    given = dict(zip("xav", (x, a, v), strict=True))
+    (found,) = call_interpreted(compilation, [given[str(name)[0]] for name in compilation.schedule.graph.inputs])
+    assert is_correct(found, function(x.double(), a.double(), v.double()), function(x, a, v))
+
+
+def test_images_whose_sizes_differ_from_call_to_call_are_loops_too() -> None:
+    x, a, v = inputs_of("three")
+    torch._dynamo.mark_dynamic(x, (2, 3))
+    compilation = compile_program(three, x, a, v)
+    assert not convolutions(compilation) and kernel_count(compilation) == (1, 0)
 
 
 def test_what_is_not_depthwise_or_too_wide_stays_a_call() -> None:
