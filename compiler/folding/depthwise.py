@@ -1,10 +1,11 @@
 """A depthwise convolution becomes a loop over its windows, where that is faster than the library's call.
 
-    y = aten.convolution(x, f, b, groups=channels)        ->      y = depthwise_convolution(x, f, b)
+    y = aten.convolution(x, f, b, groups=channels)    ->    for n, c, h, w: y = sum over i, j of x[...] * f[c, 0, i, j]
 
 Each result is a sum of few products of one channel, which matrix units are no help for, so that memory should limit it:
-the library's kernels take many times as long. The loop computes what follows before anything is stored, and lies as its
-image does, channels-last or not. Where gradients are to follow, the call stays: theirs expects to find it.
+the library's kernels take many times as long. The loop computes what follows before anything is stored. The call is
+only marked here: its layout is chosen with the others', and lowering writes the loop. Where gradients are to follow,
+the call stays: theirs expects to find it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch.fx import GraphModule, Node
 from compiler.devices import Device
 from compiler.folding.writing import copied
 from compiler.layout.choice import LOOP, LayoutChoice
-from compiler.lowering.depthwise import DEPTHWISE
+from compiler.lowering.depthwise import MARK
 from compiler.options import Options
 from compiler.schedule.windows import MOST_IN_A_LANE
 
@@ -32,8 +33,8 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 def with_depthwise_loops(
     graph: GraphModule, device: Device, options: Options
 ) -> tuple[GraphModule, tuple[LayoutChoice, ...]]:
-    """A copy of `graph` in which depthwise convolutions are loops, or `graph` itself where there is none, and a record
-    of each that was one of images."""
+    """A copy of `graph` in which depthwise convolutions are marked, or `graph` itself where there is none, and a record
+    of each that is one of images."""
     if device.kind == "cpu" or KNOB in options.disabled_rules:
         return graph, ()
     found = {node.name for node in _convolutions(graph) if _is_loop(node)}
@@ -42,7 +43,7 @@ def with_depthwise_loops(
     copy = copied(graph)
     meant = [node for node in _convolutions(copy) if node.name in found]
     for node in meant:
-        node.target = DEPTHWISE
+        node.meta[MARK] = True
     images = [node for node in meant if len(node.meta["val"].shape) == 4]
     return copy, tuple(LayoutChoice(LOOP, (node.name,), tuple(node.meta.get("lines", ()))) for node in images)
 

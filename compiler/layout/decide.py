@@ -5,8 +5,8 @@
     3. weighing     per region: what the library gains, against the conversions of what enters and leaves it
     4. again        without the regions that lose, until all that are left pay
 
-Before it, convolutions become products or loops where that is faster, and biases are taken out of the calls of the
-others. Every convolution of images is in one record, whatever was decided.
+Before it, convolutions become products where that is faster, and biases are taken out of the calls of the others. Every
+convolution of images is in one record, whatever was decided; one that becomes a loop is in a second one.
 """
 
 from __future__ import annotations

@@ -141,6 +141,16 @@ class ChannelsLast:
         sources = [self.moved[image.buffer]] if image.buffer in self.moved else []
         self.moved[value.buffer] = self._join([build.origin, *sources])
 
+    def image_of(self, build: Builder, value: TensorValue) -> TensorValue:
+        """An image as the current node, which is a loop in place of a convolution, reads it: channels-last."""
+        taken = self._argument(build, value, "image")
+        return of_buffer(taken.buffer, taken.layout)
+
+    def layout_of_result(self, build: Builder) -> Layout:
+        """The layout of the current node's images."""
+        result = build.eager
+        return Layout(result.shape, channels_last_strides(result.shape), result.dtype)
+
     def _call(self, build: Builder, target: Any, arguments: Sequence[Any], reason: str) -> Any:
         result = build.eager
         wanted = [_laid_out(value) for value in result] if isinstance(result, list | tuple) else _laid_out(result)

@@ -2,8 +2,8 @@
 
     y[n, c, h, w] = sum over i, j of x[n, c // m, s*h + i - p, t*w + j - q] * f[c, 0, i, j]
 
-There is nothing for matrix units in it, and the library's kernels are far from what memory gives. As a loop it lies as
-what it reads does, and what follows is computed before anything is stored.
+There is nothing for matrix units in it, and the library's kernels are far from what memory gives. In a loop what
+follows is computed before anything is stored.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from compiler.ir.index import Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
@@ -22,32 +19,20 @@ from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import inside_of
 from compiler.lowering.values import Position, TensorValue
 
-
-class DepthwiseConvolution:
-    """What a graph calls where a depthwise convolution is to be a loop."""
-
-    __name__ = "depthwise_convolution"
-
-    def __str__(self) -> str:
-        return self.__name__
-
-    def __call__(self, image: Tensor, weight: Tensor, *arguments: Any) -> Tensor:
-        """The same by ATen, of the arguments of `aten.convolution`."""
-        return torch.ops.aten.convolution.default(image, weight, *arguments)  # type: ignore[no-any-return]
-
-
-DEPTHWISE = DepthwiseConvolution()
+#: What the call of a convolution that is to be a loop has in its `meta`.
+MARK = "is_depthwise_loop"
 
 
 def depthwise_convolution(
     build: Builder, image: TensorValue, weight: TensorValue, bias: TensorValue | None, stride: Sequence[int],
-    padding: Sequence[int], dilation: Sequence[int], *_: Any,
+    padding: Sequence[int], dilation: Sequence[int], *_: Any, layout: Layout | None = None,
 ) -> TensorValue:  # fmt: skip
-    """The current node's result; it lies as the image does where that is moved, else as eager's."""
+    """The current node's result; it lies as eager's, or by this layout."""
     result = build.eager
+    layout = layout or build.result_layout(result.shape, result.dtype)
     window = weight.shape[2:]
     multiplier = weight.shape[0] // image.shape[1]
-    weight = _side_by_side(build, weight)
+    weight = _side_by_side(build, weight, layout)
 
     def element(position: Position, reduced: Position) -> Any:
         number, channel, *block = position
@@ -57,13 +42,13 @@ def depthwise_convolution(
         total = ops.reduce("sum", ops.mul(taken, weight.load((channel, Index.number(0), *reduced))))
         return total if bias is None else ops.add(total, bias.load((channel,)))
 
-    return build.reduction(result.shape, result.dtype, window, element)
+    return build.reduction(result.shape, result.dtype, window, element, layout=layout)
 
 
-def _side_by_side(build: Builder, weight: TensorValue) -> TensorValue:
+def _side_by_side(build: Builder, weight: TensorValue, result: Layout) -> TensorValue:
     """The filters; those of all channels lie side by side, for each place of the window, where results do."""
-    result, window = build.eager, weight.shape[2:]
-    if build.result_layout(result.shape, result.dtype).stride[1] != 1 or prod(window) == 1:
+    window = weight.shape[2:]
+    if result.stride[1] != 1 or prod(window) == 1:
         return weight
     count = weight.shape[0]
     strides = tuple(count * prod(window[place + 1 :]) for place in range(len(window)))

@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
+from compiler.lowering.depthwise import MARK, depthwise_convolution
 from compiler.lowering.registry import LOWERINGS, overloads
 from compiler.lowering.window_product import window_product
 from compiler.padding.apart import BY_ROWS_APART
@@ -79,12 +80,19 @@ def _call(target: Any, reason: str) -> Any:
     def library_call(build: Builder, *args: Any, **kwargs: Any) -> Any:
         if build.channels_last is not None and build.node in build.channels_last.convolutions:
             return _channels_last(build, build.channels_last, target, args, reason)
+        if build.node is not None and MARK in build.node.meta:
+            return depthwise_convolution(build, *args)
         return build.extern(target, args, kwargs, is_fallback=False, reason=reason)
 
     return library_call
 
 
 def _channels_last(build: Builder, layouts: ChannelsLast, target: Any, args: tuple[Any, ...], reason: str) -> Any:
+    if build.node is not None and MARK in build.node.meta:
+        image, layout = layouts.image_of(build, args[0]), layouts.layout_of_result(build)
+        value = depthwise_convolution(build, image, *args[1:], layout=layout)
+        layouts.joined(build, value, image)
+        return value
     if build.node not in layouts.windows:
         return layouts.convolution(build, target, args, reason)
     image, weight, bias, stride, padding, *_ = args

@@ -151,7 +151,7 @@ class LoopBuilder:
 
     def reduction(
         self, shape: tuple[Integer, ...], dtype: torch.dtype, sizes: Sequence[Integer], element: Element, *,
-        label: str = "",
+        label: str = "", layout: Layout | None = None,
     ) -> TensorValue:  # fmt: skip
         """One node that reduces over loops of `sizes`: `element(position, reduced)` calls `ops.reduce` once and may go
         on with its result. Neither `shape` nor `sizes` may hold a zero (an empty reduction is a constant)."""
@@ -161,7 +161,7 @@ class LoopBuilder:
         def converted(position: Position, reduced: Position) -> Any:
             return as_element(element(position, reduced), dtype)
 
-        node = self._loop(self.result_layout(shape, dtype), tuple(sizes), converted, label)
+        node = self._loop(layout or self.result_layout(shape, dtype), tuple(sizes), converted, label)
         constant = constant_result(node)
         if constant is not None:
             self._names.discard(node.name)

@@ -64,7 +64,6 @@ from compiler.lowering import (  # noqa: F401
 from compiler.lowering.aliases import conjugates, from_owner, is_negated, is_view
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
-from compiler.lowering.depthwise import DEPTHWISE, depthwise_convolution
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
 from compiler.lowering.eager import EagerTensor, eager_tensors, first_sizes, symbol_in
 from compiler.lowering.late_sizes import told_by
@@ -219,8 +218,6 @@ class _Walk:
             return replayed.draw(self.build, node.target, args, kwargs, self.eager[node])
         if node.target is FUSED_CONVOLUTION:
             return library.fused_convolution(self.build, *args)
-        if node.target is DEPTHWISE:
-            return depthwise_convolution(self.build, *args)
         if node.target is BY_ROWS_APART:
             return library.product_by_rows_apart(self.build, *args)
         if subgraphs.takes_functions(node.target):

@@ -29,6 +29,8 @@ from compiler.schedule.unroll import written_out
 
 #: Elements of a window that a lane goes over by itself, and of one that shares nothing with its neighbours.
 MOST_IN_A_LANE, MOST_APART = 49, 16
+#: Elements of a window that are written out where a lane has several windows.
+MOST_WRITTEN = 31
 #: A row of so few that are neighbours in memory is no row to go along, nor an odd one of so few. On an H200 sums of
 #: rows of 3, 5 and 7 bfloat16 took 44, 42 and 42 us so and 58, 67 and 52 as tiles, which are powers of two; of 6 it
 #: was 42 and 38.
@@ -52,10 +54,6 @@ def over_windows(group: Group) -> Group | None:
     count = group.space.reduction_numel
     if not group.space.r or not isinstance(count, int) or not 1 < count <= MOST_IN_A_LANE:
         return None
-    text = sum(len(member.body.instructions) for member in group.members)
-    kept = group.space.r[-1:] if text * count > LONGEST else ()
-    if text * count > LONGEST * prod(known(dim.size) for dim in kept):
-        return None
     reads = list(_reads_of_windows(group))
     shared = [read for read in reads if _overlap(read)]
     # What all windows are multiplied by is read by all of them.
@@ -63,8 +61,13 @@ def over_windows(group: Group) -> Group | None:
     rest += [read for read in reads if _is_row_of_own(read.access, group)]
     if not reads or (rest and not (count <= MOST_APART and _lie_side_by_side(group, reads))):
         return None
+    text = sum(len(member.body.instructions) for member in group.members)
+    is_multiplied = len(shared) < len(reads)
+    kept = group.space.r[-1:] if text * count > LONGEST or (is_multiplied and count > MOST_WRITTEN) else ()
+    if text * count > LONGEST * prod(known(dim.size) for dim in kept):
+        return None
     written = written_out(group, kept)
-    if written is None or len(shared) == len(reads):
+    if written is None or not is_multiplied:
         return written
     return several_to_a_lane(written, group.space.r, [read.access for read in shared])
 
