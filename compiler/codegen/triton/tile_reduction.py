@@ -51,6 +51,9 @@ _BYTES_OF_BOTH_WAYS, _FEW_LIVE, _OF_BOTH_WAYS = 128, 4, 16
 #: Bytes that memory moves at once.
 _SECTOR = 32
 
+#: Rows for each multiprocessor from which on none of them is idle for long.
+_FILLING = 2
+
 
 def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     """The plan for a group with reduction loops."""
@@ -73,7 +76,10 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     space = Space(x_dims, r_dims)
     persistent, looped = replace(persistent, space=space), replace(looped, space=space)
     walk = Walk(r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4))
-    if may_be_in_teams(group) and not walk.is_mixed and len(r_sections(looped)) > 1:
+    # What one program holds needs no team, unless rows are so few that multiprocessors would have none.
+    fills = hint(space.numel) >= _FILLING * device.multiprocessors
+    is_held = fills and not walk.is_outer and _fits_registers(persistent, walk, passes, device)
+    if may_be_in_teams(group) and not walk.is_mixed and not is_held and len(r_sections(looped)) > 1:
         loads = [{s.number for s in section.statements if s.op == "load"} for section in r_sections(looped)]
         again = sum(sum(number in of_pass for of_pass in loads) > 1 for number in set[int]().union(*loads))
         held = short_program(group, storage, is_persistent=True, rewrite=rewrite)

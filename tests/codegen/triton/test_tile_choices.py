@@ -197,13 +197,13 @@ def test_rows_that_are_made_of_small_tables_are_taken_several_at_once() -> None:
     assert plan.kind == "looped" and plan.axes[0].block == 8
 
 
-def test_short_rows_with_masks_or_apart_from_vectors_are_held_by_one_warp() -> None:
+def test_short_rows_that_leave_lanes_empty_or_begin_anywhere_are_held_by_one_warp() -> None:
     def warps_of(rows: int, length: int) -> list[int]:
         return [plan.num_warps for plan in plans_of(lambda x: torch.softmax(x, -1), tensor(f"{rows} {length}"))]
 
-    assert warps_of(50000, 513) == warps_of(32768, 1000) == warps_of(131072, 197) == [1]
+    assert warps_of(50000, 513) == warps_of(32768, 800) == warps_of(131072, 197) == [1]
     # Rows that fill their blocks, few rows, and rows that are long gain nothing.
-    assert 1 not in (*warps_of(32768, 1024), *warps_of(1000, 1000), *warps_of(16384, 4000))
+    assert 1 not in (*warps_of(32768, 1000), *warps_of(1000, 800), *warps_of(16384, 4000))
 
 
 def test_rows_that_are_written_the_other_way_take_few_elements_a_thread_and_columns_many() -> None:
