@@ -44,7 +44,7 @@ ENOUGH_PIECES = 16
 COLUMN_BLOCK = 256
 #: Edge of the square that a transposing kernel works through, so that both sides stay in the cache (and far columns are
 #: read in runs of several cache lines), and the shortest side of what it is for.
-TRANSPOSE_BLOCK, TRANSPOSE_LEAST = 64, 32
+TRANSPOSE_BLOCK, TRANSPOSE_LEAST = 64, 16
 #: The longest loop that is unrolled inside of a vector loop, whose points it puts beside each other.
 UNROLLED = 4
 #: Columns that one thread of a scatter takes: whole cache lines, so that threads do not share them.
