@@ -10,10 +10,11 @@ from __future__ import annotations
 from compiler.codegen.program import Program, Statement
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
 
-#: Instructions for sm_90, of float32; of a function with a branch those of both ways. Ops that are not named take
+#: Instructions for sm_90, of float32; of a function with a branch those of both ways, but of sine, cosine and tangent
+#: the usual way: a kernel has the other one once (see `runtime/device_functions.py`). Ops that are not named take
 #: `OpInfo.cost`.
 _LENGTHS = {
-    "sin": 78, "cos": 80, "tan": 76, "asin": 16, "acos": 15, "atan": 54, "sinh": 31, "cosh": 18, "tanh": 20,
+    "sin": 33, "cos": 34, "tan": 45, "asin": 16, "acos": 15, "atan": 54, "sinh": 31, "cosh": 18, "tanh": 20,
     "asinh": 67, "acosh": 64, "atanh": 40, "exp": 8, "exp2": 1, "expm1": 24, "log": 25, "log2": 27, "log10": 26,
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
     "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "one_plus_tanh": 4,

@@ -84,5 +84,9 @@ def reads_tables_for_each_row(program: Program) -> bool:
             return False
         size = (hint(s.index.bounds[1]) + 1) * program.storage[s.buffer].itemsize
         tables[s.buffer] = max(size, tables.get(s.buffer, 0))
-    stores = any(s.op == "store" and s.level == "r" for s in program.statements)
-    return not stores and sum(tables.values()) <= NEAR_CACHE
+    return not stores_elements(program) and sum(tables.values()) <= NEAR_CACHE
+
+
+def stores_elements(program: Program) -> bool:
+    """Whether something is stored for each point of the reduction loops."""
+    return any(s.op == "store" and s.level == "r" for s in program.statements)

@@ -17,6 +17,7 @@ from compiler.codegen.triton.programs import (
     reads_rows_at_loaded_places,
     reads_tables_for_each_row,
     rows_of_a_warp,
+    stores_elements,
 )
 from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.tile_across import plan_across
@@ -166,6 +167,11 @@ def _elements_per_thread(r_block: int, itemsize: int) -> int:
     return min(16, max(BYTES_PER_THREAD // itemsize, 16 if r_block >= 8192 else 8))
 
 
+#: Programs, as a share of the multiprocessors, that are few: what a thread does then takes as long as all of it. Their
+#: elements from which on many warps take them, one each. On an H200 the sine, cosine, exponential, sum and maximum of
+#: 256 values take 5.5 us by eight warps, 6.1 by one; a mean of 2,048 5.6 by sixteen, 6.1 by eight.
+_FEW_PROGRAMS, _LEAST_OF_FEW, _WARPS_OF_FEW = 4, 256, 16
+
 #: Elements of a program of which a device would start more than it could feed.
 _MANY_ELEMENTS = 4096
 
@@ -201,6 +207,8 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     if walk.is_mixed and not is_short and live_registers(program) <= _FEW_LIVE:
         per_thread = _OF_BOTH_WAYS if loads_along_r(program) else max(per_thread, _BYTES_OF_BOTH_WAYS // walk.itemsize)
     warps = warps_for(x_block * r_block, per_thread, most=device.threads_per_block // 32 or 32)
+    if _FEW_PROGRAMS * (rows // x_block) <= device.multiprocessors and x_block * r_block >= _LEAST_OF_FEW:
+        warps = max(warps, warps_for(x_block * r_block, 1, most=_WARPS_OF_FEW))
     needed = live_registers(program) * (x_block * r_block // (warps * 32)) + REGISTERS_FOR_ADDRESSES
     while warps > 4 and needed > device.registers_per_multiprocessor // (warps * 32):
         # Too many threads for the registers: fewer threads may have more each, up to 255.
@@ -235,6 +243,10 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
     finds = any(s.op == "reduce" and str(s.value).startswith("arg") for s in program.statements)
     is_carrying = carries(program) or finds
+    if is_shared and rows < device.multiprocessors and stores_elements(program) and not (walk.is_outer or is_apart):
+        # On an H200 8,388,608 energies and their sum take 28.8 us so, 30.0 by blocks of 4,096 and 512 threads; and
+        # 33,554,432 float16 as float32, and whether all are finite, 59.8 and 61.8.
+        r_block = min(r_block, _BLOCK_OF_STORES)
     if finds and not walk.is_outer and not is_apart:
         # On an H200 the places of the largest of 8,192 rows of 32,000 bfloat16 take 143 us so, 162 by eight elements.
         per_thread = 16
@@ -251,8 +263,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not walk.is_outer else 0
     fills = programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
     counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
-    stores = any(s.op == "store" and s.level == "r" for s in program.statements)
-    if fills and not is_carrying and not is_apart and not stores:
+    if fills and not is_carrying and not is_apart and not stores_elements(program):
         # Of whole numbers fewer: on an H200 three counts in 8,192 rows of 8,192 take 77 us so, and 80 by 32 elements.
         # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
         # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
@@ -266,6 +277,9 @@ _ROWS_OF_TABLES, _ALONG_TABLES = 8, 128
 
 #: Elements of a block of rows that are read with gaps, two for each of many threads.
 _BLOCK_APART = 1024
+
+#: The same of a row that is stored as well, where programs share it.
+_BLOCK_OF_STORES = 1024
 
 
 def _reads_apart(program: Program) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.codegen.triton.plan import Plan, next_power_of_two
-from compiler.codegen.triton.programs import COALESCED_POINTS
+from compiler.codegen.triton.programs import COALESCED_POINTS, stores_elements
 from compiler.codegen.triton.tile_columns import shared_plan
 from compiler.codegen.triton.tile_registers import carries, r_sections
 from compiler.codegen.triton.walk import accesses_of
@@ -37,7 +37,7 @@ def passes_by(plan: Plan, device: Device) -> bool:
     return (
         (is_streamed or is_column)
         and not plan.parts
-        and not _writes_rows(plan)
+        and not stores_elements(plan.program)
         and sum(a.bytes for a in loads) <= _CACHES_PASSED * device.l2_bytes
     )
 
@@ -62,16 +62,18 @@ def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
     if not x_axis.is_scalar or hint(x_axis.numel) < _MANY * device.multiprocessors or carries(plan.program):
         return plan
     is_small = hint(r_axis.numel) <= r_axis.block or len(r_sections(plan.program)) > 1
-    if is_small or sizes != {4} or len(loads) > 2 or _writes_rows(plan) or _finds_places(plan) or plan.stages > 1:
+    if (
+        is_small
+        or sizes != {4}
+        or len(loads) > 2
+        or stores_elements(plan.program)
+        or _finds_places(plan)
+        or plan.stages > 1
+    ):
         return plan
     block = min(_WIDE_BLOCK, next_power_of_two(hint(r_axis.numel)))
     wide = replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=_WIDE_WARPS)
     return replace(wide, passes_by=True)
-
-
-def _writes_rows(plan: Plan) -> bool:
-    """Whether something is stored for each element of r."""
-    return any(s.op == "store" and s.level == "r" for s in plan.program.statements)
 
 
 def _finds_places(plan: Plan) -> bool:
@@ -92,7 +94,7 @@ def _in_single_blocks(plan: Plan, device: Device) -> Plan | None:
     length = r_axis.numel
     if not x_axis.is_scalar or x_axis.numel != 1 or not isinstance(length, int) or len(loads) != 1:
         return None
-    if len(reductions) > 2 or _writes_rows(plan) or _finds_places(plan):
+    if len(reductions) > 2 or stores_elements(plan.program) or _finds_places(plan):
         return None
     block = _SINGLE_BLOCK // plan.program.storage[loads[0].buffer or ""].itemsize
     blocks = -(-length // block)
@@ -101,6 +103,9 @@ def _in_single_blocks(plan: Plan, device: Device) -> Plan | None:
     large = replace(plan, axes=(x_axis, replace(r_axis, block=block)), num_warps=device.threads_per_block // 32)
     return replace(shared_plan(large, blocks), passes_by=True)
 
+
+#: Programs that share a row, at the most, and where each element is stored too.
+_MOST_SHARES, _MOST_SHARES_OF_STORES = 1024, 2048
 
 #: Warps of programs that need not share rows so.
 _WARPS_ALONE = 8
@@ -124,13 +129,14 @@ def _split(plan: Plan, device: Device) -> Plan:
         # 128 threads a row.
         return replace(plan, num_warps=_WARPS_ALONE)
     wanted = warps // plan.num_warps
-    splits = min(-(-wanted // programs), r_blocks // 2, 1024)
+    most_shares = _MOST_SHARES_OF_STORES if stores_elements(plan.program) else _MOST_SHARES
+    splits = min(-(-wanted // programs), r_blocks // 2, most_shares)
     if carries(plan.program) and x_axis.block > COALESCED_POINTS:
         x_axis = replace(x_axis, block=COALESCED_POINTS)
         r_axis = replace(r_axis, block=r_axis.block * plan.axes[0].block // COALESCED_POINTS)
         plan, programs, r_blocks = replace(plan, axes=(x_axis, r_axis)), known(x_axis.blocks), hint(r_axis.blocks)
         wanted = warps // plan.num_warps
-        splits = min(-(-wanted // programs), r_blocks // 2, 1024)
+        splits = min(-(-wanted // programs), r_blocks // 2, most_shares)
     # What is relative to another result is joined from several values of each part at once.
     most = _MOST_JOINED // _JOINED_AT_ONCE if carries(plan.program) else _MOST_JOINED
     joined = most * 32 * plan.num_warps // x_axis.block

@@ -167,6 +167,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     carries = bool(group.single_pass)
     if carries and (is_shared or group.across) and not is_outer:
         r_block = min(r_block, 2048)
+    if is_shared and not is_outer and rows < device.multiprocessors and writes_rows(group):
+        r_block = min(r_block, 1024)
     small = WARP * _warps(x_block * r_block, 32, 16)
     shares = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not is_outer else 0
     fills = not (carries or writes_rows(group)) and shares * small >= device.multiprocessors * max(

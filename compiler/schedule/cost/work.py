@@ -284,13 +284,12 @@ def work_of(
         layout = layouts[touch.access.buffer]
         is_for_each_lane = traffic.lane in touch.access.index.dims
         elements = touch.times if is_for_each_lane else touch.bytes // layout.dtype.itemsize
-        loaded = elements * _bytes_across(touch.access, layout.dtype.itemsize, group.space)
         if touch.is_store:
             updates += elements
         elif layout.bytes <= NEAR_CACHE:
-            near += loaded
+            near += elements * _bytes_of_lane(touch.access, traffic.lane, layout.dtype.itemsize)
         else:
-            gathered += loaded
+            gathered += elements * _bytes_across(touch.access, layout.dtype.itemsize, group.space)
     return Work(
         bytes=dict(walked),
         read=sum(tally.read.values()),

@@ -166,12 +166,19 @@ def test_what_is_long_for_one_element_is_taken_by_more_threads() -> None:
         return x
 
     plans = [*plans_of(sines, tensor("16777216", torch.bfloat16)), *plans_of(torch.sin, tensor("16777216"))]
-    assert [elements_of_a_thread(plan) for plan in plans] == [2, 8]
+    assert [(elements_of_a_thread(plan), plan.num_warps) for plan in plans] == [(4, 8), (8, 4)]
+
+
+def test_colours_of_pictures_that_lie_side_by_side_are_taken_two_at_a_time() -> None:
+    (plan,) = plans_of(lambda x: x[..., 0] * 0.3 + x[..., 1] * 0.6 + x[..., 2] * 0.1, tensor("64 512 512 3"))
+    assert (elements_of_a_thread(plan), plan.num_warps) == (2, 8)
 
 
 def test_few_elements_are_taken_by_many_threads() -> None:
     (plan,) = plans_of(lambda x: x.tanh(), tensor("65536"))
     assert (elements_of_a_thread(plan), plan.num_warps) == (2, 4)
+    (plan,) = plans_of(lambda x: x.sin().sum(), tensor("256"))
+    assert (elements_of_a_thread(plan), plan.num_warps) == (1, 8)
 
 
 def test_elements_whose_places_are_looked_up_are_taken_one_by_a_thread() -> None:
