@@ -40,7 +40,8 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     blocks, and begin where vectors do, take as long either way; a layer norm of 1,000 float16 36 and 35."""
     size, rows = known(program.space.reduction_numel), hint(program.space.numel)
     r_block = next_power_of_two(size)
-    if not _SHORTEST_ROW <= r_block <= _OF_A_WARP or live > _LIVE:
+    gathers = any(s.level == "r" for s in program.across)  # sums for each r are as many values again
+    if not _SHORTEST_ROW <= r_block <= _OF_A_WARP or live > _LIVE or gathers:
         return 0
     moves = moves_of(program, (*program.space.x, *program.space.r))
     is_ragged = 8 * size <= 7 * r_block or 2 * moves.alone > moves.all
