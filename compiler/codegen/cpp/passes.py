@@ -280,11 +280,11 @@ class PassPrinter(ScanPrinter):
 
     def _lanes(self, statements: Sequence[Statement]) -> str:
         """The clause that keeps vectors short in a short row of half types: at its end their lanes are summed up one
-        after the other, and 32 of them take longer than the row."""
+        after the other, and 32 of them take longer than the row. Masks of bytes would have no vectors so short."""
         length = self.plan.r_loops[-1].size
-        loaded = [self.program.storage[s.buffer].itemsize for s in statements if s.op == "load" and s.buffer]
+        loaded = {self.program.storage[s.buffer].itemsize for s in statements if s.op == "load" and s.buffer}
         is_short = isinstance(length, int) and length <= SHORT_ROW
-        return " safelen(16)" if is_short and min(loaded, default=4) < 4 else ""
+        return " safelen(16)" if is_short and 2 in loaded and loaded <= {2, 4} else ""
 
 
 def _renamed(texts: list[str], one: RelativeSum) -> list[str]:
