@@ -128,9 +128,11 @@ class Body:
         come up: bodies of one number differ in names alone."""
         places: dict[str | None, int | None] = {None: None}
         place = places.setdefault
+        # 0.0 == -0.0 and True == 1: constants are told apart by their text.
         record = tuple(
             (
-                i.op, i.operands, i.dtype, place(i.buffer, len(places)), i.index, i.value, place(i.node, len(places)),
+                i.op, i.operands, i.dtype, place(i.buffer, len(places)), i.index,
+                repr(i.value) if i.op == "constant" else i.value, place(i.node, len(places)),
             )
             for i in self.instructions
         )  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -21,6 +22,7 @@ from compiler.ir.masked_places import simpler_places
 from compiler.ir.positions import invert
 from compiler.ir.size import Undecided, is_below
 from compiler.schedule.group import Group, Member
+from compiler.schedule.once import once
 
 #: Arithmetic may be repeated where its record stays this short.
 LONGEST_INLINED_BODY = 256
@@ -33,6 +35,11 @@ def inline_body(consumer: Body, producer: Body, producer_name: str, dims: tuple[
 
     None where the point cannot be told from the offset that is read (see `invert`), where an index there has no form
     that is right for every size of a call, or where it became far too long."""
+    make = partial(_inlined, consumer, producer, producer_name, dims)
+    return once(make, ("inline", dims), (consumer, producer), (producer_name,))
+
+
+def _inlined(consumer: Body, producer: Body, producer_name: str, dims: tuple[Dim, ...]) -> Body | None:
     store = next(i for i in producer.instructions if i.op == "store")
     assert store.index is not None
     out: list[Instruction] = []

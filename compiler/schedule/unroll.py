@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
-from compiler.ir.body import Body, Instruction, drop_dead
+from compiler.ir.body import Body, Instruction, drop_dead, moved
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
 from compiler.ir.monotone import with_relu_last
@@ -17,6 +18,7 @@ from compiler.ir.size import known
 from compiler.schedule.extremes import Written, position_of_best
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.inline import inline_body
+from compiler.schedule.once import once
 
 #: Longer rows are reduced once, whoever reads the result.
 MOST_ELEMENTS = 8
@@ -72,7 +74,9 @@ def _without_loops(member: Member, of_points: Sequence[Member], space: Space, ke
         return None
     if kept and (body.reduction is None or str(body.reduction.value) not in JOINED_BY):
         return None
-    return unrolled(body, [dim for dim in space.r if dim not in kept], bool(kept))
+    r_dims, is_partly = tuple(dim for dim in space.r if dim not in kept), bool(kept)
+    # A reduction is asked about with each kernel that may take it in.
+    return once(partial(unrolled, body, r_dims, is_partly), ("unroll", r_dims, is_partly), (body,), ())
 
 
 def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body:
@@ -110,4 +114,4 @@ def _joined(out: Written, reduction: Instruction, terms: Sequence[tuple[int, ...
 
 def _moved(instruction: Instruction, numbers: dict[int, int], values: dict[Dim, Index]) -> Instruction:
     index = None if instruction.index is None else instruction.index.renumber(numbers).substitute(values)
-    return replace(instruction, operands=tuple(numbers[operand] for operand in instruction.operands), index=index)
+    return moved(instruction, tuple([numbers[operand] for operand in instruction.operands]), index, instruction.node)

@@ -254,9 +254,11 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         # The assembler puts the loads of a block between what is carried along, each next to its use: many threads
         # hide that. On an H200 a cross entropy of rows of 50,304 takes 428 us so, and 790 by 32 elements a thread.
         r_block = min(r_block, 2048)
-        if any(s.value == "exponentials" for s in program.statements):
-            # Of rows of 32,000 float32 it takes 387 us by eight elements a thread, 360 by four; of 128,256 bfloat16 485
-            # and 447, of 50,304 bfloat16 382 and 352, of 50,304 float32 392 and 388.
+        if rows >= _ROWS_AT_ONCE * device.multiprocessors and any(
+            s.value == "exponentials" for s in program.statements
+        ):
+            # Of rows of 32,000 float32 it takes 389 us by eight elements a thread, 363 by four; of 151,936 bfloat16 261
+            # and 174, a logarithm of sums of 65,536 bfloat16 427 and 242. Of 64 rows of a million float32 253 and 333.
             r_block, per_thread = min(r_block, 1024), 4
     if program.scans:
         x_block, r_block = block_of_scan(x_block, r_block, walk.is_outer)
@@ -278,6 +280,9 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
 #: Rows of a program, and elements of each at a time, that read the same small tables. On an H200 the forces between
 #: 4,096 bodies take 46 us so, 69 by 32 rows and 64 elements, 114 by one row.
 _ROWS_OF_TABLES, _ALONG_TABLES = 8, 128
+
+#: Rows for each multiprocessor from which on their programs keep it busy, however few elements a thread has.
+_ROWS_AT_ONCE = 2
 
 #: Elements of a block of rows that are read with gaps, two for each of many threads.
 _BLOCK_APART = 1024

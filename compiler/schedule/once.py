@@ -1,0 +1,43 @@
+"""What is made of bodies, made once for all that differ in the names of buffers and nodes alone.
+
+    relu = max(conv, 0) written where add reads it         ->  the body that is made is kept, with its names
+    relu_1 = max(conv_1, 0) written where add_1 reads it   ->  the same body, with these names
+
+The layers of a model repeat each other, and each pair of neighbours is asked about several times: of 1,686 bodies that
+are composed while a BEiT is scheduled, 89 differ in more than names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from compiler.ir.body import Body, Instruction
+
+#: More are not kept: all are forgotten then.
+MOST_KEPT = 1 << 13
+
+_known: dict[Hashable, tuple[tuple[str, ...], Body | None]] = {}
+
+
+def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body], names: Sequence[str]) -> Body | None:
+    """`make()`, which must follow from `what`, `bodies` and `names` and must treat all names alike."""
+    forms = [body.form for body in bodies]
+    here = tuple(dict.fromkeys([name for _, own in forms for name in own] + list(names)))
+    places = {name: place for place, name in enumerate(here)}
+    alike = tuple([(number, tuple([places[name] for name in own])) for number, own in forms])
+    key = what, alike, tuple([places[name] for name in names])
+    known = _known.get(key)
+    if known is None:
+        if len(_known) >= MOST_KEPT:
+            _known.clear()
+        known = _known[key] = here, make()
+    there, body = known
+    return body if body is None or there == here else _renamed(body, dict(zip(there, here, strict=True)))
+
+
+def _renamed(body: Body, names: Mapping[str | None, str]) -> Body:
+    renamed = [
+        Instruction(i.op, i.operands, i.dtype, names.get(i.buffer), i.index, i.value, names.get(i.node))
+        for i in body.instructions
+    ]
+    return Body(tuple(renamed))
