@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Counters of two teams are so many apart: each in a sector of memory of its own.
 COUNTERS_APART = 8
+#: Warps of a program that is large.
+LARGE_WARPS = 16
 #: Bytes of a word, and the counters that the number of all programs so far takes where words are sent.
 WORD, COUNTERS_OF_WORDS = 8, 2
 #: Bytes of a value that a program of a cluster leaves with the others.
@@ -159,8 +161,12 @@ class RowParts:
 
     @property
     def _parts_are_alike(self) -> bool:
-        """Whether all parts are of one length."""
-        return self.plan.chunk * self.plan.splits == self.plan.axes[-1].numel
+        """Whether all parts are of one length, and programs are small or take one block each. On an H200 the means of
+        distances of neighbouring pixels take 41 us by large programs in turns, 39.5 by such that have their blocks one
+        after the other."""
+        x_axis, r_axis = self.plan.axes
+        is_small = not x_axis.is_scalar or self.plan.num_warps < LARGE_WARPS or self.plan.chunk == r_axis.block
+        return is_small and self.plan.chunk * self.plan.splits == r_axis.numel
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""
