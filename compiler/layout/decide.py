@@ -49,6 +49,7 @@ from compiler.layout.training import (
     strides_of_saved,
 )
 from compiler.lowering.channels_last import ChannelsLast, Conversion, channels_last_strides, lies_alike
+from compiler.lowering.depthwise import MARK
 from compiler.lowering.lower import lower
 from compiler.lowering.one_pixel import is_pixel_product
 from compiler.lowering.window_product import is_window_product
@@ -179,8 +180,20 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
         return "layout.library"
     if _takes_windows(node, device, options):
         price = replace(price, channels_last=windows_us(convolution, device))
+    if MARK in node.meta and not _is_read_channels_last(node):
+        # A loop is as fast in either layout.
+        price = Price(price.channels_last, price.channels_last)
     price = replace(price, channels_last=price.channels_last - _spared(node, device))
     return price + price_of_backward(convolution, _name(node), passed, device)
+
+
+def _is_read_channels_last(node: Node, steps: int = 3) -> bool:
+    """Whether the channels are brought to the last place a few calls after it, as for a normalisation of them."""
+    return any(
+        (user.target is aten.permute.default and list(user.args[1]) == [0, 2, 3, 1])  # type: ignore[arg-type]
+        or (steps > 1 and _is_read_channels_last(user, steps - 1))
+        for user in node.users
+    )
 
 
 def _spared(node: Node, device: Device) -> float:
