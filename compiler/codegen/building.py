@@ -12,11 +12,12 @@ import torch
 
 from compiler.codegen.naming import named
 from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement, closure
+from compiler.devices import WARP
 from compiler.ir.body import Instruction, operands_of
-from compiler.ir.choices import known_values
+from compiler.ir.choices import known_values, masks_that_hold
 from compiler.ir.masked_places import simpler_places
 from compiler.ir.ops import compute_dtype
-from compiler.ir.size import Atom, atoms_of, known
+from compiler.ir.size import Atom, atoms_of, hint, known
 from compiler.schedule.group import Group, Space
 
 
@@ -55,7 +56,30 @@ def without_known_conditions(statements: list[Statement]) -> list[Statement]:
         for s in statements
     ]
     known = known_values(statements)
-    return [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
+    statements = [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
+    return _under_coarse_masks(statements) if any(s.op == "where" for s in statements) else statements
+
+
+def _under_coarse_masks(statements: list[Statement]) -> list[Statement]:
+    """The statements with masks for loads whose value counts only where those hold, if they are the same for whole
+    warps, which then load nothing elsewhere: planes of a stack are, and its innermost elements not, of which a warp
+    needs all. What several parts of a stack need is loaded once for all of them."""
+    stores = [s.index for s in statements if s.op == "store" and s.index is not None]
+    loads = [s for s in statements if s.op == "load" and not s.operands and s.index is not None and s.index.terms]
+    if not stores or not loads:
+        return statements
+    by_number = {s.number: s for s in statements}
+    holds = masks_that_hold(statements)
+    masks: dict[int, int] = {}
+    for load in loads:
+        for mask in sorted(m for m in holds[load.number] if m < load.number):
+            needed = [by_number[n] for n in closure([mask], by_number)]
+            dims = {dim for s in needed if s.index is not None for dim in s.index.dims if dim.size != 1}
+            steps = [index.stride(dim) for index in stores for dim in dims]
+            if dims and all(step is not None and abs(hint(step)) >= WARP for step in steps):
+                masks[load.number] = mask
+                break
+    return [replace(s, operands=(masks[s.number],)) if s.number in masks else s for s in statements]
 
 
 def _with_gaps(group: Group) -> frozenset[str]:

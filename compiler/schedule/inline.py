@@ -110,10 +110,9 @@ def _splice(
 
 def _is_always_inside(load: Instruction, point: dict[Dim, Index]) -> bool:
     """Whether a load that the producer does at each of its points finds an element of the buffer where a mask does not
-    hold as well, and one that other points need too: then it needs none. One of a vector along channels is then the
-    same for all elements of a window. What each point has for itself is loaded for points that need it alone."""
+    hold as well: then it needs none. One of a vector along channels is then the same for all elements of a window."""
     assert load.index is not None
-    if load.operands or load.index.indirections or load.index.dims >= {dim for dim in point if dim.size != 1}:
+    if load.operands or load.index.indirections:
         return False
     return all(not point[dim].indirections and _is_within(point[dim], dim) for dim in load.index.dims)
 
