@@ -46,8 +46,9 @@ def test_masks_and_random_numbers_leave_a_loop_in_vectors(tmp_path: Path) -> Non
     lines = (tmp_path / "kernels.cpp").read_text().splitlines()
     starts = [number for number, line in enumerate(lines, start=1) if "omp" in line and "simd" in line]
     assert len(starts) == len(PROGRAMS)
-    # GCC names a line of the loop.
-    assert all(any(start < line < start + 8 for line in made) for start in starts)
+    # GCC names a line of the loop, which ends with the first brace that stands as far left as its pragma.
+    ends = [lines.index(lines[start - 1].partition("#")[0] + "}", start) for start in starts]
+    assert all(any(start < line <= end for line in made) for start, end in zip(starts, ends, strict=True))
 
 
 def test_numbers_are_drawn_together_before_the_loop() -> None:
