@@ -8,6 +8,7 @@ of the freed tensor does, or itself.
 
 from __future__ import annotations
 
+import cmath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -28,8 +29,8 @@ from compiler.schedule.units import read_by
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
-    "torch device inf nan max min float empty view alias reuse as_planned as_promised readable read_as library inputs "
-    "call".split()
+    "torch device inf nan max min float complex empty view alias reuse as_planned as_promised readable read_as library "
+    "inputs call".split()
 )
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long. One that a
@@ -242,6 +243,8 @@ class _Writer:
             return f"torch.device({str(value)!r})"
         if isinstance(value, Size):
             return value.text
+        if isinstance(value, complex) and not cmath.isfinite(value):
+            return f"complex({self.argument(value.real)}, {self.argument(value.imag)})"
         if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
             return f"float({str(value)!r})"
         return repr(value)

@@ -29,7 +29,7 @@ MOST_PLACES = 512
 #: What autograd records nothing of, besides kernels: memory is made, or looked at as another tensor.
 _WITHOUT_GRADIENTS = frozenset({"empty", "view"})
 #: Functions that give the same for the same constants, so that calling them once is enough.
-_OF_CONSTANTS = frozenset({"torch.device", "float"})
+_OF_CONSTANTS = frozenset({"torch.device", "float", "complex"})
 
 Call = Callable[[list[Any]], list[Any]]
 Place = tuple[str, int]

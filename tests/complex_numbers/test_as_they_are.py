@@ -91,3 +91,15 @@ def test_a_view_with_other_signs_shares_the_memory_of_the_result_that_it_is_of()
     whole, view = compile_program(program, z).build().call([z])
     assert view.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
     assert view.is_neg() and torch.equal(view, program(z)[1])
+
+
+def test_a_complex_number_that_is_none_reaches_a_library_call() -> None:
+    """Python prints it as a formula of names that there are not."""
+    z = torch.tensor([complex(NAN, 1), complex(1, 2)])
+
+    def program(z: torch.Tensor) -> torch.Tensor:
+        return torch.where(z.isnan(), z, complex(NAN, -INFINITY))
+
+    torch._dynamo.reset()
+    result = torch.compile(program, backend="fusionscope")(z)
+    torch.testing.assert_close(torch.view_as_real(result), torch.view_as_real(program(z)), equal_nan=True)
