@@ -73,6 +73,8 @@ def _under_coarse_masks(statements: list[Statement]) -> list[Statement]:
     masks: dict[int, int] = {}
     for load in loads:
         for mask in sorted(m for m in holds[load.number] if m < load.number):
+            if by_number[mask].level not in ("x", load.level):
+                continue  # what a whole row shares is loaded before the row's elements are gone through
             needed = [by_number[n] for n in closure([mask], by_number)]
             dims = {dim for s in needed if s.index is not None for dim in s.index.dims if dim.size != 1}
             steps = [index.stride(dim) for index in stores for dim in dims]

@@ -22,7 +22,7 @@ KINDS = [
     ("the masked regions of a concatenation", "cat and pointwise", "fused.inline"),
     ("those of padding", "pad and pointwise", "fused.inline"),
     ("slices", "differences of neighbours", "fused.inline"),
-    ("a producer in several consumers", "cross entropy without reduction", "fused.recompute"),
+    ("a producer in several consumers", "cross entropy, backward", "fused.recompute"),
     ("reductions along different axes", "sums over two axes", "fused.across"),
     ("a variance in a single pass", "variance of columns", "fused.single_pass"),
     ("a pointwise node after a product", "small linear with SiLU and residual", "fused.epilogue"),

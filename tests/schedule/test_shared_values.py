@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.compile_program import compile_program, kernel_count
+from tests.compile_program import call_interpreted, compile_program, kernel_count
 
 
 def gate_and_halves(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,6 +103,19 @@ def test_parts_of_a_stack_are_loaded_where_they_are_needed() -> None:
     text = "".join(kernel.source for kernel in compilation.triton.values())
     loads = re.findall(r"tl\.load\((.*?other=|[^\n]*\n)", text, re.DOTALL)
     assert len(loads) == 9 and all("other=" in load for load in loads)
+
+
+def test_what_a_row_shares_is_loaded_before_the_parts_of_a_stack_are_told_apart() -> None:
+    """The masks of the parts go along the row that was reduced, and the load does not."""
+
+    def largest_and_last(x: Tensor) -> Tensor:
+        largest = x.amax(1)
+        return torch.stack((largest - x[:, 2], largest, largest), 1)
+
+    x = torch.randn(2, 3, 64, 64)
+    compilation = compile_program(largest_and_last, x)
+    assert kernel_count(compilation) == (1, 0)
+    assert torch.equal(call_interpreted(compilation, [x])[0], largest_and_last(x))
 
 
 def test_rows_far_apart_are_reduced_along_lanes() -> None:
