@@ -5,7 +5,7 @@ is the value itself. Which passes over `r` a statement belongs to follows from t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -55,33 +55,53 @@ def without_known_conditions(statements: list[Statement]) -> list[Statement]:
         replace(s, index=place.index, operands=place.masks) if (place := places.get(s.number)) else s
         for s in statements
     ]
+    statements = _with_known_values(statements)
+    masks = _coarse_masks(statements) if any(s.op == "where" for s in statements) else {}
+    # A choice by the mask of what is loaded under it is the load, which gives zero elsewhere.
+    masked = [replace(s, operands=(masks[s.number],)) if s.number in masks else s for s in statements]
+    return _with_known_values(masked) if masks else statements
+
+
+def _with_known_values(statements: list[Statement]) -> list[Statement]:
     known = known_values(statements)
-    statements = [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
-    return _under_coarse_masks(statements) if any(s.op == "where" for s in statements) else statements
+    return [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
 
 
-def _under_coarse_masks(statements: list[Statement]) -> list[Statement]:
-    """The statements with masks for loads whose value counts only where those hold, if they are the same for whole
+def _coarse_masks(statements: list[Statement]) -> dict[int, int]:
+    """Masks for loads, by their numbers, whose value counts only where those hold, if they are the same for whole
     warps, which then load nothing elsewhere: planes of a stack are, and its innermost elements not, of which a warp
-    needs all. What several parts of a stack need is loaded once for all of them."""
+    needs all. What several parts of a stack need is loaded once for all of them.
+
+    Each load takes the narrowest: all planes of a stack but the last lie below a bound as well, under which nine of
+    them would load four times their bytes."""
     stores = [s.index for s in statements if s.op == "store" and s.index is not None]
     loads = [s for s in statements if s.op == "load" and not s.operands and s.index is not None and s.index.terms]
     if not stores or not loads:
-        return statements
+        return {}
     by_number = {s.number: s for s in statements}
-    holds = masks_that_hold(statements)
+
+    def is_coarse(mask: int) -> bool:
+        needed = [by_number[n] for n in closure([mask], by_number)]
+        dims = {dim for s in needed if s.index is not None for dim in s.index.dims if dim.size != 1}
+        steps = [index.stride(dim) for index in stores for dim in dims]
+        return bool(dims) and all(step is not None and abs(hint(step)) >= WARP for step in steps)
+
     masks: dict[int, int] = {}
+    holds = masks_that_hold(statements)
     for load in loads:
-        for mask in sorted(m for m in holds[load.number] if m < load.number):
-            if by_number[mask].level not in ("x", load.level):
-                continue  # what a whole row shares is loaded before the row's elements are gone through
-            needed = [by_number[n] for n in closure([mask], by_number)]
-            dims = {dim for s in needed if s.index is not None for dim in s.index.dims if dim.size != 1}
-            steps = [index.stride(dim) for index in stores for dim in dims]
-            if dims and all(step is not None and abs(hint(step)) >= WARP for step in steps):
-                masks[load.number] = mask
-                break
-    return [replace(s, operands=(masks[s.number],)) if s.number in masks else s for s in statements]
+        # What a whole row shares is loaded before the row's elements are gone through.
+        before = [m for m in sorted(holds[load.number]) if m < load.number and by_number[m].level in ("x", load.level)]
+        coarse = [mask for mask in before if is_coarse(mask)]
+        if coarse:
+            masks[load.number] = max(coarse, key=lambda mask: len(_all_of(mask, by_number)))
+    return masks
+
+
+def _all_of(mask: int, by_number: Mapping[int, Statement]) -> set[int]:
+    """A mask and those that hold wherever it does, as it is made of them."""
+    statement = by_number[mask]
+    parts = statement.operands if statement.op == "logical_and" else ()
+    return {mask}.union(*(_all_of(part, by_number) for part in parts))
 
 
 def _with_gaps(group: Group) -> frozenset[str]:
