@@ -145,3 +145,17 @@ def test_what_is_not_depthwise_or_too_wide_stays_a_call() -> None:
     assert kept(
         lambda x, a: F.conv1d(x, a, padding=25, groups=6), *inputs_of("causal")[:1], torch.randn(6, 1, 50).bfloat16()
     )
+
+
+def test_an_image_is_turned_before_and_not_in_the_loop() -> None:
+    """A kernel that loads windows along rows and stores along channels takes more than both that it would save."""
+
+    def normalised(x: Tensor, a: Tensor) -> Tensor:
+        return F.layer_norm(F.conv2d(x, a, padding=1, groups=96).permute(0, 2, 3, 1), (96,))
+
+    x, a = torch.empty(16, 96, 56, 56, dtype=torch.bfloat16), torch.empty(96, 1, 3, 3, dtype=torch.bfloat16)
+    compilation = compile_program(normalised, x, a)
+    assert compilation.loops is not None
+    (turned,) = [group for group in compilation.groups if "x" in group.read_buffers]
+    (loop,) = [group for group in compilation.groups if "convolution" in group.produced]
+    assert "convolution" not in turned.produced and not turned.produced.isdisjoint(loop.read_buffers)
