@@ -12,7 +12,7 @@ from compiler.codegen.loops import simplify_loops
 from compiler.codegen.triton.plan import Plan
 from compiler.codegen.triton.tile_pointwise import plan_pointwise
 from compiler.codegen.triton.tile_reduction import is_outer, plan_reduction
-from compiler.codegen.triton.tile_windows import plan_rows_of_windows, plan_windows
+from compiler.codegen.triton.tile_windows import plan_windows
 from compiler.devices import Device
 from compiler.schedule.group import Group
 from compiler.schedule.unroll import is_short, written_out
@@ -29,7 +29,7 @@ def plan_tile(group: Group, storage: dict[str, torch.dtype], device: Device) -> 
         # A tile would have lanes for the few rows, each of which goes far in memory.
         simple = written_out(simple) or simple
     if not simple.space.r:
-        return plan_rows_of_windows(simple, storage) or plan_pointwise(simple, storage, device)
+        return plan_pointwise(simple, storage, device)
     return plan_reduction(simple, storage, device)
 
 

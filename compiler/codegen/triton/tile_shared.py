@@ -62,6 +62,10 @@ def _in_wide_blocks(plan: Plan, device: Device) -> Plan:
     if not x_axis.is_scalar or hint(x_axis.numel) < _MANY * device.multiprocessors or carries(plan.program):
         return plan
     is_small = hint(r_axis.numel) <= r_axis.block or len(r_sections(plan.program)) > 1
+    # What all rows share comes from a cache: on an H200 the largest of 8,192 sums of one value and a row of 8,192, for
+    # each of 8,192 values, take 16.5 us by 128 threads, 23.3 by 512.
+    if any(s.index is not None and not s.index.indirections and s.index.dims <= {*r_axis.dims} for s in loads):
+        return plan
     if (
         is_small
         or sizes != {4}

@@ -1,13 +1,7 @@
-"""Tiles of windows, which each lane goes over by itself.
-
-looped       of long ones, some of which a lane goes over at a time, with a sum for each of them in registers
-pointwise    of those along long rows, where what windows are multiplied by is the same for a whole row: a row, or a
-             part of it, is a program, which loads these numbers once and not for every lane
-"""
+"""Tiles of long windows, some of which a lane goes over at a time, with a sum for each of them in registers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import torch
@@ -21,9 +15,6 @@ from compiler.schedule.group import Group, Space
 
 #: Bytes that a thread of a loop loads at once, and its warps.
 _BYTES_AT_ONCE, _WARPS = 8, 2
-#: Numbers that are the same along a row, at the least; the elements of a row; and those of a program, with its warps:
-#: few of each thread, as what lies one element off is loaded element by element.
-_SAME, _LONG_ROW, _ROW_BLOCK, _ROW_WARPS = 3, 512, 512, 8
 
 
 def plan_windows(group: Group, storage: dict[str, torch.dtype]) -> Plan:
@@ -34,22 +25,6 @@ def plan_windows(group: Group, storage: dict[str, torch.dtype]) -> Plan:
     block = min(block, next_power_of_two(max(hint(program.space.numel), 1)))
     axes = (Axis("x", program.space.x, block), Axis("r", program.space.r, 1))
     return Plan("looped", program, axes, max(1, min(_WARPS, block // 32)))
-
-
-def plan_rows_of_windows(group: Group, storage: dict[str, torch.dtype]) -> Plan | None:
-    """The plan for windows along rows that are long and share numbers; None where they are none."""
-    if len(group.space.x) < 2:
-        return None
-    program, _ = _along_memory(group, storage)
-    *rest, row = program.space.x
-    loads = [s for s in program.statements if s.op == "load" and s.index is not None and not s.index.indirections]
-    same = [load for load in loads if load.index is not None and row not in load.index.dims]
-    most = max(Counter(load.buffer for load in loads if load not in same).values(), default=0)
-    if hint(row.size) < _LONG_ROW or len(same) < _SAME or most < 2:
-        return None
-    block = min(_ROW_BLOCK, next_power_of_two(hint(row.size)))
-    axes = (Axis("y", tuple(rest), 1, is_scalar=True), Axis("x", (row,), block))
-    return Plan("pointwise", program, axes, _ROW_WARPS)
 
 
 def _along_memory(group: Group, storage: dict[str, torch.dtype]) -> tuple[Program, list[Access]]:

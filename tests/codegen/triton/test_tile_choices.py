@@ -137,6 +137,22 @@ def test_what_is_read_along_rows_with_gaps_serves_several_rows() -> None:
     assert [axis.name for axis in plan.axes] == ["y", "x"]
 
 
+def test_so_do_what_rows_share_and_values_that_are_added_up_in_a_thread() -> None:
+    """Four values of each row, and four of each element of a row, are read: tiles of rows serve both."""
+
+    def overlap(a: Tensor, b: Tensor) -> Tensor:
+        sides = torch.minimum(a[:, None, 2:], b[None, :, 2:]) - torch.maximum(a[:, None, :2], b[None, :, :2])
+        return sides.clamp(min=0).prod(-1)
+
+    (plan,) = plans_of(overlap, tensor("4096 4"), tensor("2048 4"))
+    assert [axis.block for axis in plan.axes] == [16, 64]
+
+
+def test_a_row_that_all_rows_share_is_gone_over_by_few_warps() -> None:
+    (plan,) = plans_of(lambda a, b: (a[:, None] + b).abs().amax(1), tensor("8192"), tensor("8192"))
+    assert plan.num_warps == 4
+
+
 def test_lanes_of_loads_that_are_one_element_off_lie_close_and_in_large_programs() -> None:
     def step(u: Tensor) -> Tensor:
         around = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
