@@ -58,7 +58,7 @@ export interface LayoutConversion {
   bytes: number;
 }
 
-/** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that is a product of patches. */
+/** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that is a product of patches, or a loop. */
 export interface LayoutDecision {
   verdict: "channels_last" | "kept" | "loop" | "product";
   /** Id of the reason, as in GET /api/v1/reasons. */
