@@ -72,10 +72,10 @@ _LONG_DIVISION, _SHORT_DIVISION = 150, 30
 _ADDRESS_DIVISION = 1
 #: One more load of an element by itself, with its address, and what it takes to make a float32 of a half type.
 LOAD, CONVERSION = 1, 1
-#: The same of a small table whose elements for neighbouring lanes have gaps between them: each lane's is a piece of
-#: work for the cache. On an H200 nine filters of each of 144 channels, loaded so for 14 million results, take 94 us
-#: where they take 40 side by side.
-LOAD_APART = 14
+#: The same of a small table whose elements for neighbouring lanes are so many bytes apart or more: each lane's is a
+#: piece of work for the cache. On an H200 nine bfloat16 filters of each of 144 channels, loaded so for 14 million
+#: results, take 94 us where they take 40 side by side. Those of pairs of float32 lie close enough.
+LOAD_APART, BYTES_APART = 14, 16
 #: The same of a window that is multiplied by such a table, where what is stored lies along another loop than what
 #: windows hold: tiles of both loops load element by element. On an H200 depthwise 3 x 3 of 16 x 96 x 56 x 56 bfloat16,
 #: from contiguous into channels-last, takes some 43 us in one kernel.
@@ -316,20 +316,23 @@ def _loaded_again(traffic: Traffic, tally: _Tally, layouts: Mapping[str, Layout]
             loads[touch.access.buffer].append(touch)
     near, slots = 0.0, LOAD_TURNED * _loaded_turned(traffic, loads, layouts)
     for buffer, touches in loads.items():
-        layout = layouts[buffer]
+        layout, itemsize = layouts[buffer], layouts[buffer].dtype.itemsize
         if len(touches) < 2:
             continue
         if layout.bytes <= NEAR_CACHE:
-            apart = [touch for touch in touches if walk_of(touch.access, traffic.lane) == "strided"]
+            apart = [touch for touch in touches if _is_apart(touch.access, traffic.lane, itemsize)]
             slots += LOAD_APART * sum(touch.times for touch in apart)
             continue
-        itemsize = layout.dtype.itemsize
         loaded = sum(touch.times * _bytes_of_lane(touch.access, traffic.lane, itemsize) for touch in touches)
         near += max(loaded - tally.read[buffer], 0.0)
         for touch in touches[1:]:
             is_alone = walk_of(touch.access, traffic.lane) == "strided"
             slots += touch.times * (LOAD * is_alone + CONVERSION * (layout.dtype in _HALF_TYPES))
     return near, slots
+
+
+def _is_apart(access: Access, lane: Dim | None, itemsize: int) -> bool:
+    return walk_of(access, lane) == "strided" and _bytes_of_lane(access, lane, itemsize) >= BYTES_APART
 
 
 def _bytes_of_lane(access: Access, lane: Dim | None, itemsize: int) -> int:
