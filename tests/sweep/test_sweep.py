@@ -110,8 +110,10 @@ def test_no_tensor_of_one_size_is_left_when_the_next_but_one_begins() -> None:
     report = explore(source, Options.model_validate({"device": "cpu", "produce": ["capture"], "sweep": sweep}))
     assert report.status == "ok" and len(report.stages) == 12
     gc.collect()
-    shapes = {tuple(one.shape) for one in gc.get_objects() if type(one) is torch.Tensor}
-    assert not shapes & {(301, 77), (302, 77), (303, 77)}
+    shapes = [tuple(one.shape) for one in gc.get_objects() if type(one) is torch.Tensor]
+    # What other tests have traced may be left: its sizes are symbols, which no set takes.
+    numbers = {shape for shape in shapes if all(isinstance(size, int) for size in shape)}
+    assert not numbers & {(301, 77), (302, 77), (303, 77)}
 
 
 def test_a_size_that_the_snippet_does_not_name_is_an_error_beside_what_was_found() -> None:
