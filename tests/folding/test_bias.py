@@ -19,8 +19,9 @@ from compiler.devices import H200
 from compiler.folding.bias import with_bias_apart
 from compiler.ir.nodes import ExternNode
 from compiler.options import Options
-from compiler.runtime.verify import is_correct, leaves, to_double
+from compiler.runtime.verify import leaves
 from tests.compile_program import capture_graph, compile_program, kernel_count
+from tests.folding.as_eager import check_as_eager
 from tests.layout.test_channels_last import CompiledForGpu, convolutions
 
 aten = torch.ops.aten
@@ -66,22 +67,10 @@ def test_every_kind_of_convolution_has_it_added_once(name: str) -> None:
     torch.testing.assert_close(found[len(found) - len(eager) :], eager)
 
 
-def check(name: str, backend: Any, inputs: Callable[[], list[Tensor]]) -> None:
-    """Results and strides are those of eager; what is changed in place is fresh for each."""
-    function = PROGRAMS[name][0]
-    torch._dynamo.reset()
-    with torch.no_grad():
-        eager, exact = function(*inputs()), function(*to_double(inputs()))
-        found = torch.compile(function, backend=backend, dynamic=False)(*inputs())
-    assert is_correct(found, exact, eager)
-    strides = [[value.stride() for _, value in leaves(results)] for results in (found, eager)]
-    assert strides[0] == strides[1]
-
-
 @pytest.mark.parametrize("name", ("transposed", "read twice"))
 def test_results_and_strides_are_those_of_eager(name: str) -> None:
     backend = CompiledForGpu()
-    check(name, backend, lambda: inputs_of(name, torch.bfloat16))
+    check_as_eager(PROGRAMS[name][0], backend, lambda: inputs_of(name, torch.bfloat16))
     assert not any(biases(backend.compilations[0]))
 
 
@@ -89,7 +78,7 @@ def test_results_and_strides_are_those_of_eager(name: str) -> None:
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=("float32", "bfloat16"))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_on_a_gpu_too(name: str, dtype: torch.dtype) -> None:
-    check(name, fusionscope, lambda: [value.cuda() for value in inputs_of(name, dtype)])
+    check_as_eager(PROGRAMS[name][0], fusionscope, lambda: [value.cuda() for value in inputs_of(name, dtype)])
 
 
 def test_it_is_added_where_the_result_is_read() -> None:

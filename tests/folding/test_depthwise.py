@@ -12,10 +12,11 @@ from torch.nn import functional as F
 
 from compiler.backend import fusionscope
 from compiler.layout.choice import LOOP
-from compiler.runtime.verify import is_correct, to_double
+from compiler.runtime.verify import is_correct
 from compiler.schedule import together, windows
 from compiler.schedule.windows import over_windows
 from tests.compile_program import call_interpreted, compile_program, kernel_count
+from tests.folding.as_eager import check_as_eager
 from tests.layout.test_channels_last import CompiledForGpu, convolutions
 
 Program = tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], bool]
@@ -71,21 +72,11 @@ def several_to_a_lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     over_windows.cache_clear()
 
 
-def check(name: str, backend: Any, inputs: Callable[[], list[Tensor]]) -> None:
-    function = PROGRAMS[name][0]
-    torch._dynamo.reset()
-    with torch.no_grad():
-        eager, exact = function(*inputs()), function(*to_double(inputs()))
-        found = torch.compile(function, backend=backend, dynamic=False)(*inputs())
-    assert is_correct(found, exact, eager)
-    assert found.stride() == eager.stride()
-
-
 @pytest.mark.usefixtures("several_to_a_lane")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_and_strides_are_those_of_eager(name: str) -> None:
     backend = CompiledForGpu()
-    check(name, backend, lambda: inputs_of(name))
+    check_as_eager(PROGRAMS[name][0], backend, lambda: inputs_of(name))
     assert not convolutions(backend.compilations[0])
 
 
@@ -94,7 +85,7 @@ def test_results_and_strides_are_those_of_eager(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_on_a_gpu_too(name: str, dtype: torch.dtype) -> None:
-    check(name, fusionscope, lambda: [value.cuda() for value in inputs_of(name, dtype)])
+    check_as_eager(PROGRAMS[name][0], fusionscope, lambda: [value.cuda() for value in inputs_of(name, dtype)])
 
 
 def test_what_follows_is_in_the_loop_and_the_record_says_so() -> None:

@@ -17,6 +17,7 @@ from compiler.layout.choice import PRODUCT
 from compiler.options import Options
 from compiler.runtime.verify import is_correct, leaves, to_double
 from tests.compile_program import capture_graph, compile_program, kernel_count
+from tests.folding.as_eager import check_as_eager
 from tests.layout.test_channels_last import CompiledForGpu, convolutions
 
 aten = torch.ops.aten
@@ -83,26 +84,15 @@ def test_a_product_computes_the_same(name: str) -> None:
         assert is_correct(ours, reference, theirs)
 
 
-def check(name: str, backend: Any, inputs: Callable[[], list[Tensor]]) -> None:
-    function = PROGRAMS[name][0]
-    torch._dynamo.reset()
-    with torch.no_grad():
-        eager, exact = function(*inputs()), function(*to_double(inputs()))
-        found = torch.compile(function, backend=backend, dynamic=False)(*inputs())
-    assert is_correct(found, exact, eager)
-    strides = [[value.stride() for _, value in leaves(results)] for results in (found, eager)]
-    assert strides[0] == strides[1]
-
-
 @pytest.mark.parametrize("name", ("normalised before", "read by another", "tokens with a rim"))
 def test_results_and_strides_are_those_of_eager(name: str) -> None:
-    check(name, CompiledForGpu(), lambda: inputs_of(name))
+    check_as_eager(PROGRAMS[name][0], CompiledForGpu(), lambda: inputs_of(name))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_on_a_gpu_too(name: str) -> None:
-    check(name, fusionscope, lambda: [value.cuda() for value in inputs_of(name)])
+    check_as_eager(PROGRAMS[name][0], fusionscope, lambda: [value.cuda() for value in inputs_of(name)])
 
 
 def test_patches_are_read_by_the_product_from_what_computes_the_image() -> None:
