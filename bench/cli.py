@@ -5,6 +5,7 @@
     fusionscope bench --suite snippets
     fusionscope bench --suite models --cases gpt2_training,vit --device cpu
     fusionscope bench --suite models --cases raced --batch 1,32 --dtype bfloat16 --processes 6 --out models.json
+    fusionscope bench --suite wide --contestants eager,ours,inductor_default --processes 12 --out wide.json
     fusionscope bench --suite train --cases gpt2 --contestants eager,ours,inductor_default --out train.json
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
@@ -41,16 +42,22 @@ from bench.patterns import PATTERNS, SMOKE
 from bench.predictions import cli as predictions
 from bench.process import BATCH_MARK
 from bench.scheduling import suite as scheduling
-from bench.suite import Progress, Request, run_suite
+from bench.suite import CASES_OF_ONE_PROCESS, Progress, Request, run_suite
 from bench.train import OWN, TRAINING
+from bench.wide import WIDE
 from compiler.runtime.stopwatch import stopwatch
 
 METHOD = (
     "Medians in milliseconds, contestants interleaved: {clock}. The floor is inputs read once plus outputs written "
-    "once at the copy bandwidth of this run{floor_note}. Compile seconds are those of the first call with empty "
-    "caches, in a process that had compiled something else before. Errors are against float64; dropout is checked by "
-    "statistics: each element is 0 or x / (1 - p), and the share of elements kept is 1 - p within five standard "
-    "deviations."
+    "once at the copy bandwidth of this run{floor_note}. "
+)
+COMPILE_METHOD = (
+    "Compile seconds are those of the first call with empty caches, in a process that had compiled something else "
+    "before. "
+)
+ERROR_METHOD = (
+    "Errors are against float64; dropout is checked by statistics: each element is 0 or x / (1 - p), and the share of "
+    "elements kept is 1 - p within five standard deviations."
 )
 MODEL_METHOD = (
     "Models of the package transformers with random weights, in {dtype}. An error is the largest difference from the "
@@ -68,12 +75,17 @@ TRAIN_METHOD = (
     "seconds are those of the first step, with empty caches. Times are medians in milliseconds of one step, "
     "contestants interleaved: {clock}."
 )
-METHODS = {"patterns": METHOD, "models": MODEL_METHOD, "train": TRAIN_METHOD}
+METHODS = {
+    "patterns": METHOD + COMPILE_METHOD + ERROR_METHOD,
+    "wide": METHOD + ERROR_METHOD,
+    "models": MODEL_METHOD,
+    "train": TRAIN_METHOD,
+}
 #: Suites whose cases are models, each in a process of its own.
 WITH_MODELS = ("models", "train")
 SUITES = (
     "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "products", "scheduling",
-    "layouts", "train",
+    "layouts", "train", "wide",
 )  # fmt: skip
 CLOCK = {
     "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
@@ -91,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     chosen = tuple(name for name in (asked.cases or "").split(",") if name)
     chosen = RACED if asked.suite == "models" and chosen == ("raced",) else chosen
-    asked.processes = asked.processes or (1 if asked.suite in WITH_MODELS else 2)
+    asked.processes = asked.processes or (2 if asked.suite in ("opinfo", "random", "wide") else 1)
     if asked.suite == "random":
         return random_programs.run(asked, device, console)
     if asked.suite == "fusion":
@@ -117,6 +129,7 @@ def main(argv: list[str] | None = None) -> int:
         "smoke": SMOKE,
         "models": MODELS,
         "patterns": PATTERNS,
+        "wide": WIDE,
         "train": TRAINING,
     }
     known = suites[asked.suite]
@@ -134,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         seed=asked.seed,
         repeat=asked.repeat,
         max_seconds=asked.max_seconds,
-        suite=asked.suite if asked.suite in WITH_MODELS else "patterns",
+        suite="patterns" if asked.suite == "smoke" else asked.suite,
         batch=batches[0],
         is_timed=asked.timing,
         dtype=asked.dtype,
@@ -169,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs, or of the first random program (0)")
     parser.add_argument("--programs", type=int, default=200, help="random programs to compile and judge (200)")
-    parser.add_argument("--processes", type=int, help="at one time, of opinfo and random (2), models and train (1)")
+    parser.add_argument("--processes", type=int, help="at one time; of opinfo, random and wide 2, else 1")
     parser.add_argument("--nodes", type=_sizes, metavar="A,B", help="of the suite scheduling")
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")
     operators.add_argument("--samples", type=int, metavar="N", help="the first N samples of each operator (all)")
@@ -203,8 +216,9 @@ def _run_cases(asked: argparse.Namespace, request: Request, console: Console) ->
     note = "" if kind == "cuda" else "; what fits in the CPU's caches can be below it"
     columns: Sequence[tuple[str, str, int]] = table.MODEL_COLUMNS if request.suite in WITH_MODELS else table.COLUMNS
     method = METHODS[request.suite].format(clock=CLOCK[kind], floor_note=note, dtype=request.dtype)
-    if request.processes > 1:
-        method += f" {request.processes} processes prepared at one time, so compile seconds are long; each timed alone."
+    if request.processes > 1 and CASES_OF_ONE_PROCESS[request.suite] is not None:
+        method += f" {request.processes} processes prepared at one time; each timed alone."
+        method += " Compile seconds are long for that." if request.suite in WITH_MODELS else ""
     document: dict[str, Any] = {}
 
     def on_result(progress: Progress) -> None:

@@ -86,33 +86,63 @@ class Outcome:
     callables: dict[str, Function] = field(default_factory=dict)
 
 
+@dataclass
+class Prepared:
+    """A case whose contestants are compiled and checked. `moved` is the bytes of its inputs and outputs."""
+
+    case: Case
+    outcome: Outcome
+    moved: int
+
+
 def run_case(case: Case, contestants: Sequence[str], setup: Setup, starting: Callable[[str], None]) -> dict[str, Any]:
     """The result of one case as plain JSON; times are milliseconds. `starting` is told what is about to be run.
 
     A contestant that fails leaves its error as a sentence, and the others go on."""
     torch._dynamo.reset()
+    with ExitStack() as caches:
+        return time_case(prepare_case(case, contestants, setup, starting, caches), setup, starting)
+
+
+def prepare_case(
+    case: Case,
+    contestants: Sequence[str],
+    setup: Setup,
+    starting: Callable[[str], None],
+    caches: ExitStack | None = None,
+) -> Prepared:
+    """Compile a case with every contestant and check each of them; no inputs or outputs are kept.
+
+    With `caches`, which hold until the case was timed, each contestant begins with empty ones and compiles all."""
     torch.manual_seed(setup.seed)
     inputs = case.inputs(setup.size, setup.device, setup.seed)
     outcome = Outcome()
     starting("eager")
-    with torch.no_grad(), ExitStack() as caches:
-        eager = case.function(*inputs)
+    with torch.no_grad():
+        plain = case.call(case.function)
+        eager = plain(*inputs)
         judge = _judge(case, inputs, eager)
         others = case.inputs(setup.size, setup.device, setup.seed + 1)
         _check("eager", eager, judge, outcome)
-        outcome.callables["eager"] = case.function
-        capture_once(case.function, others)
+        outcome.callables["eager"] = plain
+        if caches is not None:
+            capture_once(plain, others)
         for name in in_order(contestants, case.name):
             if name != "eager" and not (name in REPLAYED and setup.device.type != "cuda"):
                 starting(name)
-                if name not in REPLAYED:
+                if caches is not None and name not in REPLAYED:
                     caches.enter_context(fresh_caches())
                 _compile_and_check(name, case, (others, inputs), judge, setup, outcome)
-        del others
-        starting("timing")
-        samples = take_times(outcome.callables, inputs, setup)
-    moved = sum(_bytes(tensor) for tensor in [*inputs, *_tensors(eager)])
-    return _result(case, outcome, samples, moved, setup)
+    return Prepared(case, outcome, sum(_bytes(tensor) for tensor in [*inputs, *_tensors(eager)]))
+
+
+def time_case(prepared: Prepared, setup: Setup, starting: Callable[[str], None]) -> dict[str, Any]:
+    """The result of a case that is prepared: its contestants' times, interleaved, and what is known of them."""
+    starting("timing")
+    inputs = prepared.case.inputs(setup.size, setup.device, setup.seed)
+    with torch.no_grad():
+        samples = take_times(prepared.outcome.callables, inputs, setup)
+    return _result(prepared, samples, setup)
 
 
 def in_order(contestants: Sequence[str], case: str) -> list[str]:
@@ -212,7 +242,7 @@ def _judge(case: Case, inputs: Sequence[torch.Tensor], eager: Outputs) -> Judge:
     """How the outputs of this case are judged: the error against float64, and whether rounding explains it."""
     if case.is_random:
         return lambda outputs: dropout_error(outputs, inputs[0], inputs[1])
-    reference = case.function(*to_double(tuple(inputs)))
+    reference = case.call(case.function)(*to_double(tuple(inputs)))
     return lambda outputs: (relative_error(outputs, reference), is_correct(outputs, reference, eager))
 
 
@@ -230,7 +260,7 @@ def _compile_and_check(
 ) -> None:
     """Compile on the first inputs and check on the second, so that values that were compiled in would be seen."""
     try:
-        function = compile_with(name, case.function)
+        function = case.call(compile_with(name, case.function))
         outcome.compile_s[name] = seconds_of(lambda: function(*inputs[0]), setup.device)
         _check(name, function(*inputs[1]), judge, outcome)
         outcome.callables[name] = function
@@ -259,13 +289,14 @@ def take_times(callables: Mapping[str, Function], inputs: Sequence[torch.Tensor]
         return take_samples(calls, setup.watch, setup.device, timing)
 
 
-def _result(case: Case, outcome: Outcome, samples: Mapping[str, Samples], moved: int, setup: Setup) -> dict[str, Any]:
+def _result(prepared: Prepared, samples: Mapping[str, Samples], setup: Setup) -> dict[str, Any]:
+    case, outcome = prepared.case, prepared.outcome
     race = race_of(samples)
-    floor = moved / setup.bandwidth * 1e3
+    floor = prepared.moved / setup.bandwidth * 1e3
     return {
         **race,
         "floor": floor,
-        "floor_bytes": moved,
+        "floor_bytes": prepared.moved,
         "limit": case.limit,
         "ours_to_floor": _ratio(race["ours"], floor),
         "inductor_to_floor": _ratio(race["inductor_default"], floor),

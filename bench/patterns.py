@@ -14,6 +14,7 @@ from typing import Any, Literal
 import torch
 
 from bench import functions as f
+from bench.gradients import ForwardAndBackward
 
 Limit = Literal["memory", "arithmetic", "gather", "launch"]
 Size = Literal["full", "small", "tiny"]
@@ -23,17 +24,23 @@ BF16 = torch.bfloat16
 
 @dataclass(frozen=True)
 class Input:
-    """A random tensor: standard normal, its absolute value ("positive"), or whole numbers below `high` ("index")."""
+    """A random tensor: standard normal, its absolute value ("positive"), whole numbers below `high` ("index", int64
+    unless another integer type is asked for), numbers from 0 to 1 ("uniform"), or true for every other one ("mask")."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
-    kind: Literal["normal", "positive", "index"] = "normal"
+    kind: Literal["normal", "positive", "index", "uniform", "mask"] = "normal"
     high: int = 0
 
     def make(self, generator: torch.Generator) -> torch.Tensor:
         device = generator.device
         if self.kind == "index":
-            return torch.randint(0, self.high, self.shape, generator=generator, device=device)
+            dtype = torch.int64 if self.dtype.is_floating_point else self.dtype
+            return torch.randint(0, self.high, self.shape, generator=generator, device=device, dtype=dtype)
+        if self.kind == "mask":
+            return torch.rand(self.shape, generator=generator, device=device) < 0.5
+        if self.kind == "uniform":
+            return torch.rand(self.shape, generator=generator, device=device, dtype=self.dtype)
         values = torch.randn(self.shape, generator=generator, device=device, dtype=self.dtype)
         return values.abs() if self.kind == "positive" else values
 
@@ -41,7 +48,8 @@ class Input:
 @dataclass(frozen=True)
 class Case:
     """One function with its inputs: `full` for a GPU, `small` for a CPU, about 1/16 to 1/64 of it, and, for the cases
-    of the smoke suite, `tiny`. A case that `is_random` draws a dropout mask and is checked by statistics."""
+    of the smoke suite, `tiny`. A case that `is_random` draws a dropout mask and is checked by statistics. One that
+    `has_gradients` is a forward and a backward pass, whose outputs are those of the function and all gradients."""
 
     name: str
     function: Callable[..., Any]
@@ -50,6 +58,11 @@ class Case:
     limit: Limit = "memory"
     tiny: tuple[Input, ...] = ()
     is_random: bool = False
+    has_gradients: bool = False
+
+    def call(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called, timed and checked of the function, compiled or not."""
+        return ForwardAndBackward(function) if self.has_gradients else function
 
     def inputs(self, size: Size, device: torch.device, seed: int) -> tuple[torch.Tensor, ...]:
         """Fresh inputs, the same for the same seed whichever cases ran before."""

@@ -7,6 +7,7 @@ of the suite goes on.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +19,9 @@ from bench.contest import CONTESTANTS, KNOWN
 from bench.process import run_worker
 
 #: Seconds without a word from the process after which it is ended, by suite: a large model takes minutes to compile.
-PATIENCE_S = {"patterns": 240.0, "models": 900.0, "train": 900.0}
+PATIENCE_S = {"patterns": 240.0, "wide": 600.0, "models": 900.0, "train": 900.0}
 #: Cases that one process runs. A model has one of its own: what it compiled and holds must not weigh on the next.
-CASES_OF_ONE_PROCESS = {"patterns": None, "models": 1, "train": 1}
+CASES_OF_ONE_PROCESS = {"patterns": None, "wide": 24, "models": 1, "train": 1}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def run_suite(request: Request, on_result: Callable[[Progress], None]) -> Progre
     ):
         told = Lock()
 
-        def run_one(case: str) -> None:
+        def run_share(cases: Sequence[str]) -> None:
             own = Progress()
 
             def keep(_: Progress) -> None:
@@ -76,9 +77,11 @@ def run_suite(request: Request, on_result: Callable[[Progress], None]) -> Progre
                     progress.results.update(own.results)
                     on_result(progress)
 
-            _run_in_turn(request, (case,), own, keep, turns.name)
+            _run_in_turn(request, cases, own, keep, turns.name)
 
-        for done in [pool.submit(run_one, case) for case in request.cases]:
+        shares = math.ceil(max(len(request.cases) / share, min(request.processes, len(request.cases))))
+        # Neighbours of one file are alike in cost, so that each share takes some of every file.
+        for done in [pool.submit(run_share, request.cases[first::shares]) for first in range(shares)]:
             done.result()
     return progress
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch._inductor.config as inductor
 
 from bench.contest import DeviceLost, Setup, run_case, sentence_of, start_compilers, synchronise
 from bench.environment import copy_bandwidth, describe
@@ -28,9 +29,13 @@ from bench.patterns import PATTERNS
 from bench.process import BATCH_MARK
 from bench.train import TRAINING
 from bench.turns import Turns
+from bench.wide import WIDE
+from bench.wide.share import run_share
 from compiler.runtime.stopwatch import stopwatch
 
 Send = Callable[..., None]
+#: Suites whose cases have no floor of bytes: whole models, of which a floor would say little.
+WITHOUT_FLOOR = ("models", "train")
 
 
 def main() -> int:
@@ -53,14 +58,18 @@ def run(orders: dict[str, Any], send: Send) -> int:
     if orders.get("suite") == "train":
         torch.set_float32_matmul_precision("high")  # as the peer's own figure was taken
     turns, watch = Turns(orders.get("turns")), stopwatch(device)
-    # Beside other processes no bandwidth can be measured; the suites that run so need none.
-    bandwidth = orders["bandwidth"] or (None if orders.get("turns") else copy_bandwidth(device, watch))
+    bandwidth = orders["bandwidth"]
+    if bandwidth is None and orders.get("suite") not in WITHOUT_FLOOR:
+        with turns.alone():
+            bandwidth = copy_bandwidth(device, watch)
     send("environment", environment=describe(device, bandwidth, orders["seed"]), bandwidth=bandwidth)
     start_compilers(device, orders["compilers"], lambda name: send("start", case="", what=name))
     setup = Setup(
         device, orders["size"], orders["seed"], orders["repeat"], orders["max_seconds"], bandwidth or math.nan, watch,
         orders.get("batch") or 1, orders.get("is_timed", True), getattr(torch, orders.get("dtype", "float32")), turns,
     )  # fmt: skip
+    if orders.get("suite") == "wide":
+        return _run_share(orders["cases"], setup, send)
     for case, contestants in orders["cases"].items():
 
         def starting(what: str, case: str = case) -> None:
@@ -79,10 +88,21 @@ def run(orders: dict[str, Any], send: Send) -> int:
     return 0
 
 
+def _run_share(cases: dict[str, list[str]], setup: Setup, send: Send) -> int:
+    # The suite runs many processes at one time, which have the cores already.
+    inductor.compile_threads = 1
+    try:
+        run_share(cases, WIDE, setup, send)
+    except DeviceLost as lost:
+        send("lost", case="", what=lost.contestant, error=str(lost))
+        return 1
+    return 0
+
+
 def _run(
     orders: dict[str, Any], case: str, contestants: list[str], setup: Setup, starting: Callable[[str], None]
 ) -> dict[str, Any]:
-    if orders.get("suite") in ("models", "train"):
+    if orders.get("suite") in WITHOUT_FLOOR:
         name, _, batch = case.partition(BATCH_MARK)
         model = (MODELS if orders["suite"] == "models" else TRAINING)[name]
         size = int(batch) if batch else orders.get("batch") or model.batch or 1

@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from bench import cli, contest, snippets, table, worker
 from bench.dropout import dropout_error
-from bench.patterns import PATTERNS, SMOKE, Case
+from bench.gradients import ForwardAndBackward
+from bench.patterns import PATTERNS, SMOKE, Case, Input
 from bench.suite import Progress, Request, run_suite
+from bench.wide import WIDE
+from bench.wide.share import run_share
 from compiler import compile as compiling
 from compiler.options import Options
 from compiler.runtime import cpp_compiler
@@ -129,6 +133,53 @@ def test_a_contestant_that_raises_leaves_its_error_and_the_others_go_on(monkeypa
     assert result["ours"] is None
     assert result["eager"] > 0
     assert started == ["eager", "ours", "timing"]
+
+
+def test_programs_of_a_share_are_all_checked_and_timed_with_their_gradients() -> None:
+    said: list[dict[str, Any]] = []
+
+    def send(event: str, **content: Any) -> None:
+        said.append({"event": event, **content})
+
+    def fail(_x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no such program")
+
+    x = Input((64, 32))
+    cases = {
+        "fails": Case("fails", fail, (x,), (x,)),
+        "norm": Case("norm", lambda x: (x * x).sum(-1).sqrt(), (x,), (x,), has_gradients=True),
+    }
+    contestants = dict.fromkeys(cases, ("eager", "ours"))
+    run_share(contestants, cases, dataclasses.replace(setup_of(), size="full"), send)
+    results = {message["case"]: message["result"] for message in said if message["event"] == "case"}
+    assert results["fails"]["errors"] == {"case": "ValueError: no such program"}
+    assert results["norm"]["correct"] == {"eager": True, "ours": True}
+    assert results["norm"]["floor_bytes"] == 4 * (2 * 64 * 32 + 64)
+    assert results["norm"]["ours"] > 0
+    assert results["norm"]["ours_compile_s"] is None
+
+
+def test_gradients_of_a_case_are_those_of_autograd() -> None:
+    x, place = torch.randn(16, 8, dtype=torch.float64), torch.randint(0, 8, (16,))
+    value, gradient = ForwardAndBackward(F.cross_entropy)(x, place)
+    leaf = x.clone().requires_grad_()
+    expected = F.cross_entropy(leaf, place)
+    expected.backward()
+    assert torch.equal(value, expected.detach())
+    assert leaf.grad is not None
+    assert torch.equal(gradient, leaf.grad)
+    wide = ForwardAndBackward(torch.sin)
+    torch.testing.assert_close(wide(x.float())[1].double(), wide(x)[1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_each_program_of_the_wide_suite_gives_tensors_of_its_inputs(name: str) -> None:
+    """On tensors without memory, which cost nothing: names of operators and shapes that do not fit are found here."""
+    case = WIDE[name]
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        inputs = case.inputs("full", CPU, 0)
+        results = case.call(case.function)(*inputs)
+    assert all(isinstance(result, torch.Tensor) for result in (results if isinstance(results, tuple) else [results]))
 
 
 def test_either_is_the_first_to_compile_in_about_half_of_the_cases() -> None:

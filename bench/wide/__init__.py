@@ -1,0 +1,16 @@
+"""The wide suite: some hundreds of programs of many kinds, so that what is fast is fast for a class and not for a case.
+
+Each file holds the programs of one kind. What is compiled is checked against float64 as patterns are; the programs of a
+process are all compiled first, beside other processes, and then timed while no other process does anything.
+"""
+
+from __future__ import annotations
+
+from bench.patterns import Case
+from bench.wide import samples
+from bench.wide.declare import PROGRAMS
+
+#: The files whose programs make up the suite.
+KINDS = (samples,)
+
+WIDE: dict[str, Case] = PROGRAMS
