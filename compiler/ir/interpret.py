@@ -293,18 +293,24 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-# --- random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011)
+# --- random numbers: Philox 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011)
+
+#: Rounds of numbers that are kept as values, and of those that are only compared with bounds, as a dropout's. Table 2
+#: of the paper has seven as the fewest that pass all of BigCrush, and ten as what leaves a margin; the dropout of
+#: FlashAttention, in PyTorch too, takes seven (philox.cuh). Nobody is promised which elements a dropout keeps: eager's
+#: mask and TorchInductor's differ as well.
+ROUNDS = {"rand": 10, "randn": 10, "rand_compared": 7}
 
 _LOW = 0xFFFFFFFF
 
 
-def philox(seed: Tensor, counter: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def philox(seed: Tensor, counter: Tensor, rounds: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The four 32-bit words of key `seed` at `counter`, as non-negative int64."""
     seed, counter = torch.broadcast_tensors(seed, counter)  # type: ignore[no-untyped-call]
     c0, c1 = counter & _LOW, (counter >> 32) & _LOW
     c2 = c3 = torch.zeros_like(c0)
     k0, k1 = seed & _LOW, (seed >> 32) & _LOW
-    for _ in range(10):
+    for _ in range(rounds):
         # A product of two 32-bit words wraps around in int64, whose bits are those of the unsigned product.
         a, b = c0 * 0xD2511F53, c2 * 0xCD9E8D57
         c0, c1 = ((b >> 32) & _LOW) ^ c1 ^ k0, b & _LOW
@@ -321,24 +327,24 @@ def _to_uniform(word: Tensor) -> Tensor:
 
 def uniform(seed: Tensor, position: Tensor) -> Tensor:
     """The four words of a draw are the numbers at four positions in a row."""
-    return _to_uniform(_word(seed, position))
+    return _to_uniform(_word(seed, position, ROUNDS["rand"]))
 
 
 def uniform_compared(seed: Tensor, position: Tensor) -> Tensor:
     """The four words of a draw are those of eight positions in a row, turned by 16 bits at every second one."""
-    word = _word(seed, position >> 1)
+    word = _word(seed, position >> 1, ROUNDS["rand_compared"])
     turned = ((word << 16) | (word >> 16)) & _LOW
     return _to_uniform(torch.where(position & 1 == 1, turned, word) >> 1)
 
 
-def _word(seed: Tensor, position: Tensor) -> Tensor:
-    words = torch.stack(philox(seed, position >> 2), dim=-1)
+def _word(seed: Tensor, position: Tensor, rounds: int) -> Tensor:
+    words = torch.stack(philox(seed, position >> 2, rounds), dim=-1)
     return words.gather(-1, (position & 3).expand(words.shape[:-1])[..., None])[..., 0]
 
 
 def normal(seed: Tensor, counter: Tensor) -> Tensor:
     """Box and Muller's transform of two uniform numbers."""
-    first, second = (_to_uniform(word) for word in philox(seed, counter)[:2])
+    first, second = (_to_uniform(word) for word in philox(seed, counter, ROUNDS["randn"])[:2])
     radius = torch.sqrt(-2.0 * torch.log(first.clamp_min(1e-7)))
     return radius * torch.cos(2 * pi * second)
 

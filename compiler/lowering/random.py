@@ -4,7 +4,7 @@ Each random operator has a seed of its own, an element of one small buffer that 
 start of every run. The element's place in its tensor is the counter.
 
 Numbers of which nothing counts but whether they are above a bound, as those of a dropout, are drawn eight at a time
-instead of four (`ops.rand_compared`).
+instead of four, and with fewer rounds (`ops.rand_compared`).
 """
 
 from __future__ import annotations

@@ -88,6 +88,41 @@ def test_numbers_that_share_a_word_are_compared_all_but_independently() -> None:
         assert abs(float(pairs.mean())) < 5 / 2**9
 
 
+@pytest.mark.parametrize("rounds, are_enough", [(7, True), (4, False)])
+def test_each_bit_of_a_counter_and_of_a_seed_decides_each_bit_of_a_draw_half_of_the_time(
+    rounds: int, are_enough: bool
+) -> None:
+    """The strict avalanche criterion, for the counters and seeds that programs have: positions and any 64 bits."""
+    samples = 4096
+    seeds = torch.randint(-(2**63), 2**63 - 1, (samples,), generator=torch.Generator().manual_seed(0))
+    counters = torch.arange(samples)
+    words = torch.stack(interpret.philox(seeds, counters, rounds))
+    bits = torch.arange(32)
+    flipped = [(seeds ^ (1 << bit if bit < 63 else -(2**63)), counters) for bit in range(64)]
+    flipped += [(seeds, counters ^ (1 << bit)) for bit in range(32)]
+    for seed, counter in flipped:
+        changed = torch.stack(interpret.philox(seed, counter, rounds)) ^ words
+        shares = ((changed[..., None] >> bits) & 1).double().mean(1)
+        # Of 12,288 pairs of bits, chance alone exceeds six standard deviations once in 40,000 runs.
+        if float((shares - 0.5).abs().max()) > 6 * 0.5 / samples**0.5:
+            assert not are_enough
+            return
+    assert are_enough
+
+
+def test_what_a_dropout_keeps_in_one_place_tells_nothing_of_another() -> None:
+    """Of masks in a row, of other seeds, and at all distances up to many rows."""
+    count = 1 << 18
+    masks = [interpret.uniform_compared(torch.tensor(seed), torch.arange(count)) < 0.1 for seed in (7, 8, 7 + 2**32)]
+    centred = [(mask.double() - 0.1) / 0.3 for mask in masks]
+    for other in centred:
+        spectrum = torch.fft.rfft(centred[0]) * torch.fft.rfft(other).conj()
+        correlation = torch.fft.irfft(spectrum, n=count) / count
+        if other is centred[0]:
+            correlation[0] = 0.0
+        assert float(correlation.abs().max()) < 6.5 / count**0.5
+
+
 def test_few_numbers_below_a_bound_have_words_of_their_own() -> None:
     counts = [
         "rand_compared" in str(compile_program(lambda x, p=p: (torch.rand_like(x) < p) + x, torch.randn(8)).loops)

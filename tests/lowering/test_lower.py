@@ -317,9 +317,11 @@ def test_random_slopes_lie_between_the_bounds_and_are_those_of_the_gradient() ->
 
 
 def test_philox_gives_the_published_words() -> None:
-    """Known answers of Random123's Philox 4x32-10 for key and counter zero."""
-    words = interpret.philox(torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
-    assert [hex(int(word)) for word in words] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
+    """Known answers of Random123's Philox 4x32-10 and 4x32-7 for key and counter zero."""
+    zero = torch.zeros(1, dtype=torch.int64)
+    words = {rounds: [hex(int(word)) for word in interpret.philox(zero, zero, rounds)] for rounds in (10, 7)}
+    assert words[10] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
+    assert words[7] == ["0x5f6fb709", "0xd893f64", "0x4f121f81", "0x4f730a48"]
 
 
 # --- whole models, forward and backward, as AOTAutograd hands them over

@@ -1,9 +1,10 @@
-"""Uniform random numbers: the numbers 4n to 4n + 3 of a seed are the four words of draw n (Philox 4x32-10).
+"""Uniform random numbers: the numbers 4n to 4n + 3 of a seed are the four words of draw n (Philox 4x32).
 
-A draw is some sixty integer operations, more than most of what random numbers are used for, so one for each number
-limits a dropout to a third of what memory allows. Where four lanes in a row want the four numbers of one draw, it is
-made once for them, at the position of the first of the four; elsewhere each lane makes its own, and takes the word that
-is its. Numbers that are only compared (`rand_compared`) share a word by twos, so one draw serves eight lanes in a row:
+A draw is some forty to sixty integer operations, more than most of what random numbers are used for, so one for each
+number limits a dropout to a third of what memory allows. Where four lanes in a row want the four numbers of one draw,
+it is made once for them, at the position of the first of the four; elsewhere each lane makes its own, and takes the
+word that is its. Numbers that are only compared (`rand_compared`) share a word by twos, so one draw serves eight lanes
+in a row:
 
     draw n             a        b        c        d
     numbers 8n ...     a a'     b b'     c c'     d d'        x' is x turned by 16 bits
@@ -13,7 +14,8 @@ compared with constants stays one, whose bits are compared with the whole number
 
     uniform(seed, position) > 0.1    ->    reaches(uniform_word(seed, position), 214748368)
 
-Of a shared word it is the upper 31 bits, so that the word itself is compared.
+Of a shared word it is the upper 31 bits, so that the word itself is compared. Shared words are of seven rounds, and all
+others of ten: see `compiler.ir.interpret.ROUNDS`.
 """
 
 from __future__ import annotations
@@ -40,14 +42,14 @@ SUFFIXES = {4: "_by_fours", 8: "_by_eights"}
 
 HELPERS: dict[str, str] = {
     "draw": '''@triton.jit
-def draw(seed, number):
-    """The four words of draw `number` (Philox 4x32-10). Both halves of a product are made by one instruction."""
+def draw(seed, number, rounds: tl.constexpr):
+    """The four words of draw `number` (Philox 4x32). Both halves of a product are made by one instruction."""
     key, other_key = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     none = tl.zeros_like(number).to(tl.uint32)
     a, b, c, d = number.to(tl.uint32), none, none, none
     if number.dtype.primitive_bitwidth > 32:
         b = (number >> 32).to(tl.uint32)
-    for _ in tl.static_range(10):
+    for _ in tl.static_range(rounds):
         first, second = a.to(tl.uint64) * 0xD2511F53, c.to(tl.uint64) * 0xCD9E8D57
         a, b = (second >> 32).to(tl.uint32) ^ b ^ key, second.to(tl.uint32)
         c, d = (first >> 32).to(tl.uint32) ^ d ^ other_key, first.to(tl.uint32)
@@ -55,12 +57,17 @@ def draw(seed, number):
         other_key += tl.full([], 0xBB67AE85, tl.uint32)
     return a, b, c, d
 ''',
-    "uniform_word": '''@triton.jit
-def uniform_word(seed, position):
-    """The words of which uniform numbers are made; four in a row are those of one draw."""
-    a, b, c, d = draw(seed, position // 4)
+    "drawn_word": '''@triton.jit
+def drawn_word(seed, position, rounds: tl.constexpr):
+    """One word for each lane; four in a row are those of one draw."""
+    a, b, c, d = draw(seed, position // 4, rounds)
     word = position % 4
     return tl.where(word < 2, tl.where(word == 0, a, b), tl.where(word == 2, c, d))
+''',
+    "uniform_word": '''@triton.jit
+def uniform_word(seed, position):
+    """The words of which uniform numbers are made."""
+    return drawn_word(seed, position, 10)
 ''',
     "uniform": '''@triton.jit
 def uniform(seed, position):
@@ -89,7 +96,7 @@ def in_a_row(a, b, c, d):
     "uniform_word_by_fours": '''@triton.jit
 def uniform_word_by_fours(seed, position):
     """The words of the uniform numbers at `position`, which is a multiple of 4, and at the three after it."""
-    a, b, c, d = draw(seed, position // 4)
+    a, b, c, d = draw(seed, position // 4, 10)
     return in_a_row(a, b, c, d)
 ''',
     "uniform_by_fours": '''@triton.jit
@@ -105,13 +112,13 @@ def turned(word):
     "shared_word": '''@triton.jit
 def shared_word(seed, position):
     """The words of numbers that are only compared; two in a row are one word and the same word turned."""
-    word = uniform_word(seed, position // 2)
+    word = drawn_word(seed, position // 2, 7)
     return tl.where(position % 2 == 0, word, turned(word))
 ''',
     "shared_word_by_fours": '''@triton.jit
 def shared_word_by_fours(seed, position):
     """The shared words at `position`, which is a multiple of 4, and at the three after it: two words of a draw."""
-    a, b, c, d = draw(seed, position // 8)
+    a, b, c, d = draw(seed, position // 8, 7)
     is_first = position % 8 == 0
     first, second = tl.where(is_first, a, c), tl.where(is_first, b, d)
     return in_a_row(first, turned(first), second, turned(second))
@@ -119,7 +126,7 @@ def shared_word_by_fours(seed, position):
     "shared_word_by_eights": '''@triton.jit
 def shared_word_by_eights(seed, position):
     """The shared words at `position`, which is a multiple of 8, and at the seven after it: those of one draw."""
-    a, b, c, d = draw(seed, position // 8)
+    a, b, c, d = draw(seed, position // 8, 7)
     words = in_a_row(a, b, c, d)
     lanes: tl.constexpr = 2 * words.shape[len(words.shape) - 1]
     rows: tl.constexpr = 2 * words.numel // lanes
@@ -144,14 +151,14 @@ def shared_by_eights(seed, position):
 }
 #: What a helper calls besides.
 CALLS: dict[str, tuple[str, ...]] = {
-    "uniform_word": ("draw",),
-    "uniform": ("draw", "uniform_word"),
+    "uniform_word": ("draw", "drawn_word"),
+    "uniform": ("draw", "drawn_word", "uniform_word"),
     "uniform_word_by_fours": ("draw", "in_a_row"),
     "uniform_by_fours": ("draw", "in_a_row", "uniform_word_by_fours"),
-    "shared_word": ("draw", "uniform_word", "turned"),
+    "shared_word": ("draw", "drawn_word", "turned"),
     "shared_word_by_fours": ("draw", "in_a_row", "turned"),
     "shared_word_by_eights": ("draw", "in_a_row", "turned"),
-    "shared": ("draw", "uniform_word", "turned", "shared_word"),
+    "shared": ("draw", "drawn_word", "turned", "shared_word"),
     "shared_by_fours": ("draw", "in_a_row", "turned", "shared_word_by_fours"),
     "shared_by_eights": ("draw", "in_a_row", "turned", "shared_word_by_eights"),
 }
