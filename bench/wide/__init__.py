@@ -7,10 +7,50 @@ process are all compiled first, beside other processes, and then timed while no 
 from __future__ import annotations
 
 from bench.patterns import Case
-from bench.wide import samples
+from bench.wide import (
+    activations,
+    attention,
+    audio,
+    bits,
+    complexes,
+    geometry,
+    graphs,
+    norms,
+    physics,
+    positions,
+    quantisation,
+    recurrences,
+    routing,
+    samples,
+    sequences,
+    statistics,
+    tables,
+    views,
+    vision,
+)
 from bench.wide.declare import PROGRAMS
 
 #: The files whose programs make up the suite.
-KINDS = (samples,)
+KINDS = (
+    activations,
+    attention,
+    audio,
+    bits,
+    complexes,
+    geometry,
+    graphs,
+    norms,
+    physics,
+    positions,
+    quantisation,
+    recurrences,
+    routing,
+    samples,
+    sequences,
+    statistics,
+    tables,
+    views,
+    vision,
+)
 
 WIDE: dict[str, Case] = PROGRAMS
