@@ -60,7 +60,7 @@ def features_of_linear_attention(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return q / (q * k.sum(2, keepdim=True)).sum(-1, keepdim=True), k
 
 
-@program(normal(8, 16, 512, 1023))
+@program(normal(4, 16, 512, 1023))
 def shifted_relative_scores(scores: Tensor) -> Tensor:
     b, h, rows, columns = scores.shape
     shifted = F.pad(scores, (1, 0)).view(b, h, columns + 1, rows)[:, :, 1:]

@@ -45,7 +45,7 @@ def spectrum_filtered_and_centred(x: Tensor, kernel: Tensor) -> Tensor:
 
 @program(uniform(1 << 23))
 def waves_added_up(time: Tensor) -> Tensor:
-    return sum(torch.cos(6.2832 * k * time + 0.1 * k) / k for k in (1, 2, 3, 5))
+    return torch.stack([torch.cos(6.2832 * k * time + 0.1 * k) / k for k in (1, 2, 3, 5)]).sum(0)
 
 
 @program(normal(2048, 1024, 2))

@@ -72,7 +72,7 @@ def short_causal_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.silu(total + bias)
 
 
-@program(normal(16, 4096, 512), normal(512))
+@program(normal(8, 4096, 512), normal(512))
 def words_mixed_with_the_one_before(x: Tensor, mix: Tensor) -> tuple[Tensor, Tensor]:
     before = F.pad(x, (0, 0, 1, -1))
     return x + (before - x) * mix, torch.sigmoid(x + (before - x) * (1 - mix))
@@ -108,7 +108,7 @@ def differences_and_second_ones(x: Tensor) -> tuple[Tensor, Tensor]:
     return x.diff(dim=1), x.diff(n=2, dim=1)
 
 
-@program(normal(64, 1024, 256), normal(64, 1024, 256), normal(64, 1024, 256))
+@program(*[normal(32, 1024, 256)] * 3)
 def three_kinds_of_tokens_in_turn(state: Tensor, action: Tensor, reward: Tensor) -> Tensor:
     return F.layer_norm(torch.stack((reward, state, action), 2).flatten(1, 2), (256,))
 

@@ -56,9 +56,8 @@ def tree_of_three_questions(x: Tensor, feature: Tensor, threshold: Tensor, leaf:
 @program(index(1 << 22, high=20), index(1 << 22, high=20))
 def confusion_of_classes(wanted: Tensor, found: Tensor) -> Tensor:
     pair = wanted * 20 + found
-    return (
-        torch.zeros(400, dtype=torch.int64, device=pair.device).index_add(0, pair, torch.ones_like(pair)).view(20, 20)
-    )
+    counts = torch.zeros(400, dtype=torch.int64, device=pair.device)
+    return counts.index_add(0, pair, torch.ones_like(pair)).view(20, 20)
 
 
 @program(normal(1 << 20), index(1 << 20, high=1000), normal(1000), positive(1000))
