@@ -49,6 +49,9 @@ FLAGS = (
     "-w",
     # A condition that the vector loop does not change makes two loops, also of more than a few instructions.
     "--param=max-unswitch-insns=400",
+    # It would compute a comparison on those branches alone that still need it (a maximum of a logarithm, which may be
+    # one of constants), and GCC 12 makes no vectors of a bool that is one of two.
+    "-fno-tree-pre",
     # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
     *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()),
 )

@@ -7,7 +7,8 @@ Sums of float32 are kept in double precision, since a part adds one row after th
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import torch
 
@@ -26,8 +27,26 @@ class AcrossPrinter(PassPrinter):
             super().statement(statement)
             return
         operands = [self.names[number] for number in statement.operands]
-        for text in self._gathered(statement).take(operands, "_of_part", f"[{self._place(statement)}]"):
+        is_in_lanes = self.plan.shape == "columns"
+        gathered = self._of_lanes(statement) if is_in_lanes else self._gathered(statement)
+        into = ("_of_block", "") if is_in_lanes else ("_of_part", f"[{self._place(statement)}]")
+        for text in gathered.take(operands, *into):
             self.writer.line(text, statement.nodes)
+
+    @contextmanager
+    def gathering(self, statements: Iterable[Statement]) -> Iterator[str]:
+        """Around the vector loop over a block of columns that does `statements`: its clauses. The lanes gather for
+        themselves in the type of the values, and then the part takes in what a block has come to."""
+        across = [statement for statement in statements if statement.op == "across"]
+        clauses = ""
+        for s in across:
+            lanes = self._of_lanes(s)
+            self.writer.line(f"{lanes.fields[0].ctype} {lanes.name}_of_block = {lanes.fields[0].start};", s.nodes)
+            clauses += "".join(f" reduction({operator}: {name}_of_block)" for operator, name in lanes.simd_clauses())
+        yield clauses
+        for s in across:
+            for text in self._gathered(s).take([f"{s.target}_of_block"], "_of_part", f"[{self._place(s)}]"):
+                self.writer.line(text, s.nodes)
 
     def parts(self) -> None:
         plan, writer = self.plan, self.writer
@@ -43,7 +62,10 @@ class AcrossPrinter(PassPrinter):
                 field, values = self._gathered(s).fields[0], self._values(s)
                 writer.line(f"{field.ctype}* {s.target}_of_part = {s.target}_parts.first + {values} * part;", s.nodes)
                 writer.line(f"fs::fill<{field.ctype}>({s.target}_of_part, {values}, {field.start});", s.nodes)
-            self._rows_of_part()
+            if plan.shape == "columns":
+                self._columns_of_part()
+            else:
+                self._rows_of_part()
         writer.comment("All parts as one, always in the same order.")
         for s in across:
             self._join(s)
@@ -51,6 +73,12 @@ class AcrossPrinter(PassPrinter):
 
     def _rows_of_part(self) -> None:
         raise NotImplementedError
+
+    def _columns_of_part(self) -> None:
+        raise NotImplementedError
+
+    def _of_lanes(self, statement: Statement) -> Accumulator:
+        return Accumulator(statement, self.statements[statement.operands[0]].dtype, is_row=False)
 
     def _gathered(self, statement: Statement) -> Accumulator:
         dtype = self.statements[statement.operands[0]].dtype

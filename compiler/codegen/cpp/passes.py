@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from compiler.codegen.cpp.ops import columns_text, literal
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
@@ -57,6 +57,11 @@ class PassPrinter(ScanPrinter):
             self.names[accumulator.statement.number] = accumulator.result(self.lane)
         for field in (s for s in self.program.statements if s.op == "field"):
             self.names[field.number] = f"{self.statements[field.operands[0]].target}_{field.value}{self.lane}"
+
+    @contextmanager
+    def gathering(self, statements: Iterable[Statement]) -> Iterator[str]:
+        """Around a vector loop over columns: its clauses for what is gathered across them (see `across.py`)."""
+        yield ""
 
     def _accumulator(self, statement: Statement) -> Accumulator:
         value, *position = (self.statements[number] for number in statement.operands)
@@ -236,7 +241,7 @@ class PassPrinter(ScanPrinter):
         if plan.shape == "columns":
             assert plan.inner is not None
             loops.enter_context(self.drawing(self.without_kept(section), plan.inner, True, plan.block))
-            self.simd(section.statements, plan.inner)
+            self.simd(section.statements, plan.inner, loops.enter_context(self.gathering(section.statements)))
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
             loops.enter_context(writer.block(""))

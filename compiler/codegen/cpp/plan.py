@@ -10,7 +10,8 @@ One of four shapes, the first three chosen by the loop variable along which memo
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
 (an exponential) is kept where it stays in the cache (see `kept.py`).
 
-What is reduced across x as well (see `across.py`) makes `rows` of fixed parts of the outermost loop.
+What is reduced across x as well (see `across.py`) makes `rows` of fixed parts of the outermost loop, or `columns` where
+each lane of a vector can gather for itself.
 
 Scans go step by step along r: in `rows` without vectors, in `columns` with a vector of running values.
 Long reductions are summed in chunks whose sums are added at the end: that keeps rounding errors small, and it is what
@@ -57,6 +58,8 @@ ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 SHARES = 64
 #: Parts of the rows across which something is gathered.
 ACROSS_PARTS = 64
+#: What the lanes of a vector over columns can gather each for itself, to be joined after it.
+SUMMED_IN_LANES = ("sum", "prod")
 
 
 @dataclass(frozen=True)
@@ -134,21 +137,25 @@ def _plan(
         return _across_plan(program, x_loops, r_loops, work, written_over)
     if not passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
-    inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
-    if program.scans:
-        # A scan is one in the order of its loops.
-        inner_r = r_loops[-1] if r_loops else None
-    elif inner_r is not None:
+    inner_x, inner_r = _inner_of_columns(program, x_loops, r_loops), _most_contiguous(r_loops, program, "r")
+    if inner_r is not None and not program.scans:  # a scan is one in the order of its loops
         r_loops = _innermost(r_loops, inner_r)
-    columns_win = inner_x is not None and _contiguity(inner_x, program, "r") > (
-        _contiguity(inner_r, program, "r") if inner_r is not None else 0
-    )
-    if columns_win and inner_x is not None and r_loops:
+    if inner_x is not None:
         outer = tuple(dim for dim in x_loops if dim != inner_x)
         plan = Plan(program, "columns", outer, inner_x, r_loops, block=_block_of(inner_x.size))
     else:
         plan = Plan(program, "rows", x_loops, None, r_loops)
     return _cut_reduction(plan, work, written_over)
+
+
+def _inner_of_columns(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...]) -> Dim | None:
+    """The x loop along which more is contiguous than along any loop of the reduction, if there is one."""
+    inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
+    if program.scans and r_loops:
+        inner_r = r_loops[-1]
+    if inner_x is None or inner_r is None:
+        return None
+    return inner_x if _contiguity(inner_x, program, "r") > _contiguity(inner_r, program, "r") else None
 
 
 def _block_of(size: Integer) -> int:
@@ -248,17 +255,27 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
 def _across_plan(
     program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], work: int, written_over: Collection[str]
 ) -> Plan:
-    """Rows in parts. A row is still summed in chunks."""
+    """Rows, or columns, in parts. A row is still summed in chunks."""
+    inner_x = _inner_of_columns(program, x_loops, r_loops)
+    if inner_x is not None and all(s.value in SUMMED_IN_LANES for s in program.across):
+        outer = tuple(dim for dim in x_loops if dim != inner_x)
+        plan = Plan(program, "columns", outer, inner_x, r_loops, block=_block_of(inner_x.size))
+        return _in_parts(_cut_reduction(plan, 0, written_over), (*outer, inner_x)[0], work)
     inner = _most_contiguous(r_loops, program, "r")
     if inner is not None and not program.scans:
         r_loops = _innermost(r_loops, inner)
-    is_parallel = work >= PARALLEL_WORK and hint(x_loops[0].size) > 1
-    parts = min(hint(x_loops[0].size), ACROSS_PARTS) if is_parallel else 1
     chunk = max(1, ROW_CHUNK // max(_points(r_loops[1:]), 1)) if r_loops else 0
     if not r_loops or chunk >= hint(r_loops[0].size) or program.scans:
         chunk = hint(r_loops[0].size) if r_loops and _is_relative(program) else 0
-    plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, parallel="parts" if is_parallel else "no")
-    return replace(plan, parts=parts, kept=kept_values(program, written_over))
+    plan = Plan(program, "rows", x_loops, None, r_loops, chunk=chunk, kept=kept_values(program, written_over))
+    return _in_parts(plan, x_loops[0], work)
+
+
+def _in_parts(plan: Plan, cut: Dim, work: int) -> Plan:
+    """The plan with parts of the loop `cut`, as many as there may be threads."""
+    is_parallel = work >= PARALLEL_WORK and hint(cut.size) > 1
+    parts = min(hint(cut.size), ACROSS_PARTS) if is_parallel else 1
+    return replace(plan, parallel="parts" if is_parallel else "no", parts=parts)
 
 
 def _is_relative(program: Program) -> bool:

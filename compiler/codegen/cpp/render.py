@@ -256,16 +256,19 @@ class _KernelPrinter(AcrossPrinter):
 
     def _rows_of_part(self) -> None:
         first, *others = self.plan.outer
-        rows = -(-known(first.size) // self.plan.parts)
-        self.writer.line(f"const int64_t {first.name}_start = {rows} * part;")
-        self.writer.line(
-            f"const int64_t {first.name}_end = fs::minimum<int64_t>({first.name}_start + {rows}, {first.size});"
-        )
+        self._bounds_of_part(first, "start", "end")
         with ExitStack() as loops:
             loops.enter_context(self.writer.block(within(first)))
             for dim in others:
                 loops.enter_context(self.writer.block(over(dim)))
             self._sections_of_a_row()
+
+    def _bounds_of_part(self, dim: Dim, first: str, last: str) -> None:
+        """Where a part of the loop `dim` begins and ends, by names of these endings."""
+        points = -(-known(dim.size) // self.plan.parts)
+        first, last = f"{dim.name}_{first}", f"{dim.name}_{last}"
+        self.writer.line(f"const int64_t {first} = {points} * part;")
+        self.writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {points}, {dim.size});")
 
     def _sections_of_a_row(self) -> None:
         for section in self.program.sections:
@@ -278,6 +281,9 @@ class _KernelPrinter(AcrossPrinter):
     def _columns(self) -> None:
         plan = self.plan
         assert plan.inner is not None
+        if plan.parts:
+            self.parts()
+            return
         blocks = -(-hint(plan.inner.size) // plan.block) if plan.block else 1
         with ExitStack() as loops:
             self._nest(
@@ -286,18 +292,43 @@ class _KernelPrinter(AcrossPrinter):
                 [*(hint(dim.size) for dim in plan.outer), blocks],
             )
             self._block_end(plan.inner)
-            for section in self.program.sections:
-                if section.level == "r":
-                    self.run_pass(section)
-                    continue
-                computed = [s for s in section.statements if s.op not in ("constant", "field")]
-                for statement in computed:
-                    if statement.number in self.shared:
-                        self.writer.line(columns_text(value_type(statement.dtype), statement.target, plan.block))
-                        self.names[statement.number] = f"{statement.target}{self.lane}"
-                if computed:
-                    self.simd(computed, plan.inner)
-                    with self.writer.block(within(plan.inner)):
+            self._sections_of_columns(plan.inner)
+
+    def _columns_of_part(self) -> None:
+        inner, outer, block = self.plan.inner, self.plan.outer, max(self.plan.block, 1)
+        assert inner is not None
+        with ExitStack() as loops:
+            if outer:
+                self._bounds_of_part(outer[0], "start", "end")
+                loops.enter_context(self.writer.block(within(outer[0])))
+                for dim in outer[1:]:
+                    loops.enter_context(self.writer.block(over(dim)))
+                loops.enter_context(self.writer.block(over_blocks(inner, block)))
+                self._block_end(inner)
+            else:
+                self._bounds_of_part(inner, "first", "last")
+                start, last = f"{inner.name}_start", f"{inner.name}_last"
+                blocks = f"for (int64_t {start} = {inner.name}_first; {start} < {last}; {start} += {block})"
+                loops.enter_context(self.writer.block(blocks))
+                end = f"fs::minimum<int64_t>({start} + {block}, {last})"
+                self.writer.line(f"const int64_t {inner.name}_end = {end};")
+            self._sections_of_columns(inner)
+
+    def _sections_of_columns(self, inner: Dim) -> None:
+        """What happens at each block of columns."""
+        for section in self.program.sections:
+            if section.level == "r":
+                self.run_pass(section)
+                continue
+            computed = [s for s in section.statements if s.op not in ("constant", "field")]
+            for statement in computed:
+                if statement.number in self.shared:
+                    self.writer.line(columns_text(value_type(statement.dtype), statement.target, self.plan.block))
+                    self.names[statement.number] = f"{statement.target}{self.lane}"
+            if computed:
+                with self.gathering(computed) as clauses:
+                    self.simd(computed, inner, clauses)
+                    with self.writer.block(within(inner)):
                         for statement in computed:
                             self.statement(statement)
 
