@@ -10,6 +10,7 @@ from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.running import ScanPrinter
 from compiler.codegen.cpp.statements import over, within
+from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
@@ -231,6 +232,9 @@ class PassPrinter(ScanPrinter):
     def _r_loops(self, loops: ExitStack, section: Section, accumulators: list[Accumulator], suffix: str = "") -> None:
         plan, writer = self.plan, self.writer
         for dim in self._loops_of_a_chunk:
+            if plan.tile and not plan.has_short_rows and dim == plan.r_loops[-1]:
+                self._enter_tile(loops, section, dim)
+                continue
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
                 self._draw_row(loops, section, dim)
                 if self.is_in_lanes(section):
@@ -250,6 +254,20 @@ class PassPrinter(ScanPrinter):
         else:
             self._one_point(section, accumulators, suffix)
         self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
+
+    def _enter_tile(self, loops: ExitStack, section: Section, dim: Dim) -> None:
+        """The innermost loop of a pass over columns, in tiles of what runs along it."""
+        plan, writer = self.plan, self.writer
+        assert plan.inner is not None
+        is_within = plan.is_cut and dim == plan.r_loops[0]
+        start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
+        first, last = f"{dim.name}_tile", f"{dim.name}_tile_end"
+        loops.enter_context(writer.block(f"for (int64_t {first} = {start}; {first} < {end}; {first} += {plan.tile})"))
+        writer.line(f"const int64_t {last} = fs::minimum<int64_t>({first} + {plan.tile}, {end});")
+        tile = Tile(plan.inner, dim, plan.block, plan.tile, first, last)
+        loops.enter_context(self.turning(tile, self.without_kept(section)))
+        head = f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
+        loops.enter_context(writer.block(head))
 
     def _one_point(self, section: Section, accumulators: list[Accumulator], suffix: str) -> None:
         by_number = {a.statement.number: a for a in accumulators}

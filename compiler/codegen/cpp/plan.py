@@ -4,7 +4,8 @@ One of four shapes, the first three chosen by the loop variable along which memo
 
     pointwise   for x ...:  vector loop over the contiguous x, or where that has two to four points, over the next one
     rows        for x ...:  passes whose vector loop runs over the contiguous r (softmax of the last dimension)
-    columns     for blocks of the contiguous x:  passes of  for r ...:  vector loop over the block (a sum over rows)
+    columns     for blocks of the contiguous x:  passes of  for r ...:  vector loop over the block (a sum over rows, and
+                rows too short for vectors of their own, which are turned first)
     scatter     for x ... along which stores never meet:  for the other x ... in order:  vector loop, if there is one
 
 A value of a pass is computed again by the next pass, except that in `rows` a value that costs more than to read it
@@ -30,6 +31,7 @@ from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
 from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
+from compiler.codegen.cpp.turned import can_be_turned
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
@@ -56,6 +58,8 @@ ROW_CHUNK, COLUMN_CHUNK = 4096, 128
 ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 #: Pieces of a long reduction whose length differs from call to call.
 SHARES = 64
+#: Bytes of the longest row of which vectors take many at once (rows of 6 to 64 elements of two types were timed).
+SHORT_ROW = 127
 #: Parts of the rows across which something is gathered.
 ACROSS_PARTS = 64
 #: What the lanes of a vector over columns can gather each for itself, to be joined after it.
@@ -70,7 +74,8 @@ class Plan:
     points of `r_loops[0]` one chunk has (0: not cut, unless into as many `shares` of a size that the kernel computes,
     where the length differs from call to call); `parts` are those of `outer[0]` that gather across x. `operations` is
     the work of the whole kernel. `unrolled` is a short loop inside of the vector loop of `pointwise`, `pieces` are what
-    that loop is cut into, if it is."""
+    that loop is cut into, if it is. `tile` is how many points of the innermost reduction loop of `columns` are
+    turned at a time, of what runs along it (0: nothing does)."""
 
     program: Program
     shape: Shape
@@ -88,10 +93,16 @@ class Plan:
     operations: Integer = 0
     unrolled: Dim | None = None
     pieces: tuple[Piece, ...] = ()
+    tile: int = 0
 
     @property
     def is_cut(self) -> bool:
         return bool(self.chunk or self.shares)
+
+    @property
+    def has_short_rows(self) -> bool:
+        """Whether one tile holds all that is reduced, for all passes."""
+        return bool(self.tile) and len(self.r_loops) == 1 and self.tile == self.r_loops[0].size
 
     @property
     def is_chunk_one_point(self) -> bool:
@@ -138,11 +149,12 @@ def _plan(
     if not passes:
         return (_scatter_plan if program.scatters else _pointwise_plan)(program, x_loops, work)
     inner_x, inner_r = _inner_of_columns(program, x_loops, r_loops), _most_contiguous(r_loops, program, "r")
+    if inner_x is None and _are_short_rows(program, x_loops, r_loops, written_over):
+        inner_x = x_loops[-1]
     if inner_r is not None and not program.scans:  # a scan is one in the order of its loops
         r_loops = _innermost(r_loops, inner_r)
     if inner_x is not None:
-        outer = tuple(dim for dim in x_loops if dim != inner_x)
-        plan = Plan(program, "columns", outer, inner_x, r_loops, block=_block_of(inner_x.size))
+        plan = _columns_plan(program, x_loops, inner_x, r_loops, written_over)
     else:
         plan = Plan(program, "rows", x_loops, None, r_loops)
     return _cut_reduction(plan, work, written_over)
@@ -156,6 +168,35 @@ def _inner_of_columns(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple
     if inner_x is None or inner_r is None:
         return None
     return inner_x if _contiguity(inner_x, program, "r") > _contiguity(inner_r, program, "r") else None
+
+
+def _columns_plan(
+    program: Program, x_loops: tuple[Dim, ...], inner: Dim, r_loops: tuple[Dim, ...], written_over: Collection[str]
+) -> Plan:
+    outer = tuple(dim for dim in x_loops if dim != inner)
+    plan = Plan(program, "columns", outer, inner, r_loops, block=_block_of(inner.size))
+    if not any(can_be_turned(program, s, inner, r_loops[-1], written_over) for s in _accesses_of_passes(program)):
+        return plan
+    size = r_loops[-1].size
+    height = min(size, TRANSPOSE_BLOCK) if isinstance(size, int) else TRANSPOSE_BLOCK
+    return replace(plan, block=min(plan.block, TRANSPOSE_BLOCK), tile=height)
+
+
+def _are_short_rows(
+    program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...], written_over: Collection[str]
+) -> bool:
+    """Whether rows lie one after the other that are too short to be worth vectors of their own, which end in a sum over
+    the lanes: a vector then takes an element each of so many rows, turned where they are contiguous."""
+    if len(r_loops) != 1 or not x_loops or program.scans or program.scatters or _is_relative(program):
+        return False
+    (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
+    turned = [s for s in accesses if can_be_turned(program, s, rows, row, written_over)]
+    widest = max((program.storage[s.buffer].itemsize for s in turned if s.buffer), default=0)
+    if not widest or not isinstance(row.size, int) or row.size * widest > SHORT_ROW:
+        return False
+    others = [s for s in accesses if s not in turned]
+    is_worth_it = hint(rows.size) >= TRANSPOSE_BLOCK
+    return is_worth_it and all(s.index is not None and s.index.stride(rows) in (0, 1) for s in others)
 
 
 def _block_of(size: Integer) -> int:
@@ -234,7 +275,7 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
     longest, is_fixed = hint(plan.r_loops[0].size), isinstance(plan.r_loops[0].size, int)
     is_parallel = work >= PARALLEL_WORK and stays_apart
     can_chunk = not plan.program.scatters and not plan.program.scans
-    in_chunks = is_parallel and can_chunk and pieces < ENOUGH_PIECES and longest > 1
+    in_chunks = is_parallel and can_chunk and pieces < ENOUGH_PIECES and longest > 1 and not plan.has_short_rows
     if in_chunks:
         wanted = max(min(wanted, longest * inner_points // ENOUGH_PIECES), -(-longest // most) * inner_points)
     chunk = max(1, wanted // inner_points)
@@ -249,6 +290,10 @@ def _cut_reduction(plan: Plan, work: int, written_over: Collection[str]) -> Plan
         return replace(plan, chunk=0, shares=SHARES, parallel=parallel)
     has_arrays = plan.shape == "rows" and parallel != "chunks"
     kept = kept_values(plan.program, written_over, has_arrays, max(plan.block, 1))
+    if plan.tile and not plan.has_short_rows:  # a tile is emptied before the next pass begins
+        assert plan.inner is not None
+        across = plan.inner, plan.r_loops[-1]
+        kept = {n: s for n, s in kept.items() if s is None or not can_be_turned(plan.program, s, *across, written_over)}
     return replace(plan, chunk=chunk, parallel=parallel, kept=kept)
 
 
@@ -258,9 +303,8 @@ def _across_plan(
     """Rows, or columns, in parts. A row is still summed in chunks."""
     inner_x = _inner_of_columns(program, x_loops, r_loops)
     if inner_x is not None and all(s.value in SUMMED_IN_LANES for s in program.across):
-        outer = tuple(dim for dim in x_loops if dim != inner_x)
-        plan = Plan(program, "columns", outer, inner_x, r_loops, block=_block_of(inner_x.size))
-        return _in_parts(_cut_reduction(plan, 0, written_over), (*outer, inner_x)[0], work)
+        plan = _columns_plan(program, x_loops, inner_x, r_loops, written_over)
+        return _in_parts(_cut_reduction(plan, 0, written_over), (*plan.outer, inner_x)[0], work)
     inner = _most_contiguous(r_loops, program, "r")
     if inner is not None and not program.scans:
         r_loops = _innermost(r_loops, inner)
@@ -294,6 +338,10 @@ def _work(program: Program) -> Integer:
         points = program.space.numel * (program.space.reduction_numel if section.level == "r" else 1)
         total = total + points * (1 + sum(cost(s) for s in section.statements) // 8)
     return total
+
+
+def _accesses_of_passes(program: Program) -> list[Statement]:
+    return [s for section in program.sections if section.level == "r" for s in _accesses(section.statements)]
 
 
 def _accesses(statements: tuple[Statement, ...]) -> list[Statement]:

@@ -15,7 +15,7 @@ from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_
 from compiler.codegen.cpp.places import DECLARATION
 from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
-from compiler.codegen.cpp.turned import Turned, turned_accesses
+from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.loops import simplify_loops
 from compiler.codegen.naming import identifier
 from compiler.codegen.narrow import in_32_bits
@@ -95,9 +95,6 @@ def _render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
 
 class _KernelPrinter(AcrossPrinter):
     """The function, and its loops over x."""
-
-    #: Buffers whose memory is that of another one too: C++ must not assume that their pointers are the only ones.
-    written_over: frozenset[str] = frozenset()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -207,22 +204,12 @@ class _KernelPrinter(AcrossPrinter):
 
     def _square(self, inner: Dim, across: Dim) -> None:
         """One square of a transposing kernel, between filling and emptying the arrays of what is turned."""
-        self.turned = turned_accesses(self.plan, self.written_over)
-        for one in self.turned.values():
-            self.writer.line(one.declaration, one.statement.nodes)
-            if one.statement.op == "load":
-                self._turn(one)
-        with self.writer.block(within(across)):
+        name, block = across.name, self.plan.block
+        tile = Tile(inner, across, block, block, f"{name}_start", f"{name}_end")
+        with self.turning(tile, self.program.statements), self.writer.block(within(across)):
             self.writer.line("#pragma omp simd")
             with self.writer.block(within(inner)):
                 self._sections_at_x()
-        for one in self.turned.values():
-            if one.statement.op == "store":
-                self._turn(one)
-
-    def _turn(self, one: Turned) -> None:
-        assert one.statement.buffer is not None
-        self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
 
     def _scatter(self) -> None:
         plan = self.plan
@@ -316,6 +303,14 @@ class _KernelPrinter(AcrossPrinter):
 
     def _sections_of_columns(self, inner: Dim) -> None:
         """What happens at each block of columns."""
+        with ExitStack() as tiles:
+            if self.plan.has_short_rows:
+                (row,), block = self.plan.r_loops, self.plan.block
+                tile = Tile(inner, row, block, self.plan.tile, "0", text_of(row.size))
+                tiles.enter_context(self.turning(tile, self.program.statements))
+            self._sections_in_order(inner)
+
+    def _sections_in_order(self, inner: Dim) -> None:
         for section in self.program.sections:
             if section.level == "r":
                 self.run_pass(section)

@@ -23,7 +23,7 @@ from compiler.codegen.cpp.ops import (
 )
 from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.cpp.turned import Turned
+from compiler.codegen.cpp.turned import Tile, Turned, turned_accesses
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import EFFECTS, Section, Statement
@@ -34,6 +34,9 @@ from compiler.ir.size import Integer, text_of
 
 class StatementPrinter:
     """Prints the statements of one plan. `names` holds what each value is called at the present place."""
+
+    #: Buffers whose memory is that of another one too: C++ must not assume that their pointers are the only ones.
+    written_over: frozenset[str] = frozenset()
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -145,6 +148,25 @@ class StatementPrinter:
         if (turned := self.turned.get(statement.number)) is not None:
             return turned.name, turned.place
         return self.pointers[statement.buffer], self._offset(statement)
+
+    @contextmanager
+    def turning(self, tile: Tile, statements: Iterable[Statement]) -> Iterator[None]:
+        """One tile, between filling and emptying the arrays of what is turned."""
+        turned = turned_accesses(self.program, tile, statements, self.written_over)
+        self.turned |= turned
+        for one in turned.values():
+            self.writer.line(one.declaration, one.statement.nodes)
+            if one.statement.op == "load":
+                self._turn(one)
+        yield
+        for number, one in turned.items():
+            if one.statement.op == "store":
+                self._turn(one)
+            del self.turned[number]
+
+    def _turn(self, one: Turned) -> None:
+        assert one.statement.buffer is not None
+        self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
 
     def _offset(self, statement: Statement) -> str:
         assert statement.index is not None

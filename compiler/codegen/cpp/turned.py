@@ -1,85 +1,103 @@
-"""What a transposing kernel reads or writes across the direction of its vectors, turned square by square.
+"""What a kernel reads or writes across the direction of its vectors, turned tile by tile.
 
-    float y_turned[32 * 32];
-    fs::turn(y_ptr + 2048 * x1_start + x0_start, 2048, x1_end - x1_start, x0_end - x0_start, y_turned, 32);
-    for x0 ...:  for x1 ...:  add_ptr[...] = x_ptr[...] + y_turned[32 * (x0 - x0_start) + (x1 - x1_start)]
+    float y_turned[64 * 64];
+    fs::turn(y_ptr + 2048 * x1_start + x0_start, 2048, x1_end - x1_start, x0_end - x0_start, y_turned, 64);
+    for x0 ...:  for x1 ...:  add_ptr[...] = x_ptr[...] + y_turned[64 * (x0 - x0_start) + (x1 - x1_start)]
 
-A compiler would gather such elements one by one. Turned are the accesses that run along the square's other variable,
-of buffers whose memory this kernel touches in one way only.
+A compiler would gather such elements one by one. Turned are the accesses that run along the tile's other variable, of
+buffers whose memory this kernel touches in one way only: of a transposing kernel in squares, of the passes over columns
+in tiles of a block of columns by some points of the reduction, which of short rows are all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.ops import storage_type
-from compiler.codegen.cpp.plan import Plan
-from compiler.codegen.program import Statement
-from compiler.ir.index import Dim, Indirect
+from compiler.codegen.program import Program, Statement
+from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.size import text_of
 
 
 @dataclass(frozen=True)
+class Tile:
+    """Where accesses are turned: a block of `width` points of the vector loop `inner`, by `height` points of `across`
+    from that of the text `first` on and before that of `last`."""
+
+    inner: Dim
+    across: Dim
+    width: int
+    height: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
 class Turned:
-    """One access by way of a small square array, which has a row for each point of `across`."""
+    """One access by way of a small array, which has a row for each point of `tile.across`."""
 
     statement: Statement
     #: Of the array.
     name: str
     ctype: str
-    inner: Dim
-    across: Dim
-    edge: int
+    tile: Tile
 
     @property
     def place(self) -> str:
         """The element of the array that belongs to the present point."""
-        across, inner = self.across.name, self.inner.name
-        return f"{self.edge} * ({across} - {across}_start) + ({inner} - {inner}_start)"
+        inner, across = self.tile.inner.name, self.tile.across.name
+        row = across if self.tile.first == "0" else f"({across} - {self.tile.first})"
+        return f"{self.tile.width} * {row} + ({inner} - {inner}_start)"
 
     @property
     def declaration(self) -> str:
-        return f"{self.ctype} {self.name}[{self.edge} * {self.edge}];"
+        return f"alignas(64) {self.ctype} {self.name}[{self.tile.height} * {self.tile.width}];"
 
     def call(self, pointer: str) -> str:
         """The line that fills the array, or for a store empties it."""
-        index = self.statement.index
+        index, tile = self.statement.index, self.tile
         assert index is not None
-        square = (self.inner, self.across)
 
         def at_start(atom: Dim | Indirect) -> str:
             assert isinstance(atom, Dim)
-            return f"{atom.name}_start" if atom in square else atom.name
+            return f"{atom.name}_start" if atom == tile.inner else tile.first if atom == tile.across else atom.name
 
-        start = f"{pointer} + {index.render(at_start, '/')}"
-        stride = text_of(index.stride(self.inner) or 0)
-        inner, across = (f"{dim.name}_end - {dim.name}_start" for dim in square)
+        first = index.substitute({tile.across: Index.number(0)}) if tile.first == "0" else index
+        start, stride = f"{pointer} + {first.render(at_start, '/')}", text_of(index.stride(tile.inner) or 0)
+        inner = f"{tile.inner.name}_end - {tile.inner.name}_start"
+        across = tile.last if tile.first == "0" else f"{tile.last} - {tile.first}"
         if self.statement.op == "load":
-            return f"fs::turn({start}, {stride}, {inner}, {across}, {self.name}, {self.edge});"
-        return f"fs::turn({self.name}, {self.edge}, {across}, {inner}, {start}, {stride});"
+            return f"fs::turn({start}, {stride}, {inner}, {across}, {self.name}, {tile.width});"
+        return f"fs::turn({self.name}, {tile.width}, {across}, {inner}, {start}, {stride});"
 
 
-def turned_accesses(plan: Plan, written_over: Collection[str]) -> dict[int, Turned]:
+def turned_accesses(
+    program: Program, tile: Tile, statements: Iterable[Statement], written_over: Collection[str]
+) -> dict[int, Turned]:
     """By statement, the accesses that are turned. Buffers of `written_over` share their memory with another one."""
-    if plan.across is None or plan.inner is None or plan.shape != "pointwise":
-        return {}
-    inner, across, program = plan.inner, plan.across, plan.program
     taken = {statement.target for statement in program.statements}
     found: dict[int, Turned] = {}
-    for statement in program.statements:
-        buffer = statement.buffer
-        if buffer is None or buffer in written_over or (buffer in program.reads and buffer in program.writes):
+    for statement in statements:
+        if not can_be_turned(program, statement, tile.inner, tile.across, written_over):
             continue
-        if not _runs_along(statement, inner, across):
-            continue
-        name = f"{statement.target if statement.op == 'load' else buffer}_turned"
+        assert statement.buffer is not None
+        name = f"{statement.target if statement.op == 'load' else statement.buffer}_turned"
         while name in taken:
             name += "_"
         taken.add(name)
-        ctype = storage_type(program.storage[buffer])
-        found[statement.number] = Turned(statement, name, ctype, inner, across, plan.block)
+        found[statement.number] = Turned(statement, name, storage_type(program.storage[statement.buffer]), tile)
     return found
+
+
+def can_be_turned(
+    program: Program, statement: Statement, inner: Dim, across: Dim, written_over: Collection[str]
+) -> bool:
+    """Whether an access runs along `across` in memory that is touched in this way only."""
+    buffer = statement.buffer
+    if buffer is None or buffer in written_over or (buffer in program.reads and buffer in program.writes):
+        return False
+    return _runs_along(statement, inner, across)
 
 
 def _runs_along(statement: Statement, inner: Dim, across: Dim) -> bool:

@@ -74,6 +74,33 @@ def test_softmax_of_columns_runs_along_the_columns() -> None:
     assert kernel.config["shape"] == "columns" and kernel.source.count("fs::exp(") == 1
 
 
+def test_short_rows_are_turned_and_run_along_the_columns() -> None:
+    for length, count in ((17, 150), (5, 64), (16, 70)):
+        rows, columns = Dim("x0", count), Dim("r0", length)
+        made, x = softmax(rows, columns, length * Index.of(rows) + Index.of(columns)), torch.randn(count, length)
+        torch.testing.assert_close(run(made, {"x": x})["softmax"], x.softmax(1))
+        kernel = render(made, {"x": x})
+        assert kernel.config["shape"] == "columns" and kernel.source.count("fs::exp(") == 1
+        assert kernel.source.count("fs::turn(x_ptr") == 1 and kernel.source.count("fs::turn(softmax_turned") == 1
+
+
+def test_what_passes_over_columns_store_along_rows_is_turned_tile_by_tile() -> None:
+    rows, columns = Dim("x0", 70), Dim("r0", 133)
+    x, along = torch.randn(133, 70), Index.of(rows) + 70 * Index.of(columns)
+    made = softmax(rows, columns, along)
+    last = node(
+        "turned",
+        (70, 133),
+        F32,
+        (rows, columns),
+        (),
+        lambda: ops.store("turned", 133 * Index.of(rows) + Index.of(columns), ops.load("softmax", along, F32)),
+    )
+    made = group("both", (rows,), (columns,), *(member.node for member in made.members), last, stored=("turned",))
+    assert render(made, {"x": x}).config["shape"] == "columns"
+    torch.testing.assert_close(run(made, {"x": x})["turned"].view(70, 133), x.softmax(0).t())
+
+
 def test_softmax_of_one_long_row_runs_in_parallel_chunks() -> None:
     rows, columns = Dim("x0", 1), Dim("r0", 100_003)
     made, x = softmax(rows, columns, Index.of(columns)), torch.randn(1, 100_003)

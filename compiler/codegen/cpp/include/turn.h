@@ -29,14 +29,12 @@ template <int first, typename row, int... place> inline row merge(row a, row b, 
     return __builtin_shufflevector(a, b, (first + place / 2 + place % 2 * TURNED)...);
 }
 
-// A square of as many rows as a row has elements. Again and again, rows i and i + half are merged element by element
-// into rows 2i and 2i + 1: each time moves one bit of an element's row number to its column number, and one back.
-template <typename word> inline void turn_in_registers(
-    const word* source, int64_t source_stride, word* target, int64_t target_stride) {
+// Again and again, rows i and i + half are merged element by element into rows 2i and 2i + 1: each time moves one bit of
+// an element's row number to its column number, and one back.
+template <typename row> inline void turn_in_registers(row (&rows)[TURNED]) {
     constexpr int half = TURNED / 2;
     constexpr auto places = std::make_integer_sequence<int, TURNED>();
-    typename row_of<word>::type rows[TURNED], merged[TURNED];
-    for (int i = 0; i < TURNED; ++i) __builtin_memcpy(&rows[i], source + source_stride * i, sizeof(rows[i]));
+    row merged[TURNED];
     for (int bit = 1; bit < TURNED; bit *= 2) {
         for (int i = 0; i < half; ++i) {
             merged[2 * i] = merge<0>(rows[i], rows[i + half], places);
@@ -44,25 +42,64 @@ template <typename word> inline void turn_in_registers(
         }
         for (int i = 0; i < TURNED; ++i) rows[i] = merged[i];
     }
+}
+
+// A square of as many rows as a row has elements.
+template <typename word> inline void turn_square(
+    const word* source, int64_t source_stride, word* target, int64_t target_stride) {
+    typename row_of<word>::type rows[TURNED];
+    for (int i = 0; i < TURNED; ++i) __builtin_memcpy(&rows[i], source + source_stride * i, sizeof(rows[i]));
+    turn_in_registers(rows);
     for (int i = 0; i < TURNED; ++i) __builtin_memcpy(target + target_stride * i, &rows[i], sizeof(rows[i]));
 }
+
+// What is left beside the squares, of fewer rows or columns.
+template <typename word> inline void turn_part(
+    const word* source, int64_t source_stride, int64_t rows, int64_t columns, word* target, int64_t target_stride) {
+    for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; ++column)
+            target[target_stride * column + row] = source[source_stride * row + column];
+}
+
+#ifdef __AVX512F__
+// In registers too, of which a mask says what is memory of the matrices.
+inline void turn_part(
+    const uint32_t* source, int64_t source_stride, int64_t rows, int64_t columns, uint32_t* target,
+    int64_t target_stride) {
+    typedef int numbers __attribute__((vector_size(64)));
+    const uint16_t of_row = uint16_t((1u << columns) - 1), of_column = uint16_t((1u << rows) - 1);
+    numbers all[TURNED];
+#pragma GCC unroll 16
+    for (int i = 0; i < TURNED; ++i) {
+        const uint16_t mask = i < rows ? of_row : 0;
+        all[i] = __builtin_ia32_loaddqusi512_mask(
+            reinterpret_cast<const int*>(source + (i < rows ? source_stride * i : 0)), numbers{}, mask);
+    }
+    turn_in_registers(all);
+#pragma GCC unroll 16
+    for (int i = 0; i < TURNED; ++i)
+        if (i < columns)
+            __builtin_ia32_storedqusi512_mask(reinterpret_cast<int*>(target + target_stride * i), all[i], of_column);
+}
+#endif
 
 // target[column * target_stride + row] = source[row * source_stride + column]; strides in elements.
 template <typename element> inline void turn(
     const element* source, int64_t source_stride, int64_t rows, int64_t columns, element* target,
     int64_t target_stride) {
     typedef typename whole_number<sizeof(element)>::type word;
-    const int64_t whole_rows = rows - rows % TURNED, whole_columns = columns - columns % TURNED;
-    for (int64_t row = 0; row < whole_rows; row += TURNED) {
-        for (int64_t column = 0; column < whole_columns; column += TURNED) {
-            turn_in_registers(
-                reinterpret_cast<const word*>(source + source_stride * row + column), source_stride,
-                reinterpret_cast<word*>(target + target_stride * column + row), target_stride);
-        }
-    }
-    for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t column = row < whole_rows ? whole_columns : 0; column < columns; ++column) {
-            target[target_stride * column + row] = source[source_stride * row + column];
+    const word* const from = reinterpret_cast<const word*>(source);
+    word* const to = reinterpret_cast<word*>(target);
+    for (int64_t row = 0; row < rows; row += TURNED) {
+        const int64_t rows_here = rows - row < TURNED ? rows - row : TURNED;
+        for (int64_t column = 0; column < columns; column += TURNED) {
+            const int64_t columns_here = columns - column < TURNED ? columns - column : TURNED;
+            const word* const first = from + source_stride * row + column;
+            word* const place = to + target_stride * column + row;
+            if (rows_here == TURNED && columns_here == TURNED)
+                turn_square(first, source_stride, place, target_stride);
+            else
+                turn_part(first, source_stride, rows_here, columns_here, place, target_stride);
         }
     }
 }
