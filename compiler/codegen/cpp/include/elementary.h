@@ -41,12 +41,12 @@ inline float multiply_add(float a, float b, float c) {
 #endif
 }
 
-// x = n * ln 2 + r, so exp(x) = 2^n * exp(r) with |r| <= ln 2 / 2; the powers of two go in by their bits.
-inline float exp(float x) {
-    float clamped = x < -104.0f ? -104.0f : x;
-    clamped = clamped > 89.0f ? 89.0f : clamped;
-    const float n = __builtin_rintf(clamped * 1.44269504f);
-    float r = multiply_add(n, -0.693359375f, clamped);
+// x = n * ln 2 + r, so exp(x) = 2^n * exp(r) with |r| <= ln 2 / 2.
+struct Exponential { int32_t power; float rest; };
+
+inline Exponential split_exponential(float x) {
+    const float n = __builtin_rintf(x * 1.44269504f);
+    float r = multiply_add(n, -0.693359375f, x);
     r = multiply_add(n, 2.12194440e-4f, r);
     float p = 1.9875691500e-4f;
     p = multiply_add(p, r, 1.3981999507e-3f);
@@ -54,10 +54,22 @@ inline float exp(float x) {
     p = multiply_add(p, r, 4.1665795894e-2f);
     p = multiply_add(p, r, 1.6666665459e-1f);
     p = multiply_add(p, r, 5.0000001201e-1f);
-    p = multiply_add(p, r * r, r) + 1.0f;
+    return {int32_t(n), multiply_add(p, r * r, r) + 1.0f};
+}
+
+inline float exp(float x) {
+    float clamped = x < -104.0f ? -104.0f : x;
+    clamped = clamped > 89.0f ? 89.0f : clamped;
+    const Exponential e = split_exponential(clamped);
     // Two factors, since 2^n alone need not be a normal number.
-    const int32_t power = int32_t(n), first = power >> 1;
-    return p * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(power - first + 127) << 23);
+    const int32_t first = e.power >> 1;
+    return e.rest * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(e.power - first + 127) << 23);
+}
+
+// For x from -87 to 88, where nothing on the way is too large or too small.
+inline float exp_of_moderate(float x) {
+    const Exponential e = split_exponential(x);
+    return float_of_bits(bits_of_float(e.rest) + (uint32_t(e.power) << 23));
 }
 
 inline float expm1(float x) {
@@ -142,7 +154,13 @@ inline float log1p(float x) {
     return (u == 1.0f) | (u == INFINITY) ? x : u == 0.0f ? -INFINITY : result;
 }
 
-inline float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
+// What is below the least normal number is 0.
+inline float sigmoid(float x) {
+    float clamped = x < -88.0f ? -88.0f : x;
+    clamped = clamped > 87.0f ? 87.0f : clamped;
+    const float result = 1.0f / (1.0f + exp_of_moderate(-clamped));
+    return x < -87.33654f ? 0.0f : result;
+}
 
 inline float tanh(float x) {
     const float size = fabs(x) > 10.0f ? 10.0f : fabs(x);
@@ -159,7 +177,7 @@ inline float erf(float x) {
     far = multiply_add(far, t, -1.06777877e-1f);
     far = multiply_add(far, t, -6.34846687e-1f);
     far = multiply_add(far, t, -1.28717512e-1f);
-    far = 1.0f - exp(multiply_add(far, t, -t));
+    far = 1.0f - exp_of_moderate(multiply_add(far, t, -t));
     float near = -5.96761703e-4f;
     near = multiply_add(near, square, 4.99119423e-3f);
     near = multiply_add(near, square, -2.67681349e-2f);
