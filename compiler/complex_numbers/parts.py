@@ -80,18 +80,46 @@ def _product(call: Call, a: Any, b: Any) -> Node:
 
 def _sum(target: Any) -> Rule:
     def rule(call: Call, a: Any, b: Any, alpha: Any = 1) -> Parts | None:
-        if alpha != 1 or not isinstance(a, Parts) or not isinstance(b, Parts):
+        if alpha != 1 or not isinstance(a, Parts) or not isinstance(b, Parts | bool | int | float | complex):
             return None
-        return Parts(call(target, a.real, b.real), call(target, a.imaginary, b.imaginary))
+        real, imaginary = b.both if isinstance(b, Parts) else (complex(b).real, complex(b).imag)
+        return Parts(call(target, a.real, real), call(target, a.imaginary, imaginary))
 
     return rule
 
 
 def _div(call: Call, a: Any, b: Any) -> Parts | None:
-    """By a real number: by a complex one, eager scales both so that nothing overflows between."""
-    if not isinstance(a, Parts) or isinstance(b, Parts | complex):
+    if not isinstance(a, Parts):
         return None
+    if isinstance(b, Parts):
+        return _quotient(call, a, b)
+    if isinstance(b, complex):
+        return _mul(call, a, 1 / b) if b != 0 else None
     return Parts(*(call(aten.div.Tensor, part, b) for part in a.both))
+
+
+def _reciprocal(call: Call, z: Parts) -> Parts:
+    one, nothing = (call(aten.full_like.default, z.real, number) for number in (1, 0))
+    return _quotient(call, Parts(one, nothing), z)
+
+
+def _quotient(call: Call, a: Parts, b: Parts) -> Parts:
+    """Both are divided by the larger part of the divisor, as eager does, so that no square of it overflows (R. L.
+    Smith, "Algorithm 116: Complex division", Communications of the ACM 5, 1962)."""
+    is_turned = call(aten.lt.Tensor, call(aten.abs.default, b.real), call(aten.abs.default, b.imaginary))
+
+    def chosen(where_turned: Node, otherwise: Node) -> Node:
+        return call(aten.where.self, is_turned, where_turned, otherwise)
+
+    large, small = chosen(b.imaginary, b.real), chosen(b.real, b.imaginary)
+    # Nothing is divided by nothing where the divisor is zero, so that the quotient is infinite there.
+    share = call(aten.masked_fill.Scalar, call(aten.div.Tensor, small, large), call(aten.eq.Scalar, large, 0), 0)
+    divisor = call(aten.add.Tensor, large, _product(call, small, share))
+    first, second = chosen(a.imaginary, a.real), chosen(a.real, a.imaginary)
+    real = call(aten.add.Tensor, first, _product(call, second, share))
+    imaginary = call(aten.sub.Tensor, second, _product(call, first, share))
+    imaginary = chosen(call(aten.neg.default, imaginary), imaginary)
+    return Parts(call(aten.div.Tensor, real, divisor), call(aten.div.Tensor, imaginary, divisor))
 
 
 def _conjugate(call: Call, z: Parts, **settings: Any) -> Parts:
@@ -167,6 +195,7 @@ RULES: dict[Any, Rule] = {
     aten.add.Tensor: _sum(aten.add.Tensor),
     aten.sub.Tensor: _sum(aten.sub.Tensor),
     aten.div.Tensor: _div,
+    aten.reciprocal.default: _reciprocal,
     aten._conj.default: _conjugate,
     aten.conj_physical.default: _conjugate,
     aten.exp.default: _exp,

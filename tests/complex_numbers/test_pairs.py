@@ -31,6 +31,12 @@ def sizes_and_angles(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     return w.abs(), w.angle(), torch.cat([w, z], -1)[..., 1:].imag, w
 
 
+def moved_and_divided(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    z, w = torch.complex(a, b), torch.complex(b * 3, a)
+    half_plane = (z - 1j) / (z + (3 + 1j)) + 0.5
+    return torch.view_as_real(half_plane), torch.view_as_real(2 / w), torch.view_as_real(w / 2j), (z / w).abs()
+
+
 def waves(a: Tensor) -> Tensor:
     return torch.fft.fft(torch.view_as_complex(a) * 2).abs()
 
@@ -53,6 +59,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Tensor, ...], set[str]]] = [
     (rotary, (torch.randn(2, 5, 3, 8), torch.randn(5, 4)), set()),
     (given_turns, (torch.randn(2, 5, 6, 8).half(), torch.polar(torch.ones(5, 4), torch.randn(5, 4))), {"view_as_real"}),
     (sizes_and_angles, (torch.randn(3, 4), torch.randn(3, 4)), {"view_as_complex"}),
+    (moved_and_divided, (torch.randn(50, 4), torch.randn(50, 4)), set()),
     (waves, (torch.randn(4, 8, 2),), {"view_as_complex", "mul", "_fft_c2c", "abs"}),
 ]
 
@@ -69,6 +76,18 @@ def test_pairs_give_what_complex_numbers_give(
         torch.testing.assert_close(mine.resolve_conj(), wanted.resolve_conj(), rtol=tolerance, atol=1e-5)
     calls = [node for node in graph.graph.nodes if node.op == "call_function" and touches_complex(node)]
     assert {str(node.target).split(".")[1] for node in calls} == left
+
+
+def test_quotients_neither_overflow_between_nor_are_finite_over_zero() -> None:
+    tiny, huge = 1e-30, 1e30
+    above = torch.tensor([[1.0, 2.0], [huge, huge], [tiny, -tiny], [1.0, -1.0]])
+    below = torch.tensor([[0.0, -3.0], [huge, tiny], [tiny, tiny], [0.0, 0.0]])
+
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        return torch.view_as_real(torch.view_as_complex(x) / torch.view_as_complex(y))
+
+    (mine,) = in_real_numbers(capture_graph(program, above, below))(above, below)
+    torch.testing.assert_close(mine, program(above, below))
 
 
 @pytest.mark.parametrize("program", [views_of_a_product, views_of_real_memory])
