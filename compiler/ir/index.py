@@ -285,7 +285,8 @@ def _normal_form(offset: Integer, terms: Iterable[tuple[Atom, Integer]]) -> Inde
 
 def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
     """Undo a split that turned out needless:  c*k * (e // c)  +  k * (e % c)  ->  k * e,
-    and one level of a longer split:  c*k * ((e // c) % m)  +  k * (e % c)  ->  k * (e % (c*m))."""
+    and one level of a longer split, of places that may be rolled:
+    c*k * ((e // c + a) % m)  +  k * (e % c)  ->  k * ((e + a*c) % (c*m))."""
     for atom, coefficient in collected.items():
         if not isinstance(atom, Mod):
             continue
@@ -297,9 +298,12 @@ def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
                 del others[inner]
                 return _normal_form(0, others.items()) + atom.numerator * coefficient
         for other, factor in others.items():
-            if isinstance(other, Mod) and other.numerator == quotient and factor == coefficient * atom.divisor:
+            if not isinstance(other, Mod) or factor != coefficient * atom.divisor:
+                continue
+            if other.numerator.terms == quotient.terms:
                 del others[other]
-                whole = modulo(atom.numerator, atom.divisor * other.divisor)
+                ahead = (other.numerator.offset - quotient.offset) * atom.divisor
+                whole = modulo(atom.numerator + ahead, atom.divisor * other.divisor)
                 return _normal_form(0, others.items()) + whole * coefficient
     return None
 

@@ -86,6 +86,13 @@ def test_joining_a_split_gives_the_whole() -> None:
     assert flatten(unflatten(flat, (64, 16, 8, 64)), (64, 16, 8, 64)) == flat
 
 
+def test_joining_a_split_of_a_rolled_place_gives_the_whole() -> None:
+    """Windows of seven, put back into rows of 56 that are rolled by three."""
+    rolled = (Index.of(Dim("x0", 56)) + 53) % 56
+    window, within = rolled // 7, rolled % 7
+    assert flatten((window, within), (8, 7)) == rolled
+
+
 def test_a_split_of_parts_larger_than_it_dissolves() -> None:
     """A dense (33, 33) tensor viewed as (3, 3, 121)."""
     place = 363 * Index.of(Dim("a", 3)) + 121 * Index.of(Dim("b", 3)) + Index.of(Dim("c", 121))
