@@ -71,12 +71,12 @@ def squeeze_and_excite_gate(x: Tensor, gate: Tensor) -> tuple[Tensor, Tensor]:
     return gated, gated.float().mean((2, 3))
 
 
-@program(normal(32, 512, 2048), gradients=True)
+@program(normal(16, 512, 2048), gradients=True)
 def glu_over_channels(x: Tensor) -> Tensor:
     return F.glu(x, 1)
 
 
-@program(normal(64, 64, 64, 64), gradients=True)
+@program(normal(32, 64, 64, 64), gradients=True)
 def concatenated_relu(x: Tensor) -> Tensor:
     return F.relu(torch.cat([x, -x], 1))
 
@@ -112,14 +112,14 @@ def highway_gate(x: Tensor, raw: Tensor, bias: Tensor) -> Tensor:
     return gate * torch.tanh(x) + (1 - gate) * x
 
 
-@program(normal(8192, 2048), normal(8192, 512), normal(8192, 512), gradients=True)
+@program(normal(4096, 2048), normal(4096, 512), normal(4096, 512), gradients=True)
 def lstm_cell_gates(gates: Tensor, cell: Tensor, peephole: Tensor) -> tuple[Tensor, Tensor]:
     i, f, g, o = gates.chunk(4, 1)
     new = torch.sigmoid(f + 1) * cell + torch.sigmoid(i + peephole) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(new), new
 
 
-@program(normal(16384, 768), normal(16384, 768), normal(16384, 256), gradients=True)
+@program(normal(8192, 768), normal(8192, 768), normal(8192, 256), gradients=True)
 def gru_cell_gates(from_input: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
     reset_x, update_x, new_x = from_input.chunk(3, -1)
     reset_h, update_h, new_h = from_state.chunk(3, -1)

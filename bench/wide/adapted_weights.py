@@ -67,7 +67,7 @@ def learned_rescaling_of_activations(x: Tensor, scale: Tensor) -> Tensor:
     return (x * scale).relu()
 
 
-@program(normal(4096, 4096), normal(4096, 4096), gradients=True)
+@program(normal(2048, 4096), normal(2048, 4096), gradients=True)
 def pruned_by_scores_straight_through(weight: Tensor, scores: Tensor) -> Tensor:
     kept = (scores > 0).to(weight.dtype)
     return weight * (kept + torch.sigmoid(scores) - torch.sigmoid(scores).detach())

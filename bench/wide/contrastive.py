@@ -88,7 +88,7 @@ def cosface_margin(cosine: Tensor, label: Tensor) -> Tensor:
     return F.cross_entropy(30.0 * (cosine.float() - margin), label)
 
 
-@program(normal(2, 1024, 8192), normal(2, 1024, 8192), normal(8192), gradients=True)
+@program(normal(2, 384, 8192), normal(2, 384, 8192), normal(8192), gradients=True)
 def dino_loss_with_centre(student: Tensor, teacher: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
     taught = F.softmax((teacher.detach() - centre.detach()) / 0.04, -1)
     learned = F.log_softmax(student / 0.1, -1)

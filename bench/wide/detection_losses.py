@@ -51,7 +51,7 @@ def quality_focal_loss(logits: Tensor, quality: Tensor) -> Tensor:
     return (F.binary_cross_entropy_with_logits(logits, quality.detach(), reduction="none") * apart).sum((1, 2))
 
 
-@program(normal(200000, 4, 16), uniform(200000, 4), gradients=True)
+@program(normal(60000, 4, 16), uniform(60000, 4), gradients=True)
 def distribution_focal_loss(logits: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
     wanted = place.detach() * 14.9
     left = wanted.long()
@@ -63,7 +63,7 @@ def distribution_focal_loss(logits: Tensor, place: Tensor) -> tuple[Tensor, Tens
     return -(low * weight + high * (1 - weight)).mean(), expected
 
 
-@program(normal(16, 80, 128, 128), uniform(16, 80, 128, 128), gradients=True)
+@program(normal(8, 80, 128, 128), uniform(8, 80, 128, 128), gradients=True)
 def heatmap_focal_loss(logits: Tensor, truth: Tensor) -> Tensor:
     p = logits.sigmoid().clamp(1e-4, 1 - 1e-4)
     is_peak = truth.detach() > 0.99
@@ -72,7 +72,7 @@ def heatmap_focal_loss(logits: Tensor, truth: Tensor) -> Tensor:
     return -torch.where(is_peak, near, far).sum() / is_peak.sum().clamp(min=1)
 
 
-@program(normal(16, 4, 384, 384), index(16, 384, 384, high=4), gradients=True)
+@program(normal(6, 4, 384, 384), index(6, 384, 384, high=4), gradients=True)
 def dice_loss_of_classes(logits: Tensor, target: Tensor) -> Tensor:
     p = logits.softmax(1)
     truth = F.one_hot(target, 4).permute(0, 3, 1, 2)

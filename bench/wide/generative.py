@@ -92,7 +92,7 @@ def finite_scalar_quantisation(x: Tensor) -> tuple[Tensor, Tensor]:
     return rounded / half, ((rounded.detach() + half + 0.5).long() * powers).sum(-1)
 
 
-@program(normal(16384, 1024), uniform(16384, 1024), gradients=True)
+@program(normal(8192, 1024), uniform(8192, 1024), gradients=True)
 def gumbel_softmax_hard(logits: Tensor, draws: Tensor) -> Tensor:
     gumbel = -torch.log(-torch.log(draws.detach() * 0.998 + 0.001))
     soft = ((logits + gumbel) / 0.5).softmax(-1)

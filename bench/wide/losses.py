@@ -39,7 +39,7 @@ def cross_entropy_soft_targets(logits: Tensor, teacher: Tensor) -> Tensor:
     return F.cross_entropy(logits, teacher.detach().softmax(-1))
 
 
-@program(normal(2048, 16384, dtype=BF16), index(2048, high=16384), gradients=True)
+@program(normal(1024, 16384, dtype=BF16), index(1024, high=16384), gradients=True)
 def cross_entropy_with_z_loss(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     wide = logits.float()
     log_sum = wide.logsumexp(-1)
@@ -109,7 +109,7 @@ def symmetric_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return F.cross_entropy(wide, target) - 0.5 * (wide.softmax(-1) * one_hot.log()).sum(-1).mean()
 
 
-@program(normal(16, 512, 4000, dtype=BF16), index(16, 512, high=4000), mask(16, 512), gradients=True)
+@program(normal(6, 512, 4000, dtype=BF16), index(6, 512, high=4000), mask(6, 512), gradients=True)
 def sequence_nll_by_sequence(logits: Tensor, words: Tensor, kept: Tensor) -> Tensor:
     log_p = logits[:, :-1].float().log_softmax(-1).gather(-1, words[:, 1:, None]).squeeze(-1)
     weight = kept[:, 1:].to(log_p.dtype)

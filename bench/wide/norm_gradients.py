@@ -102,7 +102,7 @@ def weight_norm_of_rows(v: Tensor, g: Tensor) -> Tensor:
     return v * (g / v.norm(dim=1, keepdim=True))
 
 
-@program(normal(512, 512, 3, 3), normal(16, 512), gradients=True)
+@program(normal(512, 512, 3, 3), normal(4, 512), gradients=True)
 def modulated_and_demodulated_weights(weight: Tensor, style: Tensor) -> Tensor:
     """StyleGAN2's weights for each sample."""
     scaled = weight[None] * style[:, None, :, None, None] * 0.01
@@ -115,7 +115,7 @@ def standardised_convolution_weights(weight: Tensor) -> Tensor:
     return (weight - mean) * torch.rsqrt(weight.var((1, 2, 3), keepdim=True) + 1e-6)
 
 
-@program(normal(32, 1024, 768), normal(32, 768), normal(32, 768), gradients=True)
+@program(normal(16, 512, 768), normal(16, 768), normal(16, 768), gradients=True)
 def modulated_layer_norm(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     """The adaptive norm of diffusion transformers: one shift and scale a sample."""
     return F.layer_norm(x, (768,)) * (1 + scale[:, None]) + shift[:, None]
@@ -151,7 +151,7 @@ def small_layer_norm_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.relu(F.layer_norm(x, (64,), weight, bias))
 
 
-@program(normal(8192, 3072), normal(3072), normal(3072), gradients=True)
+@program(normal(4096, 3072), normal(3072), normal(3072), gradients=True)
 def layer_norm_then_gelu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.gelu(F.layer_norm(x, (3072,), weight, bias))
 

@@ -59,7 +59,7 @@ def centred_rmsprop_step(p: Tensor, gradient: Tensor, mean: Tensor, step: Tensor
     return p - 0.01 * step, mean, step, square
 
 
-@program(*[normal(4096, 4096)] * 3, positive(4096, 4096))
+@program(*[normal(2048, 4096)] * 3, positive(2048, 4096))
 def lamb_step(p: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> tuple[Tensor, ...]:
     mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient.square()
     update = mean / (square.sqrt() + 1e-6) + 0.01 * p
@@ -164,7 +164,7 @@ def spectral_norm_by_power_iteration(weight: Tensor, u: Tensor, v: Tensor) -> tu
     return weight / torch.dot(u, weight @ v), u, v
 
 
-@program(normal(4096, 4096), normal(4096, 4096), normal(4096, 4096), positive(4096, 4096))
+@program(normal(2048, 4096), normal(2048, 4096), normal(2048, 4096), positive(2048, 4096))
 def cautious_adamw_step(p: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> tuple[Tensor, ...]:
     mean, square = 0.9 * mean + 0.1 * gradient, 0.99 * square + 0.01 * gradient.square()
     update = mean / (square.sqrt() + 1e-8)

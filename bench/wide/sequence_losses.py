@@ -35,7 +35,7 @@ def states_at_masked_words(hidden: Tensor, place: Tensor, words: Tensor) -> Tens
     return F.gelu(picked.float()) * (words[..., None] % 2)
 
 
-@program(normal(8, 32768, 64), normal(8, 32768, 64), gradients=True)
+@program(normal(8, 8192, 64), normal(8, 8192, 64), gradients=True)
 def gated_recurrence_of_8_steps(gates: Tensor, values: Tensor) -> Tensor:
     state = torch.zeros_like(values[0])
     states = []
