@@ -74,7 +74,8 @@ def rewrite_sentences(graph: Graph) -> list[str]:
 _REPLACED = {
     "attention": "was replaced by one library call",
     "mask": "was made simpler",
-    "one-hot sum": "was replaced by the one number of each row",
+    "one-hot sum": "was replaced by what each row holds beside zeros",
+    "picked numbers": "get their gradients row by row",
     "pooling places": "are saved as bytes",
 }
 

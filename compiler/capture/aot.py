@@ -33,6 +33,7 @@ from compiler.capture.torch_internals import (
 from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.rewrite.one_hot import sum_one_hots
+from compiler.rewrite.picked_numbers import add_along_rows
 
 if TYPE_CHECKING:
     from compiler.rewrite.rewriting import Rewriting
@@ -115,7 +116,8 @@ def _split(
     change_joint: JointPass, joint: torch.fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **settings: Any
 ) -> Any:
     save_places_as_bytes(joint)
-    sum_one_hots(joint)
+    add_along_rows(joint)
+    sum_one_hots(joint)  # after those, which it sums too
     lay_gradients_out(joint)
     change_joint(joint)
     repeats = repeats_in(joint)

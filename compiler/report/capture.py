@@ -122,7 +122,7 @@ class GradientCheck(ReportModel):
     is_correct: bool = Field(description="Whether rounding explains the error: no worse than eager, or within dtype.")
 
 
-Subject = Literal["attention", "mask", "heads", "one-hot sum", "pooling places"]
+Subject = Literal["attention", "mask", "heads", "one-hot sum", "picked numbers", "pooling places"]
 
 
 class Rewrite(ReportModel):

@@ -17,7 +17,7 @@ from compiler.rewrite.reasons import REASONS
 #: Where a node keeps what it came of.
 REWRITTEN = "rewritten"
 
-What = Literal["one-hot sum", "pooling places"]
+What = Literal["one-hot sum", "picked numbers", "pooling places"]
 
 
 def note_rewrite(node: Node, what: What, reason: str) -> None:

@@ -159,8 +159,13 @@ REASONS: dict[str, Reason] = {
         ),
         Reason(
             "one_hot.sum",
-            "Each row of this matrix holds one number and zeros otherwise, as in the gradient of cross entropy: times "
-            "a number of the row it sums to the product of the two, so no pass over the matrix is needed for it.",
+            "Each row of this matrix holds one number or a few, and zeros otherwise, as in the gradient of cross "
+            "entropy: what a row sums to is known from those alone, so no pass over the matrix is needed for it.",
+        ),
+        Reason(
+            "picked.rows",
+            "Each row gets one number back, since the numbers were picked from the rows in turn: every element can ask "
+            "whether it is the place, so that nothing is filled first and no addition has to be atomic.",
         ),
         Reason(
             "pooling.bytes",

@@ -1,8 +1,9 @@
-"""A row's only number is its sum: what is computed instead, and what stays a sum."""
+"""Rows of few numbers beside zeros: what is computed instead of their sums, and of additions at their places."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -75,6 +76,73 @@ def test_the_sum_of_one_number_is_that_number(function: object, is_replaced: boo
     assert loops is not None
     sums = [node for node in loops.nodes if isinstance(node, LoopNode) and node.r_dims]
     assert (not sums) == is_replaced
+
+
+WORDS = torch.tensor([3, -1, 0, 3, -7])
+
+
+def gathered(x: Tensor) -> Tensor:
+    return x.log_softmax(-1).gather(1, WORDS[:, None] % 7)
+
+
+def gathered_thrice(x: Tensor) -> Tensor:
+    return x.softmax(-1).gather(1, torch.stack([WORDS, WORDS, WORDS + 1], 1) % 7)
+
+
+def gathered_from_columns(x: Tensor) -> Tensor:
+    return (x * x).gather(0, torch.tensor([[4, 0, 0, 2, 1, 1, 3]]))
+
+
+def indexed(x: Tensor) -> Tensor:
+    return x.log_softmax(-1)[torch.arange(5), WORDS]
+
+
+def indexed_in_two(x: Tensor) -> Tensor:
+    rows = x.exp().view(5, 1, 7)
+    return rows[torch.arange(5)[:, None], torch.arange(1), WORDS[:, None].to(torch.int32)]
+
+
+def gathered_from_some(x: Tensor) -> Tensor:
+    return x.softmax(-1).gather(1, WORDS[:3, None] % 7)
+
+
+def indexed_with_rows_that_meet(x: Tensor) -> Tensor:
+    return x.log_softmax(-1)[torch.arange(5) // 2, WORDS]
+
+
+def indexed_from_a_later_row(x: Tensor) -> Tensor:
+    return x.softmax(-1)[torch.arange(1, 4), WORDS[:3]]
+
+
+@pytest.mark.parametrize(
+    ("function", "is_asked_of_every_element"),
+    [
+        (gathered, True),
+        (gathered_thrice, True),
+        (gathered_from_columns, True),
+        (indexed, True),
+        (indexed_in_two, True),
+        (gathered_from_some, False),
+        (indexed_with_rows_that_meet, False),
+        (indexed_from_a_later_row, False),
+    ],
+)
+def test_the_gradient_of_few_numbers_of_each_row_needs_no_scatter(
+    function: Callable[[Tensor], Tensor], is_asked_of_every_element: bool
+) -> None:
+    x = torch.randn(5, 7, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    graphs: list[GraphCompilation] = []
+    torch._dynamo.reset()
+    with observed_compilations(graphs.append):
+        result = torch.compile(function, backend=fusionscope)(x)
+        given = torch.arange(result.numel(), dtype=result.dtype).view_as(result) - 2.5
+        (gradient,) = torch.autograd.grad(result, x, given)
+    torch.testing.assert_close(gradient, torch.autograd.grad(function(x), x, given)[0])
+    backward = graphs[-1].loops
+    assert backward is not None
+    scatters = [node for node in backward.nodes if isinstance(node, LoopNode) and node.updates is not None]
+    assert (not scatters) == is_asked_of_every_element
+    assert len(graphs[-1].groups) == 1 or not is_asked_of_every_element
 
 
 TRAINING = """

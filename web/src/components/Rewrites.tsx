@@ -5,7 +5,8 @@ const REPLACED: Record<Rewrite["what"], string> = {
   attention: "attention became one library call",
   mask: "the mask of attention was made simpler",
   heads: "repeated heads are read where they are",
-  "one-hot sum": "a sum of rows that hold one number became that number",
+  "one-hot sum": "a sum of rows that hold few numbers became theirs alone",
+  "picked numbers": "numbers that were picked from rows get their gradients row by row",
   "pooling places": "places of maxima are saved as bytes",
 };
 
@@ -14,6 +15,7 @@ const KEPT: Record<Rewrite["what"], string> = {
   mask: "the mask of attention was kept as it is written",
   heads: "repeated heads are copied",
   "one-hot sum": "a sum was kept as it is written",
+  "picked numbers": "gradients of numbers that were picked are added as they are written",
   "pooling places": "places of maxima are saved as they are written",
 };
 

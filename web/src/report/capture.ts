@@ -103,7 +103,7 @@ export interface Recompile {
 /** Something that is computed better in another way: replaced, or kept and why. */
 export interface Rewrite {
   /** Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
-  what: "attention" | "mask" | "heads" | "one-hot sum" | "pooling places";
+  what: "attention" | "mask" | "heads" | "one-hot sum" | "picked numbers" | "pooling places";
   verdict: "replaced" | "kept";
   /** Id of the reason, as in docs/rewrites.md. */
   reason: string;
