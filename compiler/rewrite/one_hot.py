@@ -75,7 +75,7 @@ def _is_cast(node: Node) -> bool:
 
 def is_zeros(node: Any) -> bool:
     """Whether a node makes a tensor of zeros."""
-    return isinstance(node, Node) and node.target in _ZEROS and node.args[1] == 0
+    return isinstance(node, Node) and node.target in _ZEROS and bool(node.args[1] == 0)
 
 
 def _number_in_rows(node: Any, dim: int) -> float | None:

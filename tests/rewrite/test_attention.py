@@ -24,7 +24,7 @@ from tests.rewrite.programs import KEPT, REPLACED, plain
 
 #: What is replaced has tests of its own, and so have calls; two devices need a GPU.
 ELSEWHERE = {"attention.replaced", "device.mixed"} | {reason for reason in REASONS if reason.startswith("call.")}
-ELSEWHERE |= {"one_hot.sum", "pooling.bytes"}
+ELSEWHERE |= {"one_hot.sum", "picked.rows", "pooling.bytes"}
 
 
 @pytest.fixture(autouse=True)
