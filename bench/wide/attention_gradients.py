@@ -16,7 +16,7 @@ def causal_softmax_of_scores(scores: Tensor) -> Tensor:
 
 
 @program(normal(8, 12, 384, 384, dtype=BF16), normal(12), gradients=True)
-def softmax_with_linear_biases(scores: Tensor, slope: Tensor) -> Tensor:
+def softmax_with_linear_biases_trained(scores: Tensor, slope: Tensor) -> Tensor:
     place = torch.arange(384, device=scores.device)
     away = (place[None, :] - place[:, None]).abs()
     return (scores.float() - slope.exp()[:, None, None] * away).softmax(-1).to(scores.dtype)
@@ -41,7 +41,7 @@ def window_softmax_with_bias_table(scores: Tensor, table: Tensor) -> Tensor:
 
 
 @program(normal(8, 16, 256, 256), normal(16), gradients=True)
-def softmax_with_a_sink(scores: Tensor, sink: Tensor) -> Tensor:
+def softmax_with_a_sink_trained(scores: Tensor, sink: Tensor) -> Tensor:
     """gpt-oss: one more column that takes weight and gives none."""
     more = torch.cat([scores, sink[None, :, None, None].expand(8, 16, 256, 1)], -1)
     return more.softmax(-1)[..., :-1]
@@ -54,7 +54,7 @@ def whole_attention_with_grouped_gates(query: Tensor, key: Tensor, value: Tensor
 
 
 @program(*[normal(16, 8, 512, 64)] * 2, gradients=True)
-def features_of_linear_attention(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+def features_of_linear_attention_trained(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
     q, k = F.elu(query) + 1, F.elu(key) + 1
     total = k.sum(2, keepdim=True)
     return q / ((q * total).sum(-1, keepdim=True) + 1e-6), k

@@ -91,7 +91,7 @@ def instance_norm_leaky(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 @program(normal(16, 28, 28, 512, dtype=BF16), normal(512, dtype=BF16), normal(512, dtype=BF16), gradients=True)
-def global_response_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def global_response_norm_trained(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     spread = x.float().square().sum((1, 2), keepdim=True).sqrt()
     share = spread / (spread.mean(-1, keepdim=True) + 1e-6)
     return weight * (x * share.to(x.dtype)) + bias + x
@@ -116,7 +116,7 @@ def standardised_convolution_weights(weight: Tensor) -> Tensor:
 
 
 @program(normal(16, 512, 768), normal(16, 768), normal(16, 768), gradients=True)
-def modulated_layer_norm(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+def modulated_layer_norm_trained(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     """The adaptive norm of diffusion transformers: one shift and scale a sample."""
     return F.layer_norm(x, (768,)) * (1 + scale[:, None]) + shift[:, None]
 
