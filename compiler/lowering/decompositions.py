@@ -39,7 +39,7 @@ SPLIT = """
     deg2rad rad2deg clamp_min clamp_max masked_fill nan_to_num isposinf isneginf isclose
     std std_mean logsumexp norm count_nonzero nansum
     select_backward slice_backward diagonal_backward unfold_backward value_selecting_reduction_backward
-    tril triu eye trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
+    tril triu tril_indices triu_indices eye trace rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
     new_zeros new_ones new_full new_empty zeros_like ones_like full_like
     upsample_nearest1d upsample_nearest2d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
     grid_sampler_2d

@@ -245,7 +245,8 @@ SCALARS = [
         for e in (0, 1, 2, 3, 4, 7, 0.5, -0.5, -1, -2, 2.5)
     ),
     *(Operator(f"pow.{e}.edges", partial(lambda x, e: x**e, e=e), edges, FLOATS) for e in (-1.5, 1.5, 2.5)),
-    Operator("pow.base", lambda x: torch.pow(2.0, x), one),
+    Operator("pow.base", lambda x: torch.pow(3.0, x), one),
+    Operator("pow.base_of_two", lambda x: (torch.pow(2.0, x), 0.125**x, torch.pow(1.0, x), torch.pow(-2.0, x)), one),
     Operator("add.scalar", lambda x: x + 2.5, one),
     Operator("mul.scalar", lambda x: x * 3, one),
     Operator("div.scalar", lambda x: x / 3, one),

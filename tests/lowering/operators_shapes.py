@@ -128,6 +128,7 @@ CREATION = [
     Operator("linspace.tensor", lambda x: torch.linspace(x[0, 0, 0], 7, 6, dtype=torch.float32), cube, NUMBERS),
     Operator("arange.float", lambda x: (x + torch.arange(1.0, 3.0, 0.5), torch.arange(5, 0, -2)), cube, NUMBERS),
     Operator("linspace.read", lambda x: x * torch.linspace(0, 1, 4), cube, FLOATS),
+    Operator("tril_indices", lambda x: x.flatten()[torch.tril_indices(6, 4, -1).sum(0)], cube, NUMBERS),
     Operator("eye", lambda x: x * torch.eye(6, 4), cube, NUMBERS),
     Operator("zeros_like", lambda x: (torch.zeros_like(x), torch.ones_like(x) + x, torch.full_like(x, 2)), cube),
     Operator("constant", lambda x: (x * torch.tensor(2.5), torch.tensor([1, 2])), cube, NUMBERS),
