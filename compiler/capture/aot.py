@@ -30,6 +30,7 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
 )
+from compiler.capture.training import CHEAP, VIEWS
 from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.rewrite.one_hot import sum_one_hots
@@ -121,7 +122,9 @@ def _split(
     lay_gradients_out(joint)
     change_joint(joint)
     repeats = repeats_in(joint)
-    forward, backward = split_at_min_cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **settings)
+    forward, backward = split_at_min_cut(
+        joint, inputs, views=VIEWS, cheap=CHEAP, num_fwd_outputs=num_fwd_outputs, **settings
+    )
     note_passed(forward, backward, num_fwd_outputs)
     note_repeats(repeats, forward, backward)
     return forward, backward

@@ -9,6 +9,7 @@ despite the underscore, are used where they are needed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import logging
@@ -18,6 +19,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -206,12 +208,26 @@ def lazy_backward_off() -> contextlib.AbstractContextManager[Any]:
     return torch._functorch.config.patch(force_non_lazy_backward_lowering=True)  # type: ignore[no-any-return]
 
 
-def split_at_min_cut(joint: torch.fx.GraphModule, inputs: Any, **settings: Any) -> Any:
+def split_at_min_cut(
+    joint: torch.fx.GraphModule, inputs: Any, *, views: Iterable[Any] = (), cheap: Iterable[Any] = (), **settings: Any
+) -> Any:
     """The forward and the backward graph of a joint one, cut where the fewest bytes are saved: what recomputing saves
-    memory traffic. Documented is only that AOTAutograd takes a function that splits, none that does it well."""
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    memory traffic. Documented is only that AOTAutograd takes a function that splits, none that does it well.
 
-    return min_cut_rematerialization_partition(joint, inputs, **settings)
+    `views` and `cheap` are operators that it may compute again beside those that it knows: it has a list of what
+    TorchInductor fuses after its own decompositions, and takes whatever it does not know for a call of a library, so
+    that all that is computed of it is saved."""
+    from torch._functorch import partitioners
+
+    known = partitioners.get_default_op_list()
+    wider = dataclasses.replace(
+        known,
+        view_ops=known.view_ops | set(views),
+        fusible_ops=known.fusible_ops | {*views, *cheap},
+        recomputable_ops=known.recomputable_ops | {*views, *cheap},
+    )
+    with mock.patch.object(partitioners, "get_default_op_list", lambda: wider):
+        return partitioners.min_cut_rematerialization_partition(joint, inputs, **settings)
 
 
 def fake_mode_of(values: Iterable[Any]) -> contextlib.AbstractContextManager[Any]:

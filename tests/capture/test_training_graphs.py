@@ -25,6 +25,20 @@ loss, h = gated(torch.randn(8, 16, requires_grad=True))
 loss.backward()
 """
 
+_NORMED = """
+import torch
+import torch.nn.functional as F
+
+
+@torch.compile
+def apart(x, y):
+    return (1 - F.cosine_similarity(x, y)).mean()
+
+
+x, y = torch.randn(2, 32, 64).unbind()
+apart(x.requires_grad_(), y.requires_grad_()).backward()
+"""
+
 _CHECKPOINTED = """import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
@@ -88,6 +102,13 @@ def test_cheap_operators_are_computed_again_and_not_saved() -> None:
     assert [(saved.node, saved.kind) for saved in backward.saved] == [
         ("weight", "input"), ("x", "input"), ("addmm", "output")
     ]  # fmt: skip
+
+
+def test_what_is_divided_by_a_norm_is_computed_again_too() -> None:
+    """The norm is a reduction of ours, and no call of a library behind which everything would have to be saved."""
+    _forward, backward = both(_NORMED)
+    assert {saved.kind for saved in backward.saved if saved.shape == [32, 64]} == {"input"}
+    assert "linalg_vector_norm" not in backward.recomputed
 
 
 def test_gradients_of_the_captured_graphs_are_eagers() -> None:

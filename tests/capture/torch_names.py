@@ -70,7 +70,7 @@ TABLE = (
     Taken(
         INTERNALS,
         "split a joint graph into forward and backward",
-        ("torch._functorch.partitioners.min_cut_rematerialization_partition",),
+        _names("torch._functorch.partitioners", "min_cut_rematerialization_partition get_default_op_list"),
     ),
     Taken(
         INTERNALS,
