@@ -1,16 +1,16 @@
 """The wrapper: the Python function that allocates buffers, launches kernels in order, and calls libraries.
 
 Its text is what runs, not a rendering of it: it is executed with the names of `compiler/runtime/executable.py` in
-scope. `empty` allocates on the graph's device, `view` makes a strided view (`alias` one to return of memory that
-somebody else has too), `reuse` gives a buffer freed storage for elements of another dtype. For the same dtype a view
-of the freed tensor does, or itself.
+scope. `empty` allocates on the graph's device, `draw_seeds` fills a tensor from torch's generator, `view` makes a
+strided view (`alias` one to return of memory that somebody else has too), `reuse` gives a buffer freed storage for
+elements of another dtype. For the same dtype a view of the freed tensor does, or itself.
 """
 
 from __future__ import annotations
 
 import cmath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
+from compiler.lowering.loop_builder import SEEDS
 from compiler.lowering.user_operators import UserCall
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import stored_by
@@ -30,7 +31,7 @@ from compiler.schedule.units import read_by
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
     "torch device inf nan max min float complex empty view alias reuse as_planned as_promised readable read_as library "
-    "inputs call".split()
+    "draw_seeds inputs call".split()
 )
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long. One that a
@@ -119,11 +120,14 @@ class _Writer:
 
     def step(self, schedule: Schedule, position: int, kernels: Mapping[str, RenderedKernel]) -> None:
         unit = schedule.units[position]
-        if isinstance(unit, ExternNode):
-            self.library_call(unit)
+        freed = self.plan.freed_after.get(position, ())
+        if isinstance(unit, ExternNode) and unit.name == SEEDS:
+            self.seeds(self.graph.buffers[SEEDS])
+        elif isinstance(unit, ExternNode):
+            self.library_call(unit, unread=[name for name in freed if name not in self.taken_over])
         else:
             self.launch(unit, kernels[unit.name])
-        self.free(self.plan.freed_after.get(position, ()))
+        self.free(freed)
 
     def inputs(self) -> None:
         names = [variable(name) if name is not None else "_" for name in self.graph.inputs]
@@ -196,7 +200,13 @@ class _Writer:
         if buffer.fate == "reused":
             self.line(f"del {source}")
 
-    def library_call(self, node: ExternNode) -> None:
+    def seeds(self, layout: Layout) -> None:
+        self.own.add(SEEDS)
+        self.line(f"{SEEDS} = empty({layout.shape}, {layout.stride}, {layout.dtype})")
+        self.line(f"draw_seeds({SEEDS})")
+
+    def library_call(self, node: ExternNode, unread: Collection[str]) -> None:
+        """A call of an operator. What nobody reads of its results may lie as it likes."""
         arguments = [self.argument(value) for value in node.arguments]
         arguments += [f"{key}={self.argument(value)}" for key, value in node.keywords.items()]
         call = f"{_operator_text(node.target)}({', '.join(arguments)})"
@@ -214,7 +224,7 @@ class _Writer:
         if _gives_new_tensors(node.target):
             self.own.update(output[0] for output in node.outputs if output is not None)
         for output in node.outputs:
-            if output is not None:
+            if output is not None and not (output[0] in unread and _is_of_torch(node.target)):
                 self.line(f"{variable(output[0])} = {self.received(node, *output)}")
 
     def told(self, node: ExternNode, names: list[str]) -> None:

@@ -6,7 +6,7 @@ triton_source, triton_compile, triton_launch Triton kernels, on the GPU at hand
 triton_library, device_functions             what they are linked with
 triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams)
 disk_cache, triton_cache                     what stays on disk
-launcher, quick_torch, allocator             calls that cost the host little
+launcher, seeds, quick_torch, allocator      calls that cost the host little
 trial, verify, double_precision, gradients   is it right? Against float64, and beside eager's own error
 measure, stopwatch, noise, clocks            how long does it take?
 traffic, first_sizes, calibration            what eager moves; sizes of the first call; a device's own record

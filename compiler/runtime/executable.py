@@ -13,8 +13,10 @@ import torch
 
 from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
+from compiler.lowering.loop_builder import SEEDS
 from compiler.runtime.flat import FlatCall, flat_call
 from compiler.runtime.quick_torch import alias, allocator, view
+from compiler.runtime.seeds import seed_drawer
 from compiler.schedule.scheduler import Schedule
 
 _serial = count()
@@ -72,6 +74,10 @@ def _executed(
         for unit in schedule.units
         if isinstance(unit, ExternNode)
     }
+    if SEEDS in schedule.graph.buffers:
+        (count,) = schedule.graph.buffers[SEEDS].shape
+        assert isinstance(count, int)
+        scope["draw_seeds"] = seed_drawer(device, count)
     file_name = f"<fusionscope wrapper {next(_serial)}>"
     linecache.cache[file_name] = (len(text), None, text.splitlines(keepends=True), file_name)
     exec(compile(text, file_name, "exec"), scope)

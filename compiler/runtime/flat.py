@@ -26,8 +26,8 @@ from compiler.runtime.launcher import MOST_ARGUMENTS, Flat, flat_calls
 #: Kinds of steps, and the most places that they may be about; as in flat.cpp.
 CALL, CALL_WITH, UNPACK, LIST, MOVE, FREE, GIVE = range(7)
 MOST_PLACES = 512
-#: What autograd records nothing of, besides kernels: memory is made, or looked at as another tensor.
-_WITHOUT_GRADIENTS = frozenset({"empty", "view"})
+#: What autograd records nothing of, besides kernels: memory is made, filled, or looked at as another tensor.
+_WITHOUT_GRADIENTS = frozenset({"empty", "view", "draw_seeds"})
 #: Functions that give the same for the same constants, so that calling them once is enough.
 _OF_CONSTANTS = frozenset({"torch.device", "float", "complex"})
 

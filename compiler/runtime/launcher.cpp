@@ -29,6 +29,8 @@ void PyErr_Restore(PyObject* type, PyObject* value, PyObject* traceback);
 int PyObject_IsTrue(PyObject*);
 PyObject* PyErr_Format(PyObject* type, const char* format, ...);
 long long PyLong_AsLongLong(PyObject*);
+unsigned long long PyLong_AsUnsignedLongLong(PyObject*);
+PyObject* PyLong_FromUnsignedLongLong(unsigned long long);
 PyObject* PyBool_FromLong(long);
 std::intptr_t PyList_Size(PyObject*);
 PyObject* PyList_GetItem(PyObject*, std::intptr_t);

@@ -18,10 +18,13 @@ from compiler.runtime.cpp_compiler import CompilationFailed, CompilerMissing, lo
 from compiler.runtime.quick_torch import address_function
 
 #: Compiled as one text.
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("launcher.cpp", "flat.cpp"))
+SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in ("launcher", "flat", "seeds"))
 
 #: Kernels with more arguments are launched the slower way; as in launcher.cpp.
 MOST_ARGUMENTS = 64
+
+#: Functions of the library that make a builtin function of a record.
+_MAKERS = ("cpu_launcher", "gpu_launcher", "address_test", "flat_call", "flat_call_boxed", "seed_drawer")
 
 Launch = Callable[..., None]
 
@@ -94,7 +97,7 @@ class Flat(ctypes.Structure):
 
 @functools.cache
 def launcher_library() -> ctypes.PyDLL | None:
-    """The compiled `launcher.cpp` and `flat.cpp`; None where it cannot be had."""
+    """The compiled `SOURCES`; None where it cannot be had."""
     if address_function() is None:
         return None
     try:
@@ -102,7 +105,7 @@ def launcher_library() -> ctypes.PyDLL | None:
     except (CompilerMissing, CompilationFailed, OSError):
         return None
     with_interpreter = ctypes.PyDLL(library._name, handle=library._handle)
-    for name in ("cpu_launcher", "gpu_launcher", "address_test", "flat_call", "flat_call_boxed"):
+    for name in _MAKERS:
         make = getattr(with_interpreter, name)
         make.argtypes, make.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     return with_interpreter
