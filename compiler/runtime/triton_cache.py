@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from triton import knobs
 from triton.runtime.cache import FileCacheManager
 
+from compiler.runtime.assembler import assembler_started_early, start_with
 from compiler.runtime.disk_cache import (
     BLOCK,
     Entry,
@@ -143,16 +144,20 @@ _settings = ExitStack()
 
 @contextmanager
 def _settings_for(is_launched: bool) -> Iterator[None]:
-    cache, compilation = vars(knobs.cache), vars(knobs.compilation)
+    cache, compilation, runtime = vars(knobs.cache), vars(knobs.compilation), vars(knobs.runtime)
     before = dict(cache), dict(compilation)
     if knobs.cache.manager_class is None:  # else it is the user's own choice
         # Straight into the objects: Triton would also set the variables, which other processes inherit.
         cache["manager_class"] = KernelCache
         if is_launched:
             compilation.update({name: True for name, variable in _FOR_READERS.items() if variable not in os.environ})
+    if knobs.runtime.add_stages_inspection_hook is None:
+        runtime["add_stages_inspection_hook"] = start_with
     try:
         yield
     finally:
+        if runtime.get("add_stages_inspection_hook") is start_with:
+            del runtime["add_stages_inspection_hook"]
         for settings, known in zip((cache, compilation), before, strict=True):
             settings.clear()
             settings.update(known)
@@ -163,7 +168,7 @@ def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Mad
     without what is on disk: a file may be gone between the look at it and its reading, or not be what can be loaded.
 
     What `is_launched` and nothing else is compiled without what only a reader wants: a tenth of the time."""
-    with _in_force(is_launched):
+    with _in_force(is_launched), assembler_started_early():
         try:
             return attempt()
         except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
