@@ -3,7 +3,8 @@
 executable                                   the wrapper with its kernels, ready to be called
 cpp_compiler, cpp_library, product_steps     C++ kernels, on a CPU
 triton_source, triton_compile, triton_launch Triton kernels, on the GPU at hand
-triton_library, device_functions, assembler  what they are linked with, and by what they are assembled
+triton_library, device_functions             what they are linked with
+triton_stages, assembler                     through what Triton takes them, and how they are assembled
 triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams)
 disk_cache, triton_cache                     what stays on disk
 launcher, seeds, quick_torch, allocator      calls that cost the host little

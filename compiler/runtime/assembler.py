@@ -1,9 +1,7 @@
 """NVIDIA's assembler, started before there is anything to assemble.
 
 To start `ptxas` takes it as long as a small kernel takes it to assemble. So it is started when Triton begins with a
-kernel, and waits for the text while Triton makes it. What it is told is what Triton tells it, and the result is the
-same to the last bit. Where anything is not as it is known here, or goes wrong, Triton assembles in its own way, and
-says what is wrong with the text.
+kernel (see `triton_stages`), and waits for the text while Triton makes it.
 
 The assembler opens its input twice: it reads it, and, when all is assembled, looks at it once more. So it is given a
 name that leads to a pipe at first, and to a file with the whole text from the moment on that there is one: an assembler
@@ -16,17 +14,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-#: What versions of Triton tell the assembler besides what is said in `_command`; no other version is known here.
-_OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
-
-_in_this_thread = threading.local()
 
 
 class WaitingAssembler:
@@ -97,63 +88,3 @@ def _let_all_go() -> None:
 
 
 os.register_at_fork(after_in_child=_let_all_go)
-
-
-@contextmanager
-def assembler_started_early() -> Iterator[None]:
-    """Within, each kernel that Triton compiles in this thread has its assembler started at once, if `start_with` is
-    told of its stages."""
-    started: list[WaitingAssembler] = []
-    _in_this_thread.started = started
-    try:
-        yield
-    finally:
-        _in_this_thread.started = None
-        for one in started:
-            one.close()
-
-
-def start_with(
-    backend: Any = None, stages: dict[str, Any] | None = None, options: Any = None, *_: Any
-) -> tuple[str, str] | None:
-    """Triton's hook that may change the stages of a kernel, before the first of them. Asked without any, it tells what
-    it changes in the kernel that comes out: nothing."""
-    if stages is None:
-        return "", ""
-    started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
-    if started is None or "cubin" not in stages:
-        return None
-    try:
-        arguments = _arguments(backend, options)
-        waiting = WaitingAssembler(lambda source, binary: [*arguments, source, "-o", binary])
-    except (UnknownAssembler, OSError):
-        return None
-    started.append(waiting)
-    in_tritons_way = stages["cubin"]
-    stages["cubin"] = lambda text, metadata: waiting.assemble(text) or in_tritons_way(text, metadata)
-    return None
-
-
-class UnknownAssembler(Exception):
-    """This Triton may tell its assembler what is not known here."""
-
-
-def _arguments(backend: Any, options: Any) -> list[str]:
-    """The assembler and what Triton would tell it of a kernel, but for the names of files. Raises UnknownAssembler."""
-    import triton
-    from triton import knobs
-    from triton.backends.nvidia import compiler as nvidia
-
-    of_version = _OF_VERSION.get(".".join(triton.__version__.split(".")[:2]))
-    if of_version is None or knobs.nvidia.disable_ptxas_opt or knobs.nvidia.dump_ptxas_log:
-        raise UnknownAssembler
-    capability = backend.target.arch
-    return [
-        nvidia.get_ptxas(capability).path,
-        *(["-lineinfo", "-suppress-debug-info"] if knobs.compilation.disable_line_info else ["-lineinfo"]),
-        *([] if options.enable_fp_fusion else ["--fmad=false"]),
-        "-v",
-        *of_version,
-        *(options.ptx_options.split(" ") if options.ptx_options else []),
-        f"--gpu-name={nvidia.sm_arch_from_capability(capability)}",
-    ]

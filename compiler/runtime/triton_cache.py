@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from triton import knobs
 from triton.runtime.cache import FileCacheManager
 
-from compiler.runtime.assembler import assembler_started_early, start_with
 from compiler.runtime.disk_cache import (
     BLOCK,
     Entry,
@@ -30,6 +29,7 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
+from compiler.runtime.triton_stages import assembler_started_early, with_our_stages
 
 Made = TypeVar("Made")
 
@@ -152,11 +152,11 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
         if is_launched:
             compilation.update({name: True for name, variable in _FOR_READERS.items() if variable not in os.environ})
     if knobs.runtime.add_stages_inspection_hook is None:
-        runtime["add_stages_inspection_hook"] = start_with
+        runtime["add_stages_inspection_hook"] = with_our_stages
     try:
         yield
     finally:
-        if runtime.get("add_stages_inspection_hook") is start_with:
+        if runtime.get("add_stages_inspection_hook") is with_our_stages:
             del runtime["add_stages_inspection_hook"]
         for settings, known in zip((cache, compilation), before, strict=True):
             settings.clear()

@@ -147,14 +147,26 @@ def _is_plain(metadata: Any) -> bool:
 
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:
-    """Call each, all but the first at the same time: that one also sets up what Triton needs of the device.
+    """Call each, the first in this thread and the others beside it; but the first of a process alone, as that one also
+    sets up what Triton needs of the device.
 
     A kernel that does not compile says so when it is launched."""
-    for prepare in prepares[:1]:
-        _attempt(prepare)
-    if len(prepares) > 1:
-        with ThreadPoolExecutor(min(len(prepares) - 1, os.cpu_count() or 1, MOST_THREADS)) as pool:
-            list(pool.map(_attempt, prepares[1:]))
+    if not _known:
+        for prepare in prepares[:1]:
+            _attempt(prepare)
+        prepares = prepares[1:]
+    threads = min(len(prepares), os.cpu_count() or 1, MOST_THREADS)
+    if threads < 2:
+        for prepare in prepares:
+            _attempt(prepare)
+        return
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(_attempt, prepare) for prepare in prepares[1:]]
+        _attempt(prepares[0])
+        # What no other thread has begun with by then.
+        for prepare, other in zip(prepares[1:], others, strict=True):
+            if other.cancel():
+                _attempt(prepare)
 
 
 def _attempt(prepare: Callable[[], object]) -> None:

@@ -20,9 +20,10 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 
-from compiler.runtime import assembler
-from compiler.runtime.assembler import WaitingAssembler, assembler_started_early, start_with
+from compiler.runtime import triton_stages
+from compiler.runtime.assembler import WaitingAssembler
 from compiler.runtime.triton_cache import through_cache
+from compiler.runtime.triton_stages import assembler_started_early, with_our_stages
 from tests.compile_program import compile_program, compiled_for_gpus
 
 PTX = """
@@ -108,14 +109,14 @@ def test_it_is_told_what_triton_tells_its_own(monkeypatch: pytest.MonkeyPatch) -
             options = backend.parse_options({"arch": "sm90", **given})
             backend.make_cubin("", {}, options, 90)
             *before, _source, _o, _binary = told.pop()
-            assert assembler._arguments(backend, options) == before
+            assert triton_stages._arguments(backend, options) == before
 
 
 def stages_of(make: Callable[..., Any]) -> dict[str, Any]:
     backend = SimpleNamespace(target=GPUTarget("cuda", 90, 32))
     options = SimpleNamespace(enable_fp_fusion=True, ptx_options=None)
     stages = {"ptx": None, "cubin": make}
-    start_with(backend, stages, options, None, 90)
+    with_our_stages(backend, stages, options, None, 90)
     return stages
 
 
@@ -136,7 +137,7 @@ def test_kernels_of_others_are_assembled_as_ever() -> None:
         return b""
 
     assert stages_of(make)["cubin"] is make
-    assert start_with() == ("", "")  # and would come out the same
+    assert with_our_stages() == ("", "")  # and would come out the same
 
 
 def test_a_kernel_comes_out_as_from_triton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +151,7 @@ def test_a_kernel_comes_out_as_from_triton(tmp_path: Path, monkeypatch: pytest.M
         return binary.read_bytes()
 
     early = compiled("early")
-    monkeypatch.setattr(assembler, "_OF_VERSION", {})
+    monkeypatch.setattr(triton_stages, "_OF_VERSION", {})
     assert compiled("at once") == early
 
 
@@ -161,7 +162,7 @@ def test_the_hook_of_a_user_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     def own(*_: Any) -> tuple[str, str]:
         return "own", "own"
 
-    assert through_cache(hook) is start_with and hook() is None
+    assert through_cache(hook) is with_our_stages and hook() is None
     monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", own)
     assert through_cache(hook) is own is hook()
 

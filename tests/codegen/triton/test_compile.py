@@ -3,8 +3,10 @@ does without: on a pretended compiler."""
 
 from __future__ import annotations
 
+import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -139,17 +141,32 @@ def test_what_is_not_plain_or_does_not_fit_is_left_to_triton(
     assert made.made_launcher and (loaded.function, loaded.registers, loaded.spills) == (None, 16, 2)
 
 
-def test_the_first_is_compiled_alone_and_the_others_together() -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_kernels_are_compiled_together_once_one_of_the_process_is(
+    is_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triton_compile, "_known", {} if is_first else {("a kernel of before",): Future()})
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
     order: list[str] = []
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2 if is_first else 3, timeout=30)
 
     def prepare(name: str) -> None:
         order.append(name)
-        if name != "first":
+        if name != "first" or not is_first:
             together.wait()
 
-    prepare_all([lambda: prepare("first"), lambda: prepare("second"), lambda: prepare("third")])
-    assert order[0] == "first" and sorted(order) == ["first", "second", "third"]
+    prepare_all([partial(prepare, name) for name in ("first", "second", "third")])
+    assert sorted(order) == ["first", "second", "third"] and (order[0] == "first" or not is_first)
+
+
+def test_each_of_more_kernels_than_threads_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_compile, "_known", {("a kernel of before",): Future()})
+    done: list[int] = []
+    for cores in (1, 2, 8):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        prepare_all([partial(done.append, number) for number in range(20)])
+    assert sorted(done) == sorted([*range(20)] * 3)
+    prepare_all([])
 
 
 def test_a_kernel_that_fails_stops_no_other() -> None:
