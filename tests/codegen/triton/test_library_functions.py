@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime import triton_compile, triton_offline
@@ -14,6 +16,7 @@ from compiler.runtime.device_functions import ARGUMENTS, function_files
 from compiler.runtime.triton_launch import TritonLauncher, load_triton
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import forget_kernels
+from tests.compile_program import compile_program
 
 TEXT = """
 import triton
@@ -97,6 +100,24 @@ def test_what_triton_needs_no_library_for_is_assembled_without() -> None:
     call = "libdevice.rint(tl.div_rn(x, tl.max_constancy(y, [2])))"
     assert linked_with(source(call)) == ["__nv_rintf.ll"]
     assert "div.rn.f32" in instructions(call)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: torch.softmax(x, -1), (512, 131072)),
+        (lambda x: torch.zeros(8, device=x.device).index_reduce(0, (x[0] > 0).long(), x[0].exp(), "amax"), (4, 64)),
+        (lambda x: torch.nn.functional.silu(x).cumsum(1), (64, 1000)),
+    ],
+    ids=["a cluster", "atomics", "a scan"],
+)
+def test_no_kernel_of_float32_is_linked_with_all_of_libdevice(function: Any, shape: tuple[int, ...]) -> None:
+    """Which takes as long to read as all the rest. Those that draw random numbers are."""
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        compilation = compile_program(function, torch.empty(shape))
+    texts = [kernel.source for kernel in compilation.triton.values()]
+    assert any("libdevice." in text.partition("@triton.jit")[2] for text in texts)
+    assert all(linked_with(text) or "libdevice." not in text.partition("@triton.jit")[2] for text in texts)
 
 
 def test_a_kernel_of_float64_is_linked_with_libdevice() -> None:
