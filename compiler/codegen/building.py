@@ -14,7 +14,9 @@ from compiler.codegen.naming import named
 from compiler.codegen.program import EFFECTS, Level, Program, Section, Statement, closure
 from compiler.devices import WARP
 from compiler.ir.body import Instruction, operands_of
+from compiler.ir.body import moved as with_operands
 from compiler.ir.choices import known_values, masks_that_hold
+from compiler.ir.index import Index
 from compiler.ir.masked_places import simpler_places
 from compiler.ir.ops import compute_dtype
 from compiler.ir.size import Atom, atoms_of, hint, known
@@ -31,7 +33,7 @@ def build_program(
     statements, in an order in which each follows its operands, in the place of the group's own."""
     statements = without_known_conditions(inlined(group, storage))
     statements = named(statements if rewrite is None else rewrite(statements), group)
-    sections = _sections(statements, passes_before(statements), is_persistent)
+    sections = sections_of(statements, passes_before(statements), is_persistent)
     tail = _tail(statements)
     used = {s.number for section in sections for s in section.statements} | {s.number for s in tail}
     statements = [s for s in statements if s.number in used]
@@ -64,7 +66,11 @@ def without_known_conditions(statements: list[Statement]) -> list[Statement]:
 
 def _with_known_values(statements: list[Statement]) -> list[Statement]:
     known = known_values(statements)
-    return [replace(s, operands=known.operands_of(s.number, s), index=known.index_of(s)) for s in statements]
+    return [_at(s, known.operands_of(s.number, s), known.index_of(s)) for s in statements]
+
+
+def _at(s: Statement, operands: tuple[int, ...], index: Index | None) -> Statement:
+    return s if operands == s.operands and index is s.index else replace(s, operands=operands, index=index)
 
 
 def _coarse_masks(statements: list[Statement]) -> dict[int, int]:
@@ -191,7 +197,7 @@ def inlined(group: Group, storage: dict[str, torch.dtype]) -> list[Statement]:
         for old, instruction in enumerate(member.body.instructions):
             index = None if instruction.index is None else instruction.index.renumber(numbers)
             operands = tuple(numbers[operand] for operand in instruction.operands)
-            moved = replace(instruction, operands=operands, index=index)
+            moved = with_operands(instruction, operands, index, instruction.node)
             node = moved.node or member.name
             if moved.op == "reduce" and member.is_across:
                 if member.node.reduction_numel != group.space.numel:
@@ -234,7 +240,8 @@ def passes_before(statements: list[Statement]) -> dict[int, int]:
     return earliest
 
 
-def _sections(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
+def sections_of(statements: list[Statement], earliest: dict[int, int], is_persistent: bool) -> tuple[Section, ...]:
+    """The statements that stores and checks need, pass by pass; what is `earliest` is in `passes_before`."""
     by_number = {s.number: s for s in statements}
     wanted = closure({s.number for s in statements if s.op in EFFECTS}, by_number)
     last = max((earliest[number] for number in wanted), default=0)

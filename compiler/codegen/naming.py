@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import replace
 
 from compiler.codegen.program import EFFECTS, Statement
 from compiler.ir.ops import NAMED
@@ -52,7 +51,7 @@ def named(statements: list[Statement], group: Group) -> list[Statement]:
             or buffer_of_value.get(statement.number)
             or (f"{statement.value}" if statement.op in ("reduce", "scan") else statement.op)
         )
-        result.append(replace(statement, target=_unique(identifier(base), taken) if base else ""))
+        result.append(statement.called(_unique(identifier(base), taken) if base else ""))
     return result
 
 

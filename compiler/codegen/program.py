@@ -29,7 +29,7 @@ from typing import Literal
 
 import torch
 
-from compiler.ir.body import Instruction, operands_of
+from compiler.ir.body import operands_of
 from compiler.ir.index import Index
 from compiler.ir.size import Atom
 from compiler.schedule.group import Space
@@ -67,11 +67,15 @@ class Statement:
 
     @property
     def needs(self) -> set[int]:
-        return operands_of(self._instruction)
+        return operands_of(self)
 
-    @property
-    def _instruction(self) -> Instruction:
-        return Instruction(self.op, self.operands, self.dtype, self.buffer, self.index, self.value)
+    def called(self, target: str) -> Statement:
+        """The statement with that target. `dataclasses.replace` takes several times as long, for every statement of
+        every kernel that is thought of."""
+        return Statement(
+            self.number, target, self.op, self.operands, self.dtype, self.level, self.nodes, self.buffer, self.index,
+            self.value,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

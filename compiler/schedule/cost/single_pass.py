@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import torch
 
-from compiler.codegen.building import build_program, inlined
+from compiler.codegen.building import inlined, passes_before, sections_of, without_known_conditions
 from compiler.codegen.program import Statement, closure
 from compiler.codegen.single_pass import in_single_pass, relative_sums
 from compiler.ir.body import Access
@@ -48,9 +48,9 @@ def _member(statement: Statement, group: Group) -> str:
 def passes_in_blocks(group: Group, layouts: Mapping[str, Layout]) -> tuple[frozenset[Access], ...]:
     """What each pass of a kernel that takes its rows block by block loads."""
     rewrite = in_single_pass(group.single_pass, group.space.reduction_numel)
-    program = build_program(group, storage_of(group, layouts), rewrite=rewrite)
+    statements = rewrite(without_known_conditions(inlined(group, storage_of(group, layouts))))
     return tuple(
         frozenset(Access(s.buffer or "", s.index or Index.number(0)) for s in section.statements if s.op == "load")
-        for section in program.sections
+        for section in sections_of(statements, passes_before(statements), is_persistent=False)
         if section.level == "r"
     )
