@@ -145,18 +145,20 @@ class PassPrinter(ScanPrinter):
         for statement in reversed(section.statements):
             if statement.number in needed and statement.number not in self.kept_so_far:
                 needed |= statement.needs
+        again = [statement for statement in section.statements if statement.number in needed]
         with ExitStack() as loops:
             for dim in self._loops_of_a_chunk:
                 if not columns and dim == plan.r_loops[-1]:
+                    self._prepare_row(loops, again, dim)
                     sums = ", ".join(f"{name}_here" for one in relative for name in one.sums)
                     self.simd(section.statements, dim, f" reduction(+: {sums})")
                 loops.enter_context(writer.block(self._head(dim)))
             if columns and plan.inner is not None:
+                loops.enter_context(self.preparing(again, plan.inner, True, plan.block))
                 self.simd(section.statements, plan.inner)
                 loops.enter_context(writer.block(within(plan.inner)))
-            for statement in section.statements:
-                if statement.number in needed:
-                    self.statement(statement)
+            for statement in again:
+                self.statement(statement)
             for one in relative:
                 value = self.names[one.statement.operands[0]]
                 terms = one.terms(value, f"{one.name}_base_here{self.lane}")
@@ -236,7 +238,7 @@ class PassPrinter(ScanPrinter):
                 self._enter_tile(loops, section, dim)
                 continue
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
-                self._draw_row(loops, section, dim)
+                self._prepare_row(loops, self.without_kept(section), dim)
                 if self.is_in_lanes(section):
                     self.simd_of_scans(section)
                 else:
@@ -244,7 +246,7 @@ class PassPrinter(ScanPrinter):
             loops.enter_context(writer.block(self._head(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
-            loops.enter_context(self.drawing(self.without_kept(section), plan.inner, True, plan.block))
+            loops.enter_context(self.preparing(self.without_kept(section), plan.inner, True, plan.block))
             self.simd(section.statements, plan.inner, loops.enter_context(self.gathering(section.statements)))
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
@@ -283,11 +285,11 @@ class PassPrinter(ScanPrinter):
             for text in accumulator.take(operands, suffix, self.lane):
                 self.writer.line(text, statement.nodes)
 
-    def _draw_row(self, loops: ExitStack, section: Section, dim: Dim) -> None:
+    def _prepare_row(self, loops: ExitStack, statements: Sequence[Statement], dim: Dim) -> None:
         is_within = self.plan.is_cut and dim == self.plan.r_loops[0]
         if not (is_within and self.plan.shares):
             most = self.plan.chunk if is_within else dim.size
-            loops.enter_context(self.drawing(self.without_kept(section), dim, is_within, most))
+            loops.enter_context(self.preparing(statements, dim, is_within, most))
 
     def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:
         """The pragma of the vector loop of a row; positions are found one by one, and so goes a scan."""

@@ -32,6 +32,7 @@ from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
 from compiler.codegen.cpp.kept import cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.turned import can_be_turned
+from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
@@ -223,6 +224,8 @@ def _pointwise_plan(program: Program, x_loops: tuple[Dim, ...], work: int) -> Pl
         return replace(plan, block=DRAWN_BLOCK)
     if longer is None and len(pieces := pieces_of(program.statements, inner)) > 1:
         plan = replace(plan, pieces=pieces)
+    elif longer is None and hint(inner.size) > WIDE_BLOCK and wide_accesses(program, program.statements, inner):
+        return replace(plan, block=WIDE_BLOCK)
     if parallel == "x" and (outer or plan.pieces) and _points(outer) < ENOUGH_PIECES and hint(inner.size) > 4096:
         return replace(plan, block=4096)
     return plan

@@ -180,7 +180,7 @@ class _KernelPrinter(AcrossPrinter):
                 self._pieces(plan.inner)
             else:
                 most = plan.block or plan.inner.size
-                loops.enter_context(self.drawing(self.program.statements, plan.inner, bool(plan.block), most))
+                loops.enter_context(self.preparing(self.program.statements, plan.inner, bool(plan.block), most))
                 self.writer.line("#pragma omp simd")
                 loops.enter_context(self.writer.block(within(plan.inner) if plan.block else over(plan.inner)))
                 self._points(loops)

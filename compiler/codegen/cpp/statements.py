@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -11,6 +11,7 @@ from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.conditions import comparison
 from compiler.codegen.cpp.drawn import MOST_DRAWN, Drawn, can_be_drawn
 from compiler.codegen.cpp.ops import (
+    HALF_TYPES,
     convert,
     index_text,
     literal,
@@ -24,9 +25,10 @@ from compiler.codegen.cpp.ops import (
 from compiler.codegen.cpp.places import MASK, places_of_conditions
 from compiler.codegen.cpp.plan import Plan
 from compiler.codegen.cpp.turned import Tile, Turned, turned_accesses
+from compiler.codegen.cpp.wide import MOST_WIDE, Wide, wide_accesses
 from compiler.codegen.cpp.writer import Writer
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import EFFECTS, Section, Statement
+from compiler.codegen.program import EFFECTS, Section, Statement, closure
 from compiler.ir.index import Dim
 from compiler.ir.ops import RANDOM
 from compiler.ir.size import Integer, text_of
@@ -56,7 +58,8 @@ class StatementPrinter:
         compared = {s.number: comparison(s, self.statements) for s in self.program.statements}
         self.comparisons = {number: found for number, found in compared.items() if found is not None}
         self.drawn: dict[int, Drawn] = {}
-        self.names_of_drawn = {s.target for s in self.program.statements}
+        self.wide: dict[int, Wide] = {}
+        self.names_of_drawn = {s.target for s in self.program.statements}  # and of all arrays before a loop
 
     def _first_name(self, statement: Statement) -> str:
         if statement.op == "field":
@@ -113,6 +116,8 @@ class StatementPrinter:
         pointer, offset = self._element(statement)
         value, *masks = [self.names[number] for number in statement.operands]
         dtypes = self.statements[statement.operands[0]].dtype, self.program.storage[statement.buffer]
+        if (wide := self.wide.get(statement.number)) is not None:
+            return f"{wide.place} = {convert(value, dtypes[0], torch.float32)};"
         if self._is_copied(self.statements[statement.operands[0]]):
             text = f"{pointer}[{offset}].bits = {value};"
             return f"if ({masks[0]}) {text}" if masks else text
@@ -128,7 +133,7 @@ class StatementPrinter:
             return False
         assert load.buffer is not None
         storage = self.program.storage[load.buffer]
-        return storage in (torch.float16, torch.bfloat16) and all(
+        return storage in HALF_TYPES and all(
             s.op == "store"
             and s.value in (None, "set")
             and s.operands[0] == load.number
@@ -168,6 +173,15 @@ class StatementPrinter:
         assert one.statement.buffer is not None
         self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
 
+    def _is_gathered(self, load: Statement) -> bool:
+        """Whether the lanes of a vector load at places that they have found each for itself."""
+        vector = self.plan.inner or (self.plan.r_loops[-1] if self.plan.r_loops else None)
+        if vector is None or load.index is None or load.buffer in self.program.writes or load.number in self.turned:
+            return False
+        places = closure([atom.value for atom in load.index.indirections], self.statements)
+        indices = [self.statements[number].index for number in places]
+        return any(index is not None and vector in index.dims for index in indices)
+
     def _offset(self, statement: Statement) -> str:
         assert statement.index is not None
         return index_text(statement.index, self.names, self.narrow)
@@ -176,7 +190,12 @@ class StatementPrinter:
         operands = [self.names[number] for number in statement.operands]
         if statement.op == "load":
             assert statement.buffer is not None
-            text = load_text(*self._element(statement), self.program.storage[statement.buffer])
+            if (wide := self.wide.get(statement.number)) is not None:
+                return wide.place
+            storage = self.program.storage[statement.buffer]
+            text = load_text(*self._element(statement), storage)
+            if storage in HALF_TYPES and self._is_gathered(statement):
+                text = f"fs::to_float(fs::gathered({self.pointers[statement.buffer]}, {self._offset(statement)}))"
             zero = literal(0, statement.dtype)
             return f"{operands[0]} ? {text} : {zero}" if operands else text
         if statement.op == "index_value":
@@ -207,11 +226,48 @@ class StatementPrinter:
         yield
         self.statements, self.names, self.readers = before
 
-    # Random numbers drawn before a loop.
+    # Random numbers drawn before a loop, and 16-bit floats converted.
 
     @contextmanager
-    def drawing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
-        """Draw what a loop over `dim`, of at most as many points, asks for; the loop is what is written meanwhile."""
+    def preparing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
+        """Draw and convert what a loop over `dim`, of at most as many points, asks for; the loop is what is written
+        meanwhile."""
+        statements = tuple(statements)
+        with self._drawing(statements, dim, is_within, most), self._widening(statements, dim, is_within, most):
+            yield
+
+    @contextmanager
+    def _widening(self, statements: Sequence[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
+        start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
+        count = f"{end} - {start}" if is_within else end
+        is_short = isinstance(most, int) and most <= MOST_WIDE
+        for statement in wide_accesses(self.program, statements, dim) if is_short else ():
+            if statement.number in self.kept_so_far or statement.number in self.turned or self._is_copy(statement):
+                continue
+            assert isinstance(most, int)
+            assert statement.buffer is not None
+            name = f"{statement.target if statement.op == 'load' else statement.buffer}_wide"
+            while name in self.names_of_drawn:
+                name += "_"
+            self.names_of_drawn |= {name}
+            one = Wide(statement, name, dim, start, count, most)
+            self.wide[statement.number] = one
+            self.writer.line(one.declaration, statement.nodes)
+            if statement.op == "load":
+                self.writer.line(one.call(self.pointers[statement.buffer]), statement.nodes)
+        yield
+        for one in self.wide.values():
+            if one.statement.op == "store":
+                assert one.statement.buffer is not None
+                self.writer.line(one.call(self.pointers[one.statement.buffer]), one.statement.nodes)
+        self.wide.clear()
+
+    def _is_copy(self, statement: Statement) -> bool:
+        """Whether a load or store is one of those that move bits."""
+        return self._is_copied(self.statements[statement.operands[0]] if statement.op == "store" else statement)
+
+    @contextmanager
+    def _drawing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
         start, end = (f"{dim.name}_start", f"{dim.name}_end") if is_within else ("0", text_of(dim.size))
         for statement in statements if isinstance(most, int) and most <= MOST_DRAWN else ():
             if statement.number in self.kept_so_far or not can_be_drawn(statement, dim, self.statements):

@@ -1,0 +1,85 @@
+"""Rows of 16-bit floats that are converted before a vector loop, or after it, by the machine's instructions for it.
+
+    float x_wide[1024], out_wide[1024];
+    fs::widen(x_ptr + 4096 * x0 + x1_start, x1_end - x1_start, x_wide);
+    for x1 from x1_start to x1_end:  ... out_wide[x1 - x1_start] = x_wide[x1 - x1_start] * ...
+    fs::narrow(out_wide, x1_end - x1_start, out_ptr + 4096 * x0 + x1_start);
+
+One element at a time GCC 12 has no such instructions for vectors; it would take ten others for each. And a loop of
+floats alone has vectors of one length, without the halves that 16-bit elements are packed of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from compiler.codegen.cpp.kept import KEPT_COST, cost
+from compiler.codegen.cpp.ops import HALF_TYPES
+from compiler.codegen.program import Program, Statement
+from compiler.ir.index import Dim, Index, Indirect
+
+#: Elements of one block of a loop without blocks of its own: few enough for several rows in the first-level cache.
+WIDE_BLOCK = 1024
+#: The longest loop whose rows are converted at a time.
+MOST_WIDE = 4096
+
+
+@dataclass(frozen=True)
+class Wide:
+    """The elements that one load or store moves along the loop `dim`, whose points start at the text `start`, `count`
+    of them."""
+
+    statement: Statement
+    #: Of the array, which has room for `most` elements.
+    name: str
+    dim: Dim
+    start: str
+    count: str
+    most: int
+
+    @property
+    def place(self) -> str:
+        """The element of the present point."""
+        point = self.dim.name if self.start == "0" else f"{self.dim.name} - {self.start}"
+        return f"{self.name}[{point}]"
+
+    @property
+    def declaration(self) -> str:
+        return f"alignas(64) float {self.name}[{self.most}];"
+
+    def call(self, pointer: str) -> str:
+        """The line that fills the array, or for a store empties it."""
+        index = self.statement.index
+        assert index is not None
+        at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
+        row = f"{pointer} + {at_start.render(self._at_start, '/')}"
+        if self.statement.op == "load":
+            return f"fs::widen({row}, {self.count}, {self.name});"
+        return f"fs::narrow({self.name}, {self.count}, {row});"
+
+    def _at_start(self, atom: Dim | Indirect) -> str:
+        assert isinstance(atom, Dim)
+        return self.start if atom == self.dim else atom.name
+
+
+def can_be_wide(statement: Statement, dim: Dim, program: Program) -> bool:
+    """Whether a load or store moves neighbours along `dim`, all of them, of a half type."""
+    index = statement.index
+    is_plain = statement.op == "load" and not statement.operands
+    is_plain |= statement.op == "store" and not statement.is_scatter and len(statement.operands) == 1
+    if not is_plain or statement.buffer is None or index is None:
+        return False
+    return program.storage[statement.buffer] in HALF_TYPES and index.is_affine and index.stride(dim) == 1
+
+
+def wide_accesses(program: Program, statements: Sequence[Statement], dim: Dim) -> list[Statement]:
+    """The loads and stores that are converted apart from a loop over `dim` which does `statements`: where it computes
+    much, and of float16, whose conversion takes more instructions, wherever there are several."""
+    found = [statement for statement in statements if can_be_wide(statement, dim, program)]
+    if any(cost(statement) >= KEPT_COST for statement in statements):
+        return found
+    of_float16 = [s for s in found if s.buffer is not None and program.storage[s.buffer] == torch.float16]
+    return of_float16 if len(of_float16) > 1 else []
