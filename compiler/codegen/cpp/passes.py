@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from compiler.codegen.cpp.ops import columns_text, literal
+from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.running import ScanPrinter
-from compiler.codegen.cpp.statements import over, within
+from compiler.codegen.cpp.statements import between, over, within
 from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
@@ -238,6 +239,10 @@ class PassPrinter(ScanPrinter):
                 self._enter_tile(loops, section, dim)
                 continue
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
+                if len(pieces := self._pieces_of_row(section, dim)) > 1:
+                    self._row_in_pieces(pieces, dim, accumulators, suffix)
+                    self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
+                    return
                 self._prepare_row(loops, self.without_kept(section), dim)
                 if self.is_in_lanes(section):
                     self.simd_of_scans(section)
@@ -270,6 +275,23 @@ class PassPrinter(ScanPrinter):
         loops.enter_context(self.turning(tile, self.without_kept(section)))
         head = f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
         loops.enter_context(writer.block(head))
+
+    def _pieces_of_row(self, section: Section, dim: Dim) -> tuple[Piece, ...]:
+        """What the innermost loop of a pass is cut into, where a condition changes on its way."""
+        if section.scans or any(s.value in FIELDS for s in section.reductions):
+            return ()
+        own = {s.number for s in self.without_kept(section)}
+        last = self.program.sections.index(section)
+        before = [s for one in self.program.sections[: last + 1] for s in one.statements]
+        return pieces_of(list({s.number: s for s in before}.values()), dim, own)
+
+    def _row_in_pieces(self, pieces: tuple[Piece, ...], dim: Dim, accumulators: list[Accumulator], suffix: str) -> None:
+        is_in_chunk = self.plan.is_cut and dim == self.plan.r_loops[0]
+        for piece in pieces:
+            if piece.end - piece.start > 1:
+                self._simd(accumulators, suffix, piece.statements)
+            with self.writer.block(between(dim, piece.start, piece.end, is_in_chunk)), self.knowing(piece.statements):
+                self._one_point(Section("r", piece.statements), accumulators, suffix)
 
     def _one_point(self, section: Section, accumulators: list[Accumulator], suffix: str) -> None:
         by_number = {a.statement.number: a for a in accumulators}

@@ -9,7 +9,7 @@ What is padded, shifted or concatenated needs no masks inside of the pieces, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler.codegen.building import without_known_conditions
@@ -25,6 +25,9 @@ MOST_PIECES = 5
 #: What each comparison says of the difference of its operands: that it is at least so much, or that it is not.
 _LEAST: Mapping[str, int] = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 
+#: What a loop is there for.
+_ROOTS = (*EFFECTS, "reduce", "across")
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -35,22 +38,28 @@ class Piece:
     statements: tuple[Statement, ...]
 
 
-def pieces_of(statements: Sequence[Statement], dim: Dim) -> tuple[Piece, ...]:
-    """The pieces of a loop over `dim`; one where nothing changes on the way, or too often."""
-    whole = (Piece(0, dim.size, tuple(statements)),) if isinstance(dim.size, int) else ()
-    if not whole or any(s.op in RANDOM for s in statements):
+def pieces_of(statements: Sequence[Statement], dim: Dim, own: Collection[int] | None = None) -> tuple[Piece, ...]:
+    """The pieces of a loop over `dim`; one where nothing changes on the way, or too often. The loop does the statements
+    whose numbers are `own` (all of them unless given) and knows what the others have made."""
+    own = {s.number for s in statements} if own is None else own
+    done = tuple(s for s in statements if s.number in own)
+    whole = (Piece(0, dim.size, done),) if isinstance(dim.size, int) else ()
+    if not whole or any(s.op in RANDOM for s in done):
         return whole
     steps = _numbered_in_order(statements, {s.number: place for place, s in enumerate(statements)})
-    found = {cut for step in steps if step.op in _LEAST for cut in _cuts(step, steps, dim)}
-    found |= {cut for step in steps if step.index is not None for cut in _wraps(step.index, dim)}
+    of_loop = [step for step, s in zip(steps, statements, strict=True) if s.number in own]
+    found = {cut for step in of_loop if step.op in _LEAST for cut in _cuts(step, steps, dim)}
+    found |= {cut for step in of_loop if step.index is not None for cut in _wraps(step.index, dim)}
     cuts = sorted(found)
     if not cuts or len(cuts) >= MOST_PIECES:
         return whole
     numbers = {place: s.number for place, s in enumerate(statements)}
     ends = [*cuts, whole[0].end]
+    roots = {step.number for step in of_loop if step.op in _ROOTS}
     return tuple(
-        Piece(start, end, tuple(_numbered_in_order(_within(steps, dim, start, end), numbers)))
+        Piece(start, end, tuple(s for s in _numbered_in_order(left, numbers) if s.number in own))
         for start, end in zip([0, *cuts], ends, strict=True)
+        for left in [_within(steps, roots, dim, start, end)]
     )
 
 
@@ -91,14 +100,14 @@ def _wraps(index: Index, dim: Dim) -> Iterable[int]:
             yield from range((-offset) % divisor or divisor, size, divisor)
 
 
-def _within(steps: Sequence[Statement], dim: Dim, start: int, end: int) -> list[Statement]:
-    """What leads to the stores of a piece, with the outcomes of conditions that hold all over it or nowhere in it."""
+def _within(steps: Sequence[Statement], roots: Collection[int], dim: Dim, start: int, end: int) -> list[Statement]:
+    """What leads to the `roots` of a piece, with the outcomes of conditions that hold all over it or nowhere in it."""
     piece = Dim(f"{dim.name}_from_{start}", end - start)
     near, back = {dim: Index.of(piece) + start}, {piece: Index.of(dim) - start}
     simpler = without_known_conditions([_moved(step, near) for step in steps])
     outcomes = known_values(simpler).outcomes
     simpler = [_zero(s) if _is_never_loaded(s, outcomes) else s for s in simpler]
-    needed = closure([s.number for s in simpler if s.op in EFFECTS], {s.number: s for s in simpler})
+    needed = closure(roots, {s.number: s for s in simpler})
     return [_moved(s, back) for s in simpler if s.number in needed]
 
 
