@@ -28,6 +28,19 @@ def test_pieces_give_what_eager_gives() -> None:
     assert not any("%" in source for source in sources)
 
 
+def beside(x: Tensor, sink: Tensor, long: Tensor) -> tuple[Tensor, ...]:
+    wide = torch.cat([x, sink], 1)
+    return wide.softmax(1), F.pad(x, (2, 3), value=-1.0).sum(1), torch.cat([long, long[:99] * 2.0]).amax(0)
+
+
+def test_rows_of_a_reduction_are_cut_as_well() -> None:
+    inputs = [torch.randn(9, 40), torch.randn(9, 1), torch.randn(70_000)]
+    compilation = compile_program(beside, *inputs, target="cpu")
+    torch.testing.assert_close(tuple(compilation.build().call(inputs)), beside(*inputs))
+    sources = [kernel.source for kernel in compilation.cpp.values()]
+    assert not any("_ptr[" in line and " ? " in line for source in sources for line in source.splitlines())
+
+
 def test_every_point_is_in_one_piece_whose_conditions_are_known() -> None:
     dim = Dim("x0", 20)
     for factor, offset in ((1, -7), (-1, 7), (3, -8), (-3, 29), (1, 0), (1, -20)):

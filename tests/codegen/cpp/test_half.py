@@ -1,0 +1,52 @@
+"""16-bit floats on a CPU: rows that are converted apart from a loop, and elements that are gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.compile_program import compile_program
+
+PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "blocks and what is left of them": lambda x, y: (F.gelu(x) * y).flatten(),
+    "rows": lambda x, y: (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * y).softmax(-1),
+    "columns": lambda x, y: (x * y).softmax(0),
+    "sums of both kinds": lambda x, y: (x.exp().sum(0), (x + y).float()),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+def test_rows_are_converted_as_eager_converts(dtype: torch.dtype) -> None:
+    x, y = torch.randn(5, 1301).to(dtype), torch.randn(5, 1301).to(dtype)
+    for function in PROGRAMS.values():
+        compilation = compile_program(function, x, y, target="cpu")
+        results = compilation.build().call([x, y])
+        exact = function(x.double(), y.double())
+        for result, wanted in zip(results, exact if isinstance(exact, tuple) else (exact,), strict=True):
+            torch.testing.assert_close(result.double(), wanted.double(), rtol=8 * torch.finfo(dtype).eps, atol=1e-3)
+
+
+def test_every_float_is_converted_to_the_nearest() -> None:
+    bits = torch.arange(0, 1 << 16, dtype=torch.int32).to(torch.int16)
+    every, floats = bits.view(torch.float16), torch.randn(20_000) * torch.logspace(-9, 6, 20_000)
+    compilation = compile_program(
+        lambda h, f: (h * h.new_ones(1), f.half() + 0 * f.half()), every, floats, target="cpu"
+    )
+    same, rounded = compilation.build().call([every, floats])
+    assert torch.equal(same.nan_to_num(0.5), every.nan_to_num(0.5))
+    assert torch.equal(rounded, floats.half())
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_elements_are_gathered_wherever_the_memory_begins(start: int) -> None:
+    table, places = torch.randn(1001).bfloat16()[start : start + 1000], torch.randint(0, 1000, (3, 333))
+    places[0, 0], places[0, 1] = 0, 999
+    compilation = compile_program(lambda t, i: t[i] * 2.0, table, places, target="cpu")
+    (kernel,) = compilation.cpp.values()
+    assert "fs::gathered(" in kernel.source
+    assert torch.equal(compilation.build().call([table, places])[0], table[places] * 2.0)
