@@ -57,8 +57,10 @@ inline Exponential split_exponential(float x) {
     return {int32_t(n), multiply_add(p, r * r, r) + 1.0f};
 }
 
+// What is far below, as masked elements of a softmax are, has two factors of zero: on the way to a number that is too
+// small for a float, multiplications take the machine a hundred times as long.
 inline float exp(float x) {
-    float clamped = x < -104.0f ? -104.0f : x;
+    float clamped = x < -176.0f ? -176.0f : x;
     clamped = clamped > 89.0f ? 89.0f : clamped;
     const Exponential e = split_exponential(clamped);
     // Two factors, since 2^n alone need not be a normal number.
@@ -91,7 +93,7 @@ inline float expm1(float x) {
 }
 
 inline float exp2(float x) {
-    float clamped = x < -151.0f ? -151.0f : x;
+    float clamped = x < -254.0f ? -254.0f : x;
     clamped = clamped > 129.0f ? 129.0f : clamped;
     const float n = __builtin_rintf(clamped), r = clamped - n;
     float p = 1.535336188319500e-4f;
