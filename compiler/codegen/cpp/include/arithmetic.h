@@ -54,6 +54,29 @@ inline double truncdiv(double a, double b) { return trunc(a / b); }
 
 template <typename T> inline T fmod(T a, T b) { return T(a - truncdiv(a, b) * b); }
 
+#ifdef __FP_FAST_FMA
+// rest - n * size for the n that leaves least: at most half of size, or so much less than rest as a double has bits. As
+// both are of floats, nothing is rounded.
+inline double less_multiples(double rest, double size, double inverse) {
+    return __builtin_fma(-__builtin_rint(rest * inverse), size, rest);
+}
+
+// The C library's function goes bit by bit; quotients of floats are below 2^277, which six doubles hold.
+inline float fmod(float a, float b) {
+    const double divisor = fabs(double(b)), size = divisor > 0x1p200 ? 0x1p200 : divisor, inverse = 1.0 / size;
+    double rest = fabs(double(a));
+    rest = less_multiples(rest, size, inverse);
+    rest = less_multiples(rest, size, inverse);
+    rest = less_multiples(rest, size, inverse);
+    rest = less_multiples(rest, size, inverse);
+    rest = less_multiples(rest, size, inverse);
+    rest = less_multiples(rest, size, inverse);
+    return copysign(float(rest < 0.0 ? rest + size : rest), a);
+}
+#else
+inline float fmod(float a, float b) { return ::fmodf(a, b); }
+#endif
+
 template <typename T> inline T remainder(T a, T b) {
     const T rest = fmod(a, b);
     return (rest != T(0)) & ((rest < T(0)) != (b < T(0))) ? T(rest + b) : rest;

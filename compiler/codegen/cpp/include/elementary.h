@@ -28,6 +28,13 @@ template <typename To, typename From> inline To bitcast(From value) {
     return result;
 }
 
+// One of two numbers, by their bits. A choice that is written as one may become branches, which compilers join with
+// those of later comparisons into paths of their own; of such a loop they make no vectors.
+inline float select(bool condition, float chosen, float other) {
+    const uint32_t mask = 0u - uint32_t(condition);
+    return float_of_bits((bits_of_float(chosen) & mask) | (bits_of_float(other) & ~mask));
+}
+
 // The C library's signbit, of which GCC 12 cannot make short vectors.
 inline bool has_sign(float value) { return int32_t(bits_of_float(value)) < 0; }
 inline bool has_sign(double value) { return copysign(1.0, value) < 0.0; }
@@ -112,7 +119,7 @@ struct Logarithm { float exponent, fraction, rest; };
 
 inline Logarithm split_logarithm(float x) {
     const bool is_tiny = x < 0x1p-126f;
-    const uint32_t bits = bits_of_float(is_tiny ? x * 0x1p23f : x);
+    const uint32_t bits = bits_of_float(select(is_tiny, x * 0x1p23f, x));
     const uint32_t shifted = bits - 0x3F3504F3;  // sqrt(1/2)
     const int32_t exponent = int32_t(shifted) >> 23;
     const float f = float_of_bits((shifted & 0x007FFFFF) + 0x3F3504F3) - 1.0f;
@@ -125,13 +132,12 @@ inline Logarithm split_logarithm(float x) {
     p = multiply_add(p, f, 2.0000714765e-1f);
     p = multiply_add(p, f, -2.4999993993e-1f);
     p = multiply_add(p, f, 3.3333331174e-1f);
-    return {float(exponent - (is_tiny ? 23 : 0)), f, p * f * (f * f)};
+    return {float(exponent - 23 * int32_t(is_tiny)), f, p * f * (f * f)};
 }
 
 inline float logarithm_or_limit(float x, float finite) {
-    float result = x == 0.0f ? -INFINITY : finite;
-    result = x < 0.0f ? NAN : result;
-    return (x == INFINITY) | (x != x) ? x : result;
+    const float limit = select(x == 0.0f, -INFINITY, select(x < 0.0f, NAN, x));
+    return select((x > 0.0f) & (x < INFINITY), finite, limit);
 }
 
 inline float log(float x) {
@@ -153,7 +159,7 @@ inline float log10(float x) { return log(x) * 0.434294482f; }
 inline float log1p(float x) {
     const float u = 1.0f + x;
     const float result = log(u) * (x / (u - 1.0f));
-    return (u == 1.0f) | (u == INFINITY) ? x : u == 0.0f ? -INFINITY : result;
+    return select((u == 1.0f) | (u == INFINITY), x, select(u == 0.0f, -INFINITY, result));
 }
 
 // What is below the least normal number is 0.
