@@ -9,13 +9,24 @@ from compiler.ir.size import Atom, Integer
 
 
 @dataclass(frozen=True)
+class TileDescriptor:
+    """A parameter that is not an address: it tells where a tensor of two dimensions lies, and which tiles of it are
+    asked for. `shape`, `strides` and `tile` are in elements, the last dimension the one without gaps."""
+
+    parameter: str
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    tile: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class RenderedKernel:
     """A kernel as text.
 
     `parameters` are buffers in the order in which the launcher passes them (reads, then writes), `sizes` the integers
     that it passes after them; `lines` gives, for each line of `source` that computes something (counted from 1), the
     loop nodes that it computes for; `config` is what the launch needs besides (grid, block sizes, warps), plain values
-    only. `grid` is how many programs a launch has.
+    only. `grid` is how many programs a launch has. The parameters that `descriptors` name are passed as such.
     """
 
     name: str
@@ -30,3 +41,4 @@ class RenderedKernel:
     grid: Integer = 1
     #: Kernels of C++ that run before and after a library call, where all of them together are this one.
     steps: tuple[RenderedKernel, ...] = ()
+    descriptors: tuple[TileDescriptor, ...] = ()

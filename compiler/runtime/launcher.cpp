@@ -7,6 +7,7 @@
 // Python's functions are declared and not included, so that no header of Python's need be installed; all of them are
 // in its stable interface.
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 extern "C" {
@@ -54,7 +55,8 @@ void Py_DecRef(PyObject*);
 namespace {
 
 constexpr int FASTCALL = 0x80;     // METH_FASTCALL
-constexpr int MOST_ARGUMENTS = 64;  // as in launcher.py
+constexpr int MOST_ARGUMENTS = 64;   // as in launcher.py
+constexpr int MOST_DESCRIPTORS = 8;  // likewise
 
 // The address of a tensor's first element; throws for what is no tensor.
 using Address = void* (*)(PyObject* tensor);
@@ -134,6 +136,43 @@ PyObject* launch_on_cpu(PyObject* self, PyObject* const* arguments, std::intptr_
 using LaunchKernel = int (*)(void* function, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,
                              unsigned block_z, unsigned shared_bytes, void* stream, void** parameters, void** extra);
 
+using EncodeTensorMap = int (*)(void* map, int element, std::uint32_t rank, void* address, const std::uint64_t* sizes,
+                                const std::uint64_t* byte_strides, const std::uint32_t* copied,
+                                const std::uint32_t* element_strides, int interleave, int swizzle, int promotion,
+                                int fill);
+
+constexpr int MAP_BYTES = 128, MAP_ALIGNMENT = 64;  // of a CUtensorMap
+constexpr int PROMOTE_TO_LINES = 2;                 // CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+
+// An argument that tells where a matrix lies and which tiles of it are asked for. The map is made anew whenever the
+// matrix is at another address than in the launch before.
+struct Descriptor {
+  unsigned char map[MAP_BYTES];
+  std::int64_t tensor;                // which of the arguments
+  std::int64_t address;               // that the map was made for; 0 before the first
+  std::int64_t lines, elements;       // of the matrix: the lines, and the elements of each
+  std::int64_t stride, element_size;  // elements from one line to the next, bytes of an element
+  std::int64_t copied_lines, copied_elements;
+  std::int64_t element, swizzle;      // CUtensorMapDataType, CUtensorMapSwizzle
+  // What Triton takes behind every descriptor, and does not look at.
+  std::int32_t sizes[2];
+  std::int64_t strides[2];
+};
+
+int describe(Descriptor& one, std::int64_t address, EncodeTensorMap encode) {
+  alignas(MAP_ALIGNMENT) unsigned char map[MAP_BYTES];
+  const std::uint64_t sizes[] = {std::uint64_t(one.elements), std::uint64_t(one.lines)};
+  const std::uint64_t byte_strides[] = {std::uint64_t(one.stride * one.element_size)};
+  const std::uint32_t copied[] = {std::uint32_t(one.copied_elements), std::uint32_t(one.copied_lines)};
+  const std::uint32_t each[] = {1, 1};
+  const int failed = encode(map, int(one.element), 2, reinterpret_cast<void*>(address), sizes, byte_strides, copied, each,
+                            0, int(one.swizzle), PROMOTE_TO_LINES, 0);
+  if (failed) return failed;
+  std::memcpy(one.map, map, MAP_BYTES);
+  one.address = address;
+  return 0;
+}
+
 struct GpuKernel {
   void* function;               // CUfunction; null until the kernel is compiled and loaded
   Address address;
@@ -150,6 +189,9 @@ struct GpuKernel {
   PyObject* stream_of;          // a function of the device's number
   PyObject* device_number;
   PyObject* otherwise;          // a function of all arguments, for every launch that is not as those before
+  std::int64_t described;       // how many arguments are descriptors, in the order of the arguments
+  Descriptor* descriptors;
+  EncodeTensorMap encode;       // cuTensorMapEncodeTiled
 };
 
 constexpr std::int64_t ALIGNMENT = 16;  // as in triton_launch.py
@@ -184,11 +226,23 @@ PyObject* launch_on_gpu(PyObject* self, PyObject* const* arguments, std::intptr_
   if (kernel->has_workspace && kernel->workspace_stream != stream) return otherwise();
 
   // Tensors, the workspace, sizes, and two addresses that Triton adds to every kernel, for memory that ours never want.
-  void* parameters[MOST_ARGUMENTS + 4];
+  void* parameters[MOST_ARGUMENTS + 4 + 4 * MOST_DESCRIPTORS];
   void** next = parameters;
   std::int64_t workspace[] = {kernel->workspace, kernel->counters};
   void* nothing = nullptr;
-  for (std::int64_t n = 0; n < kernel->tensors; ++n) *next++ = &values[n];
+  Descriptor *descriptor = kernel->descriptors, *const end = descriptor + kernel->described;
+  for (std::int64_t n = 0; n < kernel->tensors; ++n) {
+    if (descriptor == end || descriptor->tensor != n) {
+      *next++ = &values[n];
+      continue;
+    }
+    if (const int failed = descriptor->address == values[n] ? 0 : describe(*descriptor, values[n], kernel->encode))
+      return PyErr_Format(PyExc_RuntimeError, "cuTensorMapEncodeTiled failed with CUDA's error %d", failed);
+    *next++ = descriptor->map;
+    for (int axis = 0; axis < 2; ++axis) *next++ = &descriptor->sizes[axis];
+    for (int axis = 0; axis < 2; ++axis) *next++ = &descriptor->strides[axis];
+    ++descriptor;
+  }
   if (kernel->has_workspace) *next++ = &workspace[0], *next++ = &workspace[1];
   for (std::int64_t n = kernel->tensors; n < count; ++n) *next++ = &values[n];
   *next++ = &nothing;

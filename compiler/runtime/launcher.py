@@ -22,6 +22,8 @@ SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in ("launcher",
 
 #: Kernels with more arguments are launched the slower way; as in launcher.cpp.
 MOST_ARGUMENTS = 64
+#: Kernels with more descriptors are launched by Triton; as in launcher.cpp.
+MOST_DESCRIPTORS = 8
 
 #: Functions of the library that make a builtin function of a record.
 _MAKERS = ("cpu_launcher", "gpu_launcher", "address_test", "flat_call", "flat_call_boxed", "seed_drawer")
@@ -39,6 +41,27 @@ class CpuKernel(ctypes.Structure):
         ("sizes", ctypes.c_int64),
         ("threads", ctypes.py_object),
         ("set_threads", ctypes.c_void_p),
+    )
+
+
+class Descriptor(ctypes.Structure):
+    """An argument of a kernel that tells where a matrix lies (`TileDescriptor`) and how its tiles lie in shared memory
+    (`TileInMemory`); sizes and strides are in elements."""
+
+    _fields_ = (
+        ("map", ctypes.c_uint8 * 128),
+        ("tensor", ctypes.c_int64),
+        ("address", ctypes.c_int64),
+        ("lines", ctypes.c_int64),
+        ("elements", ctypes.c_int64),
+        ("stride", ctypes.c_int64),
+        ("element_size", ctypes.c_int64),
+        ("copied_lines", ctypes.c_int64),
+        ("copied_elements", ctypes.c_int64),
+        ("element", ctypes.c_int64),
+        ("swizzle", ctypes.c_int64),
+        ("sizes", ctypes.c_int32 * 2),
+        ("strides", ctypes.c_int64 * 2),
     )
 
 
@@ -64,6 +87,9 @@ class GpuKernel(ctypes.Structure):
         ("stream_of", ctypes.py_object),
         ("device_number", ctypes.py_object),
         ("otherwise", ctypes.py_object),
+        ("described", ctypes.c_int64),
+        ("descriptors", ctypes.POINTER(Descriptor)),
+        ("encode", ctypes.c_void_p),
     )
 
 
@@ -126,9 +152,13 @@ def gpu_launch(record: GpuKernel) -> Launch | None:
     library, driver = launcher_library(), cuda_driver()
     if library is None or driver is None or record.tensors + record.sizes > MOST_ARGUMENTS:
         return None
+    if record.described > MOST_DESCRIPTORS or (record.described and not hasattr(driver, "cuTensorMapEncodeTiled")):
+        return None
     record.address = address_function()
     record.launch = ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p).value
     record.device = ctypes.cast(driver.cuCtxGetDevice, ctypes.c_void_p).value
+    if record.described:
+        record.encode = ctypes.cast(driver.cuTensorMapEncodeTiled, ctypes.c_void_p).value
     launch: Launch = library.gpu_launcher(record, ctypes.addressof(record))
     return launch
 

@@ -23,7 +23,15 @@ import torch
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
-from compiler.runtime.triton_source import block_sizes, cluster_of, element_of, launch_options, shared_function
+from compiler.runtime.triton_source import (
+    block_sizes,
+    cluster_of,
+    described,
+    descriptor_of,
+    element_of,
+    launch_options,
+    shared_function,
+)
 
 #: Threads that compile at the same time. More of them wait for Python's interpreter: on the host of an H200, with 32
 #: cores, 31 kernels of small programs took one thread 4.0 s, four 1.5 s, sixteen 1.8 s.
@@ -37,9 +45,20 @@ WARP = 32
 
 
 @dataclass(frozen=True)
+class TileInMemory:
+    """How Triton wants a descriptor's tiles in shared memory: the type of the elements (CUtensorMapDataType), how many
+    one copy takes along both dimensions, and how lines are swizzled (CUtensorMapSwizzle)."""
+
+    element: int
+    copied: tuple[int, int]
+    swizzle: int
+
+
+@dataclass(frozen=True)
 class LoadedKernel:
     """A kernel on a device, as Triton `compiled` it: its handle there (a CUfunction; None where only Triton can launch
-    it), and what a program of it takes: registers and spilled words of each thread, threads, bytes of shared memory."""
+    it), and what a program of it takes: registers and spilled words of each thread, threads, bytes of shared memory.
+    `tiles` are those of the arguments that are descriptors, in their order."""
 
     compiled: Any
     function: int | None
@@ -47,6 +66,7 @@ class LoadedKernel:
     spills: int
     threads: int
     shared_bytes: int
+    tiles: tuple[TileInMemory, ...] = ()
 
 
 #: What Triton made, by all that decides it: the function, dtypes of the pointers, block sizes, options, device.
@@ -62,7 +82,8 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     options = launch_options(kernel)
     blocks = block_sizes(kernel)
     function = shared_function(kernel)
-    key = (function, tuple(pointers), tuple(blocks.items()), tuple(options.items()), device)
+    tiles = tuple((place, one.tile) for place, one in described(kernel).items())
+    key = (function, tuple(pointers), tiles, tuple(blocks.items()), tuple(options.items()), device)
     with _lock:
         known = _known.get(key)
         made: Future[LoadedKernel] = known or _known.setdefault(key, Future())
@@ -73,7 +94,7 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
     try:
         with torch.cuda.device(device):
             settings = blocks | options | library_options(kernel.source, pointers)
-            arguments = (*pointers, *(atom.hint for atom in kernel.sizes))
+            arguments = (*_without_memory(kernel, pointers), *(atom.hint for atom in kernel.sizes))
             compiled = _load(function, arguments, settings, device, cluster_of(kernel))
     except BaseException as error:
         with _lock:
@@ -82,6 +103,25 @@ def compiled_kernel(kernel: RenderedKernel, pointers: Sequence[torch.dtype], dev
         raise
     made.set_result(compiled)
     return compiled
+
+
+def _without_memory(kernel: RenderedKernel, pointers: Sequence[torch.dtype]) -> list[Any]:
+    """What stands for the kernel's tensors where it is only compiled: their dtypes, and descriptors of nothing."""
+    arguments: list[Any] = list(pointers)
+    for place, descriptor in described(kernel).items():
+        arguments[place] = descriptor_of(_Nothing(pointers[place]), descriptor)
+    return arguments
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    """A tensor as Triton asks about it: a dtype, and an address that is divisible by whatever it likes."""
+
+    dtype: torch.dtype
+
+    @staticmethod
+    def data_ptr() -> int:
+        return 0
 
 
 def compiled_for(kernel: RenderedKernel, arguments: Sequence[Any], device: int) -> LoadedKernel:
@@ -116,7 +156,8 @@ def _loaded(compiled: Any, device: int, cluster: int) -> LoadedKernel:
             function, registers, spills, _ = found
             if cluster > 1:
                 start_together(function, cluster)
-            return LoadedKernel(compiled, function, registers, spills, threads, shared)
+            tiles = tuple(map(_tile_in_memory, getattr(metadata, "tensordesc_meta", None) or ()))
+            return LoadedKernel(compiled, function, registers, spills, threads, shared, tiles)
     compiled.run  # noqa: B018 - loads the binary, after which its figures are there
     return LoadedKernel(compiled, None, int(compiled.n_regs), int(compiled.n_spills), threads, shared)
 
@@ -135,15 +176,26 @@ def _load_binary(compiled: Any, device: int) -> tuple[int, int, int, int] | None
 
 
 def _is_plain(metadata: Any) -> bool:
-    """Whether a kernel is launched with a grid, a block and its arguments, and nothing besides."""
+    """Whether a kernel is launched with a grid, a block and its arguments, and nothing besides; descriptors are
+    arguments where the device has a unit for them, and with each goes what Triton knows of its tiles."""
     special = (
         "launch_cooperative_grid",
         "launch_pdl",
         "global_scratch_size",
         "profile_scratch_size",
-        "tensordesc_meta",
     )
+    if None in (getattr(metadata, "tensordesc_meta", None) or ()):
+        return False
     return not any(getattr(metadata, name, None) for name in special) and getattr(metadata, "num_ctas", 1) == 1
+
+
+#: Triton's numbers of element types that are not the driver's: of float64, bfloat16 and float32.
+_ELEMENTS = {8: 10, 9: 8, 10: 9}
+
+
+def _tile_in_memory(told: Any) -> TileInMemory:
+    rows, columns = told["block_size"]
+    return TileInMemory(_ELEMENTS.get(told["elem_type"], told["elem_type"]), (rows, columns), told["swizzle"])
 
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:

@@ -39,7 +39,15 @@ from triton.runtime.jit import JITFunction
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.float8 import FLOAT8
 from compiler.runtime.interpreted_teams import WAITING, run_in_turns
-from compiler.runtime.triton_source import block_sizes, cluster_of, fresh_namespace, grid_size, workspace_of
+from compiler.runtime.triton_source import (
+    block_sizes,
+    cluster_of,
+    described,
+    descriptor_of,
+    fresh_namespace,
+    grid_size,
+    workspace_of,
+)
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +65,8 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
     if len(tensors) != len(kernel.parameters):
         raise ValueError(f"{kernel.name} takes {len(kernel.parameters)} tensors, got {len(tensors)}")
     arguments: list[Any] = [tensor.view(torch.uint8) if tensor.dtype in FLOAT8 else tensor for tensor in tensors]
+    for place, descriptor in described(kernel).items():
+        arguments[place] = descriptor_of(arguments[place], descriptor)
     wanted = workspace_of(kernel)
     if wanted is not None:
         arguments.append(torch.zeros(max(wanted[0], 16), dtype=torch.uint8))

@@ -9,17 +9,19 @@ What differs goes through Triton's dispatch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime.launcher import GpuKernel, Launch, gpu_launch, launch_by_driver
-from compiler.runtime.triton_compile import LoadedKernel, compiled_for, compiled_kernel
+from compiler.codegen.rendered import RenderedKernel, TileDescriptor
+from compiler.runtime.launcher import Descriptor, GpuKernel, Launch, gpu_launch, launch_by_driver
+from compiler.runtime.triton_compile import LoadedKernel, TileInMemory, compiled_for, compiled_kernel
 from compiler.runtime.triton_source import (
     block_sizes,
     cluster_of,
+    described,
+    descriptor_of,
     element_of,
     grid_of,
     launch_options,
@@ -63,7 +65,9 @@ class TritonLauncher:
             has_workspace=self._wanted is not None,
             workspace_stream=-1,
             grid_of=self._grid,
+            described=len(kernel.descriptors),
         )
+        self._descriptors = described(kernel)
         self._launch: Launch | None = None
         self.registers: int | None = None
         self.spills: int | None = None
@@ -91,11 +95,11 @@ class TritonLauncher:
         stream = torch._C._cuda_getCurrentRawStream(device)
         if self._wanted is not None:
             tensors = (*tensors, *self._workspace(device, stream))
-        if not _is_ordinary(tensors, sizes):
+        if device not in self._compiled and _is_ordinary(tensors, sizes):
+            self._compile(device, [tensor.dtype for tensor in tensors])
+        if self._descriptors or not _is_ordinary(tensors, sizes):
             self._dispatch(device, grid, (*tensors, *sizes))
             return
-        if device not in self._compiled:
-            self._compile(device, [tensor.dtype for tensor in tensors])
         kernel = self._compiled[device]
         values = [*(tensor.data_ptr() for tensor in tensors), *sizes]
         with torch.cuda.device(device):
@@ -131,11 +135,19 @@ class TritonLauncher:
         if not self._record.function and kernel.function is not None:
             self._record.on_device = self._record.device_number = device
             self._record.block, self._record.shared_bytes = kernel.threads, kernel.shared_bytes
+            if self._descriptors:
+                self._record.descriptors = _records(self._descriptors, kernel.tiles, pointers)
             self._record.function = kernel.function
 
     def _dispatch(self, device: int, grid: int, arguments: tuple[Any, ...]) -> None:
         """Launch by Triton's own dispatch, which compiles for what the pointers are."""
         arguments = tuple(_as_memory(a) if isinstance(a, torch.Tensor) else a for a in arguments)
+        arguments = tuple(
+            descriptor_of(_aligned(argument, self._descriptors[place]), self._descriptors[place])
+            if place in self._descriptors
+            else argument
+            for place, argument in enumerate(arguments)
+        )
         with torch.cuda.device(device):
             if cluster_of(self.kernel) > 1:
                 self._launch_cluster(device, grid, arguments)
@@ -165,6 +177,29 @@ class TritonLauncher:
             self._record.workspace, self._record.counters = (tensor.data_ptr() for tensor in known)
             self._record.workspace_stream = stream
         return known
+
+
+def _records(
+    descriptors: Mapping[int, TileDescriptor], tiles: Sequence[TileInMemory], pointers: Sequence[torch.dtype]
+) -> Any:
+    """The descriptors as launcher.cpp makes them, in the order of the arguments."""
+    records = (Descriptor * len(descriptors))()
+    for record, (place, one), tile in zip(records, sorted(descriptors.items()), tiles, strict=True):
+        record.tensor, record.element_size = place, pointers[place].itemsize
+        (record.lines, record.elements), record.stride = one.shape, one.strides[0]
+        record.copied_lines, record.copied_elements = tile.copied
+        record.element, record.swizzle = tile.element, tile.swizzle
+        record.sizes, record.strides = one.shape, one.strides
+    return records
+
+
+def _aligned(tensor: torch.Tensor, descriptor: TileDescriptor) -> torch.Tensor:
+    """The matrix, as it lies, where a descriptor can be made of it: at an address that is divisible by 16."""
+    if tensor.data_ptr() % ALIGNMENT == 0:
+        return tensor
+    matrix = torch.as_strided(tensor, descriptor.shape, descriptor.strides)
+    copy = torch.empty_strided(descriptor.shape, descriptor.strides, dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(matrix)
 
 
 def _is_ordinary(tensors: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:

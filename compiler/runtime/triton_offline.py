@@ -20,6 +20,7 @@ from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
     POINTERS,
     block_sizes,
+    described,
     file_name,
     kernel_namespace,
     launch_options,
@@ -73,6 +74,10 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
     from compiler.runtime.triton_cache import through_cache
 
     pointers = {argument_name(kernel, place): POINTERS[storage[name]] for place, name in enumerate(kernel.parameters)}
+    descriptors = described(kernel)
+    for place, descriptor in descriptors.items():
+        element = POINTERS[storage[descriptor.parameter]].removeprefix("*")
+        pointers[argument_name(kernel, place)] = f"tensordesc<{element}{list(descriptor.tile)}>"
     if workspace_of(kernel) is not None:
         pointers |= {"workspace_ptr": "*u8", "counters_ptr": "*i32"}
     sizes = {atom.name: "i64" for atom in kernel.sizes}
@@ -81,7 +86,7 @@ def _compile(kernel: RenderedKernel, storage: dict[str, torch.dtype], target: st
         fn=kernel_namespace(kernel)[kernel.name],
         signature={**pointers, **sizes, **dict.fromkeys(blocks, "constexpr")},
         constexprs=dict(blocks),
-        attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers))},
+        attrs={(place,): [["tt.divisibility", 16]] for place in range(len(pointers)) if place not in descriptors},
     )
     options = launch_options(kernel) | library_options(kernel.source, (storage[name] for name in kernel.parameters))
     capability = int(target.removeprefix("sm_").rstrip("af"))

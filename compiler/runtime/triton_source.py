@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.size import Atom, Integer, Quotient
 
@@ -137,6 +137,18 @@ def block_sizes(kernel: RenderedKernel) -> dict[str, int]:
     return {
         name: int(value) for name, value in kernel.config.items() if name.endswith("BLOCK") and isinstance(value, int)
     }
+
+
+def described(kernel: RenderedKernel) -> dict[int, TileDescriptor]:
+    """The kernel's arguments that are descriptors, by their places."""
+    return {kernel.parameters.index(one.parameter): one for one in kernel.descriptors}
+
+
+def descriptor_of(base: Any, descriptor: TileDescriptor) -> Any:
+    """What Triton takes for a descriptor: of a tensor, or of whatever has its dtype and address."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return TensorDescriptor(base, list(descriptor.shape), list(descriptor.strides), list(descriptor.tile))
 
 
 def grid_size(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:

@@ -6,6 +6,12 @@
         weight = tl.load(weight_ptr + (3072 * k[:, None] + n))
         product = tl.dot(x, weight, product)
 
+or, where the tile is by descriptors (see `schedule/products/descriptors.py`),
+
+        x = x_desc.load([m_block * MBLOCK, k_start])
+        weight = weight_desc.load([k_start, n_block * NBLOCK])
+        product = tl.dot(x, weight, product)
+
 Products of one left operand have a sum each, and load that operand's tile once. Three printers of statements share one
 program: of the left operand over tiles (m, k), of the right ones over (k, n), and of what is computed with the sums
 over (m, n). A pointwise producer of an operand stands in the loop, between the load and the product. Half types go to
@@ -20,7 +26,7 @@ import torch
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Statement
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan
@@ -31,6 +37,7 @@ from compiler.devices import Device
 from compiler.ir.index import Dim, Indirect
 from compiler.ir.size import known
 from compiler.schedule.products.best_tile import tile_of
+from compiler.schedule.products.descriptors import line_stride
 from compiler.schedule.products.loops import Matrices, Product
 from compiler.schedule.products.tiles import Tile, programs_of, tiles_of
 
@@ -89,6 +96,7 @@ class _ProductPrinter:
         self.right = _OperandPrinter(self._plan(inner, columns), "[:, None]")
         self.after = StatementPrinter(self._plan(rows, columns))
         self.writer = Writer(indent=1)
+        self.descriptors: dict[str, TileDescriptor] = {}
         self.wide = ".to(tl.int64)" if self._is_wide() else ""
 
     def _plan(self, *axes: Axis) -> Plan:
@@ -132,10 +140,13 @@ class _ProductPrinter:
             size = len(self.sums) * grid * self.tile.m * self.tile.n * SUM_BYTES
             config |= {"workspace_bytes": size, "counters": tiles, "splits": self.tile.splits}
         name = identifier(self.program.name)
-        return RenderedKernel(name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid)
+        return RenderedKernel(
+            name, "triton", text + self.writer.text(), parameters, lines, config, grid=grid,
+            descriptors=tuple(self.descriptors.values()),
+        )  # fmt: skip
 
     def _definition(self, parameters: Sequence[str], blocks: Sequence[str]) -> str:
-        arguments = [self.after.pointer(name) for name in parameters]
+        arguments = [_descriptor(n) if n in self.descriptors else self.after.pointer(n) for n in parameters]
         arguments += ["workspace_ptr", "counters_ptr"] if self.tile.splits > 1 else []
         arguments += [f"{name}: tl.constexpr" for name in blocks]
         define = wrapped_call(f"def {identifier(self.program.name)}({', '.join(arguments)}):")
@@ -208,8 +219,9 @@ class _ProductPrinter:
             first, last = "first", "last"
         line(f"for k_start in range({first}, {last}, KBLOCK):")
         with self.writer.indented():
-            line("k = k_start + tl.arange(0, KBLOCK)")
-            if not self.inner.is_exact:
+            if not self.tile.by_descriptors:
+                line("k = k_start + tl.arange(0, KBLOCK)")
+            if not self.inner.is_exact and not self.tile.by_descriptors:
                 line(f"k_mask = k < {self.inner.numel}")
             how = f', input_precision="{self.matrices.precision}"' if self.matrices.dtype == torch.float32 else ""
             lefts: dict[int, str] = {}
@@ -230,6 +242,8 @@ class _ProductPrinter:
     def _operand(self, printer: _OperandPrinter, factor: Statement) -> str:
         """Print what makes an operand's tile; gives the text of the tile."""
         wanted = self.matrices.dtype
+        if self.tile.by_descriptors:
+            return self._copied(printer, factor)
         if factor.op == "load" and not factor.needs:
             self.writer.line(f"{factor.target} = {printer.as_stored(factor)}", factor.nodes)
             is_wanted = self.program.storage[factor.buffer or ""] == wanted
@@ -246,6 +260,27 @@ class _ProductPrinter:
             # The producer of a zero need not be zero.
             text = f"tl.where({printer.masks(frozenset('k'))[0]}, {text}, 0.0)"
         return text if wanted == torch.float32 else f"({text}).to({DTYPES[wanted]})"
+
+    def _copied(self, printer: _OperandPrinter, factor: Statement) -> str:
+        """The same of one that lies in memory as it is wanted: the tile as a descriptor gives it."""
+        assert factor.buffer is not None and factor.index is not None
+        outer = self.rows if printer is self.left else self.columns
+        axes = (outer, self.inner)
+        stride = line_stride(factor.index, outer.dims[0], self.inner.dims[0], self.matrices.dtype.itemsize)
+        if stride is None:
+            axes = (self.inner, outer)
+            stride = line_stride(factor.index, self.inner.dims[0], outer.dims[0], self.matrices.dtype.itemsize)
+        assert stride is not None
+        shape, tile = (known(axes[0].numel), known(axes[1].numel)), (axes[0].block, axes[1].block)
+        self.descriptors[factor.buffer] = TileDescriptor(factor.buffer, shape, (stride, 1), tile)
+        places = ", ".join(
+            "k_start" if axis is self.inner else f"{axis.name}_block * {axis.block_name}" for axis in axes
+        )
+        # What is multiplied from the left has rows first, what is from the right k.
+        is_turned = (axes[0] is self.inner) == (printer is self.left)
+        text = f"{_descriptor(factor.buffer)}.load([{places}])" + (".T" if is_turned else "")
+        self.writer.line(f"{factor.target} = {text}", factor.nodes)
+        return factor.target
 
     def _closure(self, *roots: Statement) -> list[Statement]:
         """The roots and all that they need, in order; but nothing of what the sums need."""
@@ -298,3 +333,8 @@ class _ProductPrinter:
             line = self.after.line(statement, 0)
             if line is not None:
                 self.writer.line(line, statement.nodes)
+
+
+def _descriptor(buffer: str) -> str:
+    """The parameter that is a descriptor of the buffer."""
+    return f"{identifier(buffer)}_desc"

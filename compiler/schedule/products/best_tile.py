@@ -20,9 +20,10 @@ import torch
 
 from compiler.devices import Device
 from compiler.ir.ops import NAMED, POINTWISE
+from compiler.schedule.products.descriptors import may_be_described
 from compiler.schedule.products.loops import Matrices, Precision, Product
 from compiler.schedule.products.splits import gain, shared_tile, shared_tiles, shared_us
-from compiler.schedule.products.tiles import SHALLOW, TILES, Tensors, Tile, programs_of
+from compiler.schedule.products.tiles import DESCRIBED, SHALLOW, TILES, Tensors, Tile, programs_of
 
 _POWER = 4
 _REGISTERS_FOR_ADDRESSES = 32
@@ -35,6 +36,9 @@ LIBRARY_SHARE: Mapping[Precision, float] = {"half": 0.75, "tf32": 0.65, "ieee": 
 #: That of our kernel, by the same calls: in bfloat16 75.7 us expected and 73.5 found, 35.5 and 36.5, 35.2 and 32.3. In
 #: float32 the best tiles take 3115, 1407 and 1403 us, which is 0.19 of the peak. TF32: assumed.
 TEMPLATE_SHARE: Mapping[Precision, float] = {"half": 0.60, "tf32": 0.50, "ieee": 0.19}
+#: That of our kernel where descriptors copy the tiles, and microseconds of each wave until its first tiles are there
+#: and its results stored: a multiprocessor holds one such program, so that nothing else runs meanwhile.
+DESCRIBED_SHARE, DESCRIBED_START_US = 0.90, 3.0
 #: Shared tiles that are measured, where tiles are.
 MOST_SHARED = 3
 #: Shares of k among which the library is expected to choose.
@@ -65,7 +69,9 @@ def tile_of(product: Product, device: Device) -> Tile:
 
 def _tile_alone(product: Product, device: Device) -> Tile:
     """That of programs which share no tile."""
-    return _tile_of(product.matrices, _values_of_a_sum(product), tensors_of(product), device)
+    return _tile_of(
+        _tiles_for(product, device), product.matrices, _values_of_a_sum(product), tensors_of(product), device
+    )
 
 
 def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
@@ -78,7 +84,7 @@ def tiles_within(product: Product, factor: float, device: Device) -> list[Tile]:
             shared_tiles(matrices, _tile_alone(product, device), device),
             key=lambda tile: shared_us(matrices, tile, device),
         )[:MOST_SHARED]
-    fitting = [tile for tile in _tiles_for(matrices) if _is_held(tile, matrices, tensors, device)]
+    fitting = [tile for tile in _tiles_for(product, device) if _is_held(tile, matrices, tensors, device)]
     times = {tile: _busy_of_ours(matrices, tile, tensors, device) for tile in fitting or TILES[matrices.precision][-1:]}
     return [*shared, *(tile for tile, time in times.items() if time <= factor * min(times.values()))]
 
@@ -91,9 +97,13 @@ def tensors_of(product: Product) -> Tensors:
     return max(1, len(left)), max(matrices.count, len(right))
 
 
-def _tiles_for(matrices: Matrices) -> tuple[Tile, ...]:
-    is_shallow_too = matrices.count > 1 and matrices.precision == "half"
-    return (*SHALLOW, *TILES[matrices.precision]) if is_shallow_too else TILES[matrices.precision]
+def _tiles_for(product: Product, device: Device) -> tuple[Tile, ...]:
+    matrices = product.matrices
+    tiles = TILES[matrices.precision]
+    if matrices.count == 1 or matrices.precision != "half":
+        return tiles
+    described = DESCRIBED if may_be_described(product, device) else ()
+    return (*described, *SHALLOW, *tiles)
 
 
 def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -> bool:
@@ -101,10 +111,10 @@ def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -
 
 
 @lru_cache(maxsize=4096)
-def _tile_of(matrices: Matrices, values: float, tensors: Tensors, device: Device) -> Tile:
+def _tile_of(tiles: tuple[Tile, ...], matrices: Matrices, values: float, tensors: Tensors, device: Device) -> Tile:
     fitting = [
         tile
-        for tile in _tiles_for(matrices)
+        for tile in tiles
         if _is_held(tile, matrices, tensors, device)
         and tile.sums_of_a_thread * values + _REGISTERS_FOR_ADDRESSES <= device.registers_per_thread
     ]
@@ -159,7 +169,8 @@ def _norm(*terms: float) -> float:
 
 
 def _busy_of_ours(matrices: Matrices, tile: Tile, tensors: Tensors, device: Device) -> float:
-    return _busy_us(matrices, tile, TEMPLATE_SHARE[matrices.precision], 1, device, tensors)
+    share = DESCRIBED_SHARE if tile.by_descriptors else TEMPLATE_SHARE[matrices.precision]
+    return _busy_us(matrices, tile, share, 1, device, tensors)
 
 
 def _busy_us(
@@ -178,8 +189,9 @@ def _busy_us(
         loads *= NARROW if tile.n * matrices.dtype.itemsize < LINE_BYTES else 1.0
         loads *= BY_REGISTERS if tile.m < LEAST_ROWS and matrices.precision == "half" else 1.0
     steps = k / tile.k * device.step_us / (tile.stages - 1)
+    start = DESCRIBED_START_US if tile.by_descriptors else 0.0
     joining = device.split_us if splits > 1 else 0.0
-    return waves * _norm(resident * products, resident * loads, steps) + joining
+    return waves * (_norm(resident * products, resident * loads, steps) + start) + joining
 
 
 def _resident(matrices: Matrices, tile: Tile, tensors: Tensors, programs: int, device: Device) -> int:

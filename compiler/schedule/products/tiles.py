@@ -22,6 +22,7 @@ class Tile:
     warps: int
     stages: int
     splits: int = 1
+    by_descriptors: bool = False
 
     @property
     def sums_of_a_thread(self) -> int:
@@ -74,6 +75,9 @@ _IEEE = (
 TILES: Mapping[Precision, tuple[Tile, ...]] = {"half": _HALF, "tf32": _TF32, "ieee": _IEEE}
 #: Besides, for several sums: of such tiles in four stages a multiprocessor holds a program less.
 SHALLOW = (Tile(64, 64, 64, 4, 3),)
+
+#: Of several sums, where descriptors can be made of the operands.
+DESCRIBED = (Tile(128, 128, 64, 8, 4, by_descriptors=True),)
 
 
 def tiles_of(matrices: Matrices, tile: Tile) -> int:

@@ -16,10 +16,19 @@ from dataclasses import replace
 from compiler.ir.nodes import ExternNode, TensorArgument
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
+from compiler.schedule.products.best_tile import tile_of
 from compiler.schedule.products.loops import Product, left_operand, with_another
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.batch import MOST_EARLY
-from compiler.schedule.rules.products import as_ours, cost_of, is_call, least_gain, name_of, with_epilogue
+from compiler.schedule.rules.products import (
+    LEAST_GAIN_OF_DESCRIBED,
+    as_ours,
+    cost_of,
+    is_call,
+    least_gain,
+    name_of,
+    with_epilogue,
+)
 from compiler.schedule.rules.verdicts import Context, Fuse, Score, third_between
 from compiler.schedule.units import Unit
 
@@ -94,6 +103,9 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
     distance = abs(graph.first_position(a) - graph.first_position(b))
     is_forced = context.wishes.forces(one, two)
     score = Score(KIND, saved, distance, together.microseconds, unfused_us, is_forced=is_forced)
+    least = least_gain(context)
+    if tile_of(whole, context.device).by_descriptors:
+        least = min(least, LEAST_GAIN_OF_DESCRIBED)
     numbers = {
         "call": " and ".join(call.name for call in joined.calls),
         "shared": _buffer_shared(joined),
@@ -103,10 +115,10 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
         "fused_us": together.microseconds,
         "unfused_us": unfused_us,
         "library_us": sequence_us(apart[:2], context.device),
-        "least_gain": least_gain(context),
+        "least_gain": least,
         "space": str(joined.space),
     }
-    if not is_forced and together.microseconds > unfused_us * (1 - least_gain(context)):
+    if not is_forced and together.microseconds > unfused_us * (1 - least):
         return Refuse("profit.library", numbers)
     return Fuse(f"fused.{KIND}", joined, score, numbers)
 
