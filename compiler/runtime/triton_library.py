@@ -2,8 +2,9 @@
 
 A kernel is linked with the functions that it calls, each from a file of its own (see `device_functions`), where it is
 known which these are. Triton itself may take from libdevice what its own functions are made of (`tl.floor`), so a
-kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice; and so
-is one that draws random numbers, whose products of integers LLVM joins to fewer between functions as they are.
+kernel that calls one of Triton's that is not known here, or that computes in float64, is linked with libdevice. One
+that draws random numbers gets the functions as they are there: between those LLVM joins its products of integers to
+fewer.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from compiler.runtime.device_functions import ARGUMENTS, UnknownLibrary, functio
 _NEEDS_NONE = frozenset(
     """load store arange program_id where full zeros broadcast broadcast_to join sum max min reduce minimum maximum abs
     range static_range div_rn max_constancy PropagateNan constexpr pointer_type debug_barrier device_assert atomic_add
-    atomic_cas atomic_max atomic_min cdiv dot cumsum associative_scan inline_asm_elementwise int1 int8 int16 int32 int64
-    uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
+    atomic_cas atomic_max atomic_min zeros_like uint_to_uniform_float cdiv dot cumsum associative_scan
+    inline_asm_elementwise int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32""".split()
 )
+#: The function of a kernel that makes random numbers (see `codegen/triton/random.py`).
+DRAW = "draw"
 #: Functions that `libdevice` calls by other names than CUDA does.
 _OTHER_NAMES = {"fast_dividef": "fast_fdivide"}
 
@@ -31,11 +34,11 @@ _OTHER_NAMES = {"fast_dividef": "fast_fdivide"}
 def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, Any]:
     """Triton's options for the libraries of a kernel with this text and pointers to such elements; none for
     libdevice."""
-    symbols = _symbols(source)
+    symbols, draws = _symbols(source)
     if torch.float64 in pointers or not symbols:
         return {}
     try:
-        files = function_files(symbols)
+        files = function_files(symbols, as_they_are=draws)
     except (UnknownLibrary, OSError):  # the second where the disk is full
         return {}
     # Triton adds libdevice unless a library has its name.
@@ -43,13 +46,15 @@ def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, A
 
 
 @lru_cache(maxsize=512)
-def _symbols(source: str) -> tuple[str, ...]:
-    """The functions of libdevice that a kernel needs; none where that is not known."""
+def _symbols(source: str) -> tuple[tuple[str, ...], bool]:
+    """The functions of libdevice that a kernel needs, none where that is not known; and whether it draws numbers."""
     used: dict[str, set[str]] = {"tl": set(), "libdevice": set()}
+    draws = False
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in used:
             used[node.value.id].add(node.attr)
+        draws |= isinstance(node, ast.FunctionDef) and node.name == DRAW
     called = {f"__nv_{_OTHER_NAMES.get(name, name)}f" for name in used["libdevice"]}
     if not called <= ARGUMENTS.keys() or not used["tl"] <= _NEEDS_NONE:
-        return ()
-    return tuple(sorted(called))
+        return (), draws
+    return tuple(sorted(called)), draws

@@ -12,11 +12,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime import triton_compile, triton_offline
-from compiler.runtime.device_functions import ARGUMENTS, function_files
+from compiler.runtime.device_functions import ARGUMENTS, function_files, function_texts
 from compiler.runtime.triton_launch import TritonLauncher, load_triton
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import forget_kernels
-from tests.compile_program import compile_program
+from tests.compile_program import compile_program, compiled_for_gpus
 
 TEXT = """
 import triton
@@ -108,16 +108,37 @@ def test_what_triton_needs_no_library_for_is_assembled_without() -> None:
         (lambda x: torch.softmax(x, -1), (512, 131072)),
         (lambda x: torch.zeros(8, device=x.device).index_reduce(0, (x[0] > 0).long(), x[0].exp(), "amax"), (4, 64)),
         (lambda x: torch.nn.functional.silu(x).cumsum(1), (64, 1000)),
+        (lambda x: torch.nn.functional.dropout(x.exp(), 0.1, True), (64, 1000)),
     ],
-    ids=["a cluster", "atomics", "a scan"],
+    ids=["a cluster", "atomics", "a scan", "draws"],
 )
 def test_no_kernel_of_float32_is_linked_with_all_of_libdevice(function: Any, shape: tuple[int, ...]) -> None:
-    """Which takes as long to read as all the rest. Those that draw random numbers are."""
+    """Which takes as long to read as all the rest."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         compilation = compile_program(function, torch.empty(shape))
     texts = [kernel.source for kernel in compilation.triton.values()]
     assert any("libdevice." in text.partition("@triton.jit")[2] for text in texts)
     assert all(linked_with(text) or "libdevice." not in text.partition("@triton.jit")[2] for text in texts)
+
+
+@pytest.mark.parametrize("of", [torch.exp, torch.sin], ids=["exp", "sin"])
+def test_among_random_numbers_a_function_is_as_it_is_in_libdevice(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compilation = compile_program(lambda x: torch.nn.functional.dropout(of(x), 0.1, True), torch.empty(4096))
+    (kernel,) = compilation.triton.values()
+    assert linked_with(kernel.source) == [f"__nv_{of.__name__}f_as_it_is.ll"]
+    (by_ours,) = compiled_for_gpus(compilation)
+    monkeypatch.setattr(triton_offline, "library_options", lambda *_: {})
+    (by_libdevices,) = compiled_for_gpus(compilation)
+    assert re.findall(r"^\s+.*;", by_ours.ptx, re.MULTILINE) == re.findall(r"^\s+.*;", by_libdevices.ptx, re.MULTILINE)
+
+
+def test_a_form_that_calls_others_is_left_to_libdevice() -> None:
+    """Which of them do is that library's affair: whatever a file calls, it holds or declares."""
+    texts = function_texts()
+    assert {f"{symbol}_as_it_is" for symbol in ("__nv_expf", "__nv_erff", "__nv_logf")} <= texts.keys()
+    for name, text in texts.items():
+        known = set(re.findall(r"^(?:declare|define) [^@]*@([\w.]+)\(", text, re.MULTILINE))
+        assert set(re.findall(r"call [^@\n]*@([\w.]+)\(", text)) <= known, name
 
 
 def test_a_kernel_of_float64_is_linked_with_libdevice() -> None:
