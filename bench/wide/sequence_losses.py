@@ -87,3 +87,15 @@ def soft_edit_path_of_antidiagonals(cost: Tensor) -> Tensor:
 @program(normal(512, 64, 32), normal(512, 64, 32), gradients=True)
 def next_state_prediction_loss(predicted: Tensor, states: Tensor) -> Tensor:
     return F.mse_loss(predicted[:, :-1], states[:, 1:].detach()) + 1e-3 * predicted.square().mean()
+
+
+@program(normal(64, 512, 768, dtype=BF16), index(64, high=512), normal(768), gradients=True)
+def last_state_of_each_sequence(hidden: Tensor, last: Tensor, weight: Tensor) -> Tensor:
+    picked = hidden[torch.arange(64, device=hidden.device), last].float()
+    return (F.normalize(picked, dim=-1) * weight).sum(-1)
+
+
+@program(normal(16384, 1000), index(16384, high=1000), gradients=True)
+def negative_log_likelihood_by_rows_and_words(logits: Tensor, words: Tensor) -> Tensor:
+    log_p = logits.log_softmax(-1)
+    return -log_p[torch.arange(16384, device=logits.device), words].mean()

@@ -2,8 +2,9 @@
 
     index_put(zeros(n, m), [arange(n), place], v, accumulate)      ->      scatter_add(zeros(n, m), 1, place', v)
 
-`log_p[torch.arange(n), word]` has it. That no row is written twice cannot be seen from index tensors, but from where
-they come from: an `arange` for each dimension but the last. place' counts a negative place from the end of its row.
+`log_p[torch.arange(n), word]` has it, and `states[torch.arange(n), last]`, which picks vectors. That no row is written
+twice cannot be seen from index tensors, but from where they come from: an `arange` for each dimension before that of
+the places. place' counts a negative place from the end of its row.
 It is done while forward and backward are one graph: afterwards the `arange` may be one more tensor that was saved.
 """
 
@@ -37,28 +38,33 @@ def _replace(put: Node) -> bool:
     """Whether `put` was such a write, and is none any more."""
     zeros, indices, values, *accumulate = put.args
     shape = put.meta["val"].shape
-    rows, width = shape[:-1], shape[-1] if shape else 0
-    if accumulate != [True] or not is_zeros(zeros) or not isinstance(indices, list | tuple):
+    if accumulate != [True] or not is_zeros(zeros) or not isinstance(indices, list | tuple) or len(indices) < 2:
         return False
-    if len(indices) < 2 or len(indices) != len(shape) or not all(isinstance(index, Node) for index in indices):
+    if not all(isinstance(index, Node) for index in indices):
         return False
     *numbers, place = indices
+    rows, width, rest = shape[: len(numbers)], shape[len(numbers)], shape[len(indices) :]
+    if not all(isinstance(size, int) for size in (width, *rest)):
+        return False
     if not all(_is_number_of_row(number, dim, rows) for dim, number in enumerate(numbers)):
         return False
     if not isinstance(place, Node) or not isinstance(values, Node):
         return False
-    if place.meta["val"].dtype not in (torch.int64, torch.int32) or values.meta["val"].shape != rows:
+    if place.meta["val"].dtype not in (torch.int64, torch.int32) or place.meta["val"].shape != rows:
         return False
-    if place.meta["val"].shape != rows:
+    if list(values.meta["val"].shape) != [*rows, *rest]:
         return False
     with put.graph.inserting_before(put):
         from_end = call_beside(put, aten.add.Tensor, place, width)
         is_negative = call_beside(put, aten.lt.Scalar, place, 0)
         at = call_beside(put, aten.where.self, is_negative, from_end, place)
-        at = call_beside(put, aten.unsqueeze.default, at, -1)
         if at.meta["val"].dtype != torch.int64:
             at = call_beside(put, aten._to_copy.default, at, dtype=torch.int64)
-        column = call_beside(put, aten.unsqueeze.default, values, -1)
+        for _ in range(1 + len(rest)):
+            at = call_beside(put, aten.unsqueeze.default, at, -1)
+        if rest:
+            at = call_beside(put, aten.expand.default, at, [*[-1] * (len(rows) + 1), *rest])
+        column = call_beside(put, aten.unsqueeze.default, values, len(rows))
         added = call_beside(put, aten.scatter_add.default, zeros, len(rows), at, column)
     note_rewrite(added, "picked numbers", "picked.rows")
     put.replace_all_uses_with(added)

@@ -102,6 +102,10 @@ def indexed_in_two(x: Tensor) -> Tensor:
     return rows[torch.arange(5)[:, None], torch.arange(1), WORDS[:, None].to(torch.int32)]
 
 
+def last_states(x: Tensor) -> Tensor:
+    return (x[:, :, None] * torch.arange(1.0, 4)).tanh()[torch.arange(5), WORDS]
+
+
 def gathered_from_some(x: Tensor) -> Tensor:
     return x.softmax(-1).gather(1, WORDS[:3, None] % 7)
 
@@ -122,6 +126,7 @@ def indexed_from_a_later_row(x: Tensor) -> Tensor:
         (gathered_from_columns, True),
         (indexed, True),
         (indexed_in_two, True),
+        (last_states, True),
         (gathered_from_some, False),
         (indexed_with_rows_that_meet, False),
         (indexed_from_a_later_row, False),
