@@ -17,6 +17,7 @@ import torch
 from torch.fx import GraphModule
 
 from compiler.capture.captured import Implementation, Phase
+from compiler.capture.fixed_sizes import fix_sizes
 from compiler.capture.passed import saved_outputs
 from compiler.capture.written_back import mark_updates, written_back
 from compiler.codegen.cpp.product import render_product
@@ -29,11 +30,12 @@ from compiler.devices import Device, device_for
 from compiler.folding.fold import Folding
 from compiler.garbage import garbage_kept
 from compiler.ir.nodes import LoopGraph
+from compiler.ir.size import Undecided
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
 from compiler.lowering.in_place import update_inputs
 from compiler.lowering.streams import refusal_of_streams
-from compiler.lowering.unsupported import UnsupportedGraph
+from compiler.lowering.unsupported import OpenSizesUnsupported, UnsupportedGraph
 from compiler.observers import Observers
 from compiler.options import Options
 from compiler.padding.choice import PaddingChoice
@@ -217,7 +219,18 @@ def compile_graph(
     graph: GraphModule, options: Options, device: torch.device, phase: Phase = "forward"
 ) -> Implementation:
     """Compile one functional ATen graph for `device`; the result takes and gives flat lists. What of it may outlive the
-    next call depends on the `phase`: nothing of an inference graph but its outputs."""
+    next call depends on the `phase`: nothing of an inference graph but its outputs.
+
+    Where kernels for every size of a call cannot be made, guards fix the sizes of this one."""
+    try:
+        return _compiled(graph, options, device, phase)
+    except (Undecided, OpenSizesUnsupported):
+        if not fix_sizes(graph):
+            raise
+        return _compiled(graph, options, device, phase)
+
+
+def _compiled(graph: GraphModule, options: Options, device: torch.device, phase: Phase) -> Implementation:
     compilation = GraphCompilation(device, device_for(device), options, writes_inputs=True)
     steps: dict[str, Callable[[], object]] = {
         "lower": lambda: compilation.lower(graph),

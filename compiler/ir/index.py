@@ -35,6 +35,7 @@ from compiler.ir.size import (
     Undecided,
     common_factor,
     divide,
+    floor_quotient,
     hint,
     is_below,
     is_multiple,
@@ -315,6 +316,8 @@ def floor_divide(numerator: Index, divisor: Integer) -> Index:
     what `modulo` takes the rest of; it vanishes where that stays below the divisor."""
     if divisor == 1:
         return numerator
+    if not numerator.terms:
+        return Index(floor_quotient(numerator.offset, divisor), ())
     terms = [(atom, *_split_coefficient(c, divisor)) for atom, c in numerator.terms]
     outside, inside = divide(numerator.offset, divisor)
     rest = Index(inside, tuple((atom, c) for atom, _, c in terms if c != 0))
@@ -353,6 +356,8 @@ def modulo(numerator: Index, divisor: Integer) -> Index:
     """numerator % divisor, for divisor > 0, with a result that is not negative."""
     if divisor == 1:
         return ZERO
+    if not numerator.terms:
+        return Index(numerator.offset % divisor, ())
     terms: list[tuple[Atom, Integer]] = []
     offset = numerator.offset
     for atom, coefficient in numerator.terms:

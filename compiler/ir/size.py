@@ -358,11 +358,12 @@ def floor_quotient(numerator: Integer, divisor: Integer) -> Integer:
 
 
 def _quotient_of_number(number: int, divisor: Integer) -> Opaque:
-    """By a formula of symbols alone; a quotient among them may be zero, where tensors have no elements."""
+    """By a formula of symbols alone; a quotient among them may be zero, where tensors have no elements. It is least
+    where the divisor is one, or infinitely large."""
     symbols = tuple(dict.fromkeys(symbols_of(divisor)))
     is_plain = all(isinstance(atom, Symbol) for atom in atoms_of(divisor))
     text = str(divisor) if is_plain else f"max({spelt_out(divisor)}, 1)"
-    return Opaque(f"{number} // {text}", symbols, number // max(hint(divisor), 1), None)
+    return Opaque(f"{number} // {text}", symbols, number // max(hint(divisor), 1), min(number, 0))
 
 
 def ceiling_quotient(numerator: Integer, divisor: Integer) -> Integer:

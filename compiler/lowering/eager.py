@@ -5,7 +5,8 @@ that knows what is guarded; it becomes a `compiler.ir.size.Size`, which asks not
 lowering and scheduling never add a guard.
 
 Where a guard proves that a size is a multiple of a number (`Mod(s0, 8) == 0`), the size is written as that multiple:
-`8 * s0_over_8`, and what divides it comes out even.
+`8 * s0_over_8`, and what divides it comes out even. Where a guard says what number a formula is (`s0 // 5 == 1`, by
+which eager broadcasts), it is that number; so are other simpler forms taken from them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from compiler.ir.size import (
     spelt_out,
     symbols_of,
 )
+from compiler.lowering.guarded_sizes import simpler_by_guards
 
 #: Values, in the first call, of sizes that are known only when an operator has run, by their names in the graph.
 FIRST_SIZES: ContextVar[Mapping[str, int]] = ContextVar("FIRST_SIZES", default=MappingProxyType({}))
@@ -109,6 +111,9 @@ def size_of(value: int | torch.SymInt) -> Integer:
 def _convert(expression: Any, environment: Any) -> Integer:
     if isinstance(expression, sympy.Integer | int):
         return int(expression)
+    simpler = simpler_by_guards(environment).get(expression)
+    if simpler is not None:
+        return _convert(simpler, environment)
     if isinstance(expression, sympy.Symbol):
         return _symbol(expression, environment)
     if isinstance(expression, TruncToInt):

@@ -277,7 +277,7 @@ class _Walk:
             layout = source.layout()
         except Undecided:
             return None
-        if layout is None or layout.stride != seen.stride() or seen.is_negated:
+        if layout is None or with_eager_strides(layout, seen).stride != seen.stride() or seen.is_negated:
             return None
         start = layout.offset + fake.storage_offset() - seen.storage_offset()
         return of_buffer(source.buffer, Layout(fake.shape, fake.stride(), fake.dtype, start))
@@ -348,33 +348,44 @@ class _Walk:
             self.values[owner] = owned = self._with_memory(owner, self.owners)
             assert owned.buffer is not None
             self.owners[owned.buffer] = owner
-            read_as = self._as_other_dtype(owned, owner, viewed_from)
-            if read_as is not None:
-                return read_as
+            viewed = self._viewed_as_eager(owned, owner, viewed_from)
+            if viewed is not None and self._is_read_otherwise(owner, viewed_from):
+                return viewed
             for view in viewed_from:
                 self._visit(view)
+            if viewed is not None and not self._is_laid_out_as_eager(result, owned.buffer):
+                return viewed
         value = self._with_memory(result, None)
         layout = value.layout()
         assert layout is not None
         return GraphOutput(value.buffer, with_eager_strides(layout, self._eager_of(result)))
 
-    def _as_other_dtype(
+    def _viewed_as_eager(
         self, owned: TensorValue, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]
     ) -> GraphOutput | None:
-        """The last of `viewed` as a view of the memory of `owner`, if one of them reads that as what no loop can (as
-        another dtype, as `.imag` does, conjugated or negated), and if that memory is laid out as eager's."""
+        """The last of `viewed` by eager's strides in the memory of `owner`, if that memory is laid out as eager's."""
         base, layout = self._eager_of(owner), owned.layout()
-        seen = [eager for eager in map(self._eager_of, viewed) if eager is not None]
-        if base is None or layout is None or len(seen) < len(viewed):
+        last = self._eager_of(viewed[-1]) if viewed else None
+        if base is None or layout is None or last is None:
             return None
-        signs = conjugates(viewed), is_negated(viewed)
-        if not any(signs) and all(eager.dtype == base.dtype for eager in seen):
+        stride = with_eager_strides(layout, base).stride
+        if (stride, layout.offset, base.storage_offset()) != (base.stride(), 0, 0):
             return None
-        if (layout.stride, layout.offset, base.storage_offset()) != (base.stride(), 0, 0):
-            return None
-        last = seen[-1]
         where = Layout(last.shape, last.stride(), last.dtype, last.storage_offset())
-        return GraphOutput(owned.buffer, where, None, *signs)
+        return GraphOutput(owned.buffer, where, None, conjugates(viewed), is_negated(viewed))
+
+    def _is_read_otherwise(self, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]) -> bool:
+        """Whether one of `viewed` reads the memory of `owner` as what no loop can: as another dtype, as `.imag` does,
+        conjugated or negated."""
+        seen = [eager.dtype for eager in map(self._eager_of, (owner, *viewed)) if eager is not None]
+        return conjugates(viewed) or is_negated(viewed) or len(set(seen)) > 1
+
+    def _is_laid_out_as_eager(self, view: torch.fx.Node, buffer: str) -> bool:
+        """Whether the strides of a view of a buffer can be told here, and are eager's: where sizes are open, neither
+        need be."""
+        value, fake = self.values[view], self._eager_of(view)
+        layout = value.layout() if value.buffer == buffer else None
+        return layout is not None and (fake is None or with_eager_strides(layout, fake).stride == fake.stride())
 
     def _with_memory(self, node: torch.fx.Node, owners: dict[str, torch.fx.Node] | None) -> TensorValue:
         """The node's value as strides in a buffer, eager's if possible, and one that no other of `owners` has."""

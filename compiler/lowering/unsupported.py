@@ -25,6 +25,10 @@ class UnsupportedGraph(LoweringError):
         self.message, self.line, self.hint = message, line, hint
 
 
+class OpenSizesUnsupported(UnsupportedGraph):
+    """No kernel can be made for every value of a size, as it could be for each of them."""
+
+
 _BREAK_INSTEAD = (
     "Leave torch._dynamo.config.capture_dynamic_output_shape_ops and capture_scalar_outputs off: the graph then breaks "
     "there, and what stands before and after is compiled. Or take an operator of a fixed size, such as torch.where or "
@@ -47,10 +51,12 @@ _ONE_SHAPE_INSTEAD = (
 CALL_OUTSIDE = "Call it before or after the compiled function, or wrap it with torch.library.custom_op."
 
 
-def unsupported_at(node: torch.fx.Node, message: str, hint: str) -> UnsupportedGraph:
+def unsupported_at(
+    node: torch.fx.Node, message: str, hint: str, kind: type[UnsupportedGraph] = UnsupportedGraph
+) -> UnsupportedGraph:
     """The refusal of a graph for one of its nodes, whose line it names."""
     lines = node.meta.get("lines", ())
-    return UnsupportedGraph(message, lines[-1] if lines else None, hint)
+    return kind(message, lines[-1] if lines else None, hint)
 
 
 def described(node: torch.fx.Node) -> Any:
@@ -65,7 +71,7 @@ def described(node: torch.fx.Node) -> Any:
         message = f"{name} gives a size that is known only when it has run ({size}), for which no kernel can be made"
         raise unsupported_at(node, message, _BREAK_INSTEAD) from None
     except NotImplementedError as size:
-        raise unsupported_at(node, str(size), FIXED_INSTEAD) from None
+        raise unsupported_at(node, str(size), FIXED_INSTEAD, OpenSizesUnsupported) from None
 
 
 def refuse_unknown_sizes(node: torch.fx.Node, unknown: Collection[Symbol]) -> None:

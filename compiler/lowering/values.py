@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from compiler.ir.float8 import FLOAT8
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import ZERO, Dim, Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
-from compiler.ir.size import Integer, Size, is_negative_stride, product
+from compiler.ir.size import Integer, Size, hint, is_negative_stride, product
 
 Position = tuple[Index, ...]
 
@@ -113,10 +113,12 @@ def broadcast(value: TensorValue, shape: tuple[Integer, ...]) -> TensorValue:
     if value.shape == shape:
         return value
     added = len(shape) - value.rank
-    zero = Index.number(0)
+    # Eager has compared the sizes already: one that is not the other's in the first call is one in every call.
+    is_one = [
+        size == 1 or hint(size) == 1 != hint(wanted) for size, wanted in zip(value.shape, shape[added:], strict=True)
+    ]
 
     def position_of(position: Position) -> Position:
-        inner = position[added:]
-        return tuple(zero if size == 1 else index for index, size in zip(inner, value.shape, strict=True))
+        return tuple(ZERO if one else index for one, index in zip(is_one, position[added:], strict=True))
 
     return value.view(shape, position_of)
