@@ -1,0 +1,79 @@
+"""What guards say of open sizes is used, and where kernels for every size cannot be made, those of the call are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler.compile import observed_compilations
+
+
+def broadcast_by_a_quotient(x: Tensor) -> Any:
+    """`x.shape[0] // 5` is one, without a word of it in the shape."""
+    part = x.reshape(1, -1, 5)[:, :, 3:]
+    return part.expand(1, 3, 2), part + torch.arange(6.0).view(1, 3, 2)
+
+
+def rows_of_a_square(x: Tensor) -> Any:
+    """25 rows, which are all elements of a square; counted from the end, too."""
+    rows = x.reshape(25, 1, -1).clone()
+    rows[-18] = 1
+    return x.abs() / (rows + 1)
+
+
+def reshaped_and_as_it_was(x: Tensor) -> Any:
+    """The reshape is a view, and both are returned."""
+    half = x.view(1, 8, -1) / 2
+    return half, half.reshape(4, -1), half.diagonal(1, -2, -1), half.diagonal(1, -2, -1)[:1]
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(function, backend="fusionscope", dynamic=True, fullgraph=True)
+
+
+def shared(tensors: tuple[Tensor, ...]) -> list[int]:
+    """For each tensor, the place of the first one in the same memory."""
+    places = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+    return [places.index(place) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("function", "make"),
+    [
+        (broadcast_by_a_quotient, lambda: torch.arange(10.0)[::2]),
+        (rows_of_a_square, lambda: torch.randn(5, 5).mT),
+        (reshaped_and_as_it_was, lambda: torch.randn(4, 130)),
+    ],
+    ids=["a quotient that is one", "a square that is 25", "views of quotients"],
+)
+def test_what_a_guard_says_of_a_size_is_used(function: Callable[..., Any], make: Callable[[], Tensor]) -> None:
+    x = make()
+    given, expected = compiled(function)(x), function(x)
+    given, expected = (found if isinstance(found, tuple) else (found,) for found in (given, expected))
+    for ours, eager in zip(given, expected, strict=True):
+        torch.testing.assert_close(ours, eager)
+        assert ours.stride() == eager.stride()
+    assert shared(given) == shared(expected)
+
+
+def test_a_size_that_no_formula_tells_is_that_of_the_call() -> None:
+    """The root of a size is none that a kernel gets to know, so every size has kernels of its own."""
+
+    def by_the_root(x: Tensor) -> Tensor:
+        return x.view(int(x.shape[0] ** 0.5), -1).softmax(-1) * x.shape[0]
+
+    call = compiled(by_the_root)
+    inputs = [torch.randn(size, requires_grad=True) for size in (16, 25, 16)]
+    with observed_compilations(lambda _: made.append(1)):
+        made: list[int] = []
+        for x in inputs:
+            ours, eager = call(x), by_the_root(x)
+            torch.testing.assert_close(ours, eager)
+            gradients = (torch.autograd.grad(result.sin().sum(), x)[0] for result in (ours, eager))
+            torch.testing.assert_close(*gradients)
+    assert len(made) == 4, "a forward and a backward graph for each of two sizes"
