@@ -28,10 +28,30 @@ def full(build: Builder, size: Sequence[int], fill_value: Any, **_: Any) -> Tens
     return constant(fill_value, tuple(size), _result_dtype(build))
 
 
-@lowers(aten.zeros.default, aten.empty.memory_format, aten.new_zeros, aten.new_empty)
+@lowers(aten.zeros.default, aten.new_zeros)
 def zeros(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
     # The last positional argument is the size, after the tensor that new_zeros is called on.
     return constant(0, tuple(sizes[-1]), _result_dtype(build))
+
+
+def _uninitialised(build: Builder, shape: tuple[Integer, ...]) -> TensorValue:
+    """What nobody has written yet, which may be anything; under `torch.use_deterministic_algorithms` it is NaN, or the
+    largest integer, so that whoever reads it sees that it did."""
+    dtype = _result_dtype(build)
+    value: bool | int | float = 0
+    if torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory:
+        value = float("nan") if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
+    return constant(value, shape, dtype)
+
+
+@lowers(aten.empty.memory_format, aten.new_empty)
+def empty(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
+    return _uninitialised(build, tuple(sizes[-1]))
+
+
+@lowers(aten.empty_like)
+def empty_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
+    return _uninitialised(build, x.shape)
 
 
 @lowers(aten.ones.default, aten.new_ones)
@@ -41,12 +61,12 @@ def ones(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
 
 @lowers(aten.empty_permuted)
 def empty_permuted(build: Builder, size: Sequence[int], physical_layout: Sequence[int], **_: Any) -> TensorValue:
-    return constant(0, tuple(size), _result_dtype(build))
+    return _uninitialised(build, tuple(size))
 
 
 @lowers(aten.empty_strided.default, aten.new_empty_strided)
 def empty_strided(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
-    return constant(0, tuple(sizes[-2]), _result_dtype(build))
+    return _uninitialised(build, tuple(sizes[-2]))
 
 
 @lowers(aten.full_like, aten.fill.Scalar)
@@ -59,7 +79,7 @@ def fill(build: Builder, x: TensorValue, value: TensorValue) -> TensorValue:
     return build.pointwise(x.shape, x.dtype, lambda position: value.load(()))
 
 
-@lowers(aten.zeros_like, aten.empty_like, aten.zero)
+@lowers(aten.zeros_like, aten.zero)
 def zeros_like(build: Builder, x: TensorValue, **_: Any) -> TensorValue:
     return constant(0, x.shape, _result_dtype(build))
 

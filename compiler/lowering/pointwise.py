@@ -378,10 +378,11 @@ def clamp(build: Builder, x: TensorValue, min: Operand = None, max: Operand = No
     bounds = [bound for bound in (min, max) if bound is not None]
 
     def function(value: Any, *limits: Any) -> Any:
+        # The value comes last: of two that are equal, as 0.0 and -0.0 are, that one stays.
         rest = list(limits)
         if min is not None:
-            value = ops.maximum(value, rest.pop(0))
-        return value if max is None else ops.minimum(value, rest.pop(0))
+            value = ops.maximum(rest.pop(0), value)
+        return value if max is None else ops.minimum(rest.pop(0), value)
 
     return elementwise(build, SAME, function, x, *bounds)
 

@@ -38,6 +38,8 @@ template <bool is_cosine, typename Float, typename Whole> __attribute__((always_
     Float sine = s * -1.9515295891e-4f + 8.3321608736e-3f;
     sine = sine * s + -1.6666654611e-1f;
     sine = sine * s * r + r;
+    // The sum has made 0.0 of -0.0; any other sine has the sign of r already.
+    sine = bitcast<Float>(bitcast<Whole>(sine) | (bitcast<Whole>(r) & INT32_MIN));
     const Whole quadrant = bitcast<Whole>(shifted) + (is_cosine ? 1 : 0);
     const Float value = (quadrant & 1) != 0 ? cosine : sine;
     return bitcast<Float>(bitcast<Whole>(value) ^ (quadrant & 2) << 30);
