@@ -13,7 +13,7 @@ import torch
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.repeated_writes import write_to_repeated_memory
-from compiler.capture.torch_internals import time_guards_as_they_are
+from compiler.capture.torch_internals import is_forward_mode, time_guards_as_they_are
 from compiler.garbage import garbage_kept
 from compiler.options import Options
 
@@ -38,7 +38,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
     `settings` are what `torch.compile(options={...})` names: fields of `Options`. Sizes that Dynamo leaves open
     (`dynamic=True`, or a second call with another size) are arguments of the kernels.
     """
-    if write_to_repeated_memory(graph) is not None:
+    if write_to_repeated_memory(graph) is not None or is_forward_mode():
         return graph.forward
     options = Options(**(settings.get("options") or settings))
 

@@ -22,6 +22,8 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._dynamo.guards import GuardBuilder
+from torch._dynamo.source import GlobalStateSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,6 +356,16 @@ def no_states_of_generators() -> Iterator[None]:
         yield
     finally:
         state.reset = by_torch  # type: ignore[method-assign]
+
+
+def is_forward_mode() -> bool:
+    """Whether a level of forward-mode differentiation is open, whose tensors carry tangents that no graph sees; a guard
+    makes what is compiled now count for that answer alone."""
+    context = torch._guards.TracingContext.try_get()
+    if context is not None:
+        guard = torch._guards.Guard(GlobalStateSource(), GuardBuilder.DUAL_LEVEL)  # type: ignore[arg-type]
+        context.guards_context.dynamo_guards.add(guard)
+    return torch.autograd.forward_ad._current_level >= 0
 
 
 def time_guards_as_they_are() -> None:

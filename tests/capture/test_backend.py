@@ -72,3 +72,17 @@ def test_options_are_taken_from_torch_compile(compiled_graphs: list[torch.fx.Gra
     assert compiled(torch.zeros(2)).tolist() == [1.0, 1.0]
     with pytest.raises(Exception, match="no_such_option"):
         torch.compile(lambda x: x + 2, backend=fusionscope, options={"no_such_option": 1})(torch.zeros(2))
+
+
+def test_tangents_of_forward_mode_pass_through() -> None:
+    """What was compiled outside of a level of forward-mode differentiation sees no tangents, so it is not called."""
+    forward_ad = torch.autograd.forward_ad
+    torch._dynamo.reset()
+    x, direction = torch.tensor([1.0, 2.0]), torch.tensor([1.0, -1.0])
+    compiled = torch.compile(lambda value: (value * value).sin(), backend=fusionscope)
+    torch.testing.assert_close(compiled(x), (x * x).sin())
+    for _ in range(2):
+        with forward_ad.dual_level():
+            given = forward_ad.unpack_dual(compiled(forward_ad.make_dual(x, direction)))
+            torch.testing.assert_close(given.tangent, 2 * x * (x * x).cos() * direction)
+        torch.testing.assert_close(compiled(x), (x * x).sin())

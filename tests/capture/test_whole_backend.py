@@ -68,3 +68,40 @@ def test_a_failed_check_raises_as_in_eager() -> None:
     """AOTAutograd of torch 2.11 and 2.12 takes the check out of the graph, so that no backend ever sees it."""
     is_kept = not torch.__version__.startswith(("2.11.", "2.12."))
     assert _raises(fusionscope) == _raises("aot_eager") == is_kept
+
+
+def test_memory_that_nobody_wrote_is_filled_where_all_must_be_deterministic() -> None:
+    """As in eager: NaN, or the largest integer."""
+
+    def unwritten(x: Tensor) -> tuple[Tensor, ...]:
+        return torch.empty(3), torch.empty_like(x), x.new_empty(2, dtype=torch.int16), torch.empty_strided((2,), (1,))
+
+    torch._dynamo.reset()
+    torch.use_deterministic_algorithms(True)
+    try:
+        given = torch.compile(lambda x: (*unwritten(x), x + 1), backend=fusionscope)(torch.ones(4))
+        expected = (*unwritten(torch.ones(4)), torch.full((4,), 2.0))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(given, expected, equal_nan=True)
+
+
+def test_of_two_equal_zeros_the_one_that_eager_keeps_is_kept() -> None:
+    """Eager's functions on a CPU give -0.0 of -0.0 here."""
+
+    def signs(x: Tensor) -> list[Tensor]:
+        results = (
+            x.clamp(0, 6),
+            x.clamp_min(0.0),
+            x.clamp_max(0.0),
+            F.relu6(x),
+            F.hardtanh(x, 0.0, 1.0),
+            x.sin(),
+            x.relu(),
+        )
+        return [result.signbit() for result in results]
+
+    torch._dynamo.reset()
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        x = torch.tensor([0.0, -0.0, -1.0, 3.0] * 9, dtype=dtype)
+        torch.testing.assert_close(torch.compile(signs, backend=fusionscope)(x), signs(x))

@@ -90,6 +90,16 @@ TABLE = (
         "make no tensors for states of generators that nobody has set",
         _names("torch._decomp.decompositions_for_rng.PhiloxState", "reset"),
     ),
+    Taken(
+        INTERNALS,
+        "guard on levels of forward-mode differentiation",
+        (
+            "torch._dynamo.guards.GuardBuilder.DUAL_LEVEL",
+            "torch._dynamo.source.GlobalStateSource",
+            *_names("torch._guards", "Guard TracingContext.try_get"),
+            "torch.autograd.forward_ad._current_level",
+        ),
+    ),
     Taken(INTERNALS, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
     Taken(
         INTERNALS,
@@ -125,7 +135,7 @@ TABLE = (
     ),
     Taken(("compiler/lowering/scalars.py",), "know the root of a size", ("torch._sym_sqrt",)),
     Taken(
-        ("compiler/lowering/eager.py",),
+        ("compiler/lowering/eager.py", "compiler/lowering/guarded_sizes.py"),
         "read formulas of sizes",
         _names("torch.utils._sympy.functions", "CleanDiv FloorDiv Max Min Mod PythonMod ToFloat TruncToInt"),
     ),
