@@ -39,7 +39,8 @@ def _uninitialised(build: Builder, shape: tuple[Integer, ...]) -> TensorValue:
     largest integer, so that whoever reads it sees that it did."""
     dtype = _result_dtype(build)
     value: bool | int | float = 0
-    if torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory:
+    is_filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    if is_filled and torch.are_deterministic_algorithms_enabled():
         value = float("nan") if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
     return constant(value, shape, dtype)
 
