@@ -107,3 +107,9 @@ def outputs_of_four_experts_combined(a: Tensor, b: Tensor, c: Tensor, d: Tensor,
 @program(normal(64, 64), normal(64, 4), normal(4, 64), gradients=True)
 def small_low_rank_weight(weight: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return torch.tanh(weight + 0.5 * (up @ down))
+
+
+@program(normal(65536, 64, dtype=BF16), gradients=True)
+def weights_of_the_two_best_experts(logits: Tensor) -> Tensor:
+    best = logits.float().softmax(-1).topk(2, -1).values
+    return best / best.sum(-1, keepdim=True)

@@ -114,21 +114,49 @@ def with_rank_of(x: TensorValue, value: TensorValue) -> TensorValue:
     return value.view((0 if is_empty else 1,) * x.rank, lambda position: (zero,) * value.rank)
 
 
+#: Places of a row for each of which every element of the row asks whether it is that place. With more of them, filling
+#: the result first and writing at the places is less work.
+FEW_PLACES = 4
+
+
 @lowers(aten.scatter.value, aten.scatter.src)
 def scatter(build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any) -> TensorValue:
-    """Where each row is written at one place, the other way around: every element asks whether it is that place, so
-    that the node is pointwise and fuses with what follows."""
+    """Where each row is written at one place, or one of a constant at few, the other way around: every element asks
+    whether it is such a place, so that the node is pointwise and fuses with what follows."""
     new, index = reader(value, x), with_rank_of(x, index)
     at = wrap(dim, x.rank) if x.rank else 0
-    if not x.rank or index.shape != (*x.shape[:at], 1, *x.shape[at + 1 :]):
+    count = places_of_rows(x, at, index)
+    if count is None or (count > 1 and x.buffer is not None):
         return scatter_into(build, x, index.shape, "set", along(x, dim, index, new))
 
-    def element(position: Position) -> Any:
-        row = (*position[:at], Index.number(0), *position[at + 1 :])
-        is_place = ops.eq(ops.to_dtype(index.load(row), torch.int64), ops.index_value(position[at]))
-        return ops.where(is_place, new(row), x.load(position))
+    def written(old: Any, new: Any) -> Any:
+        return new
 
-    return build.pointwise(x.shape, x.dtype, element)
+    return build.pointwise(x.shape, x.dtype, at_few_places(x, at, index, count, new, written))
+
+
+def places_of_rows(x: TensorValue, at: int, index: TensorValue) -> int | None:
+    """How many places each row of `x` along the dimension `at` is written at, where all rows are and they are few."""
+    count = index.shape[at] if x.rank else 0
+    is_of_whole_rows = index.shape == (*x.shape[:at], count, *x.shape[at + 1 :])
+    return count if is_of_whole_rows and isinstance(count, int) and 0 < count <= FEW_PLACES else None
+
+
+def at_few_places(
+    x: TensorValue, at: int, index: TensorValue, count: int, source: Callable[[Position], Any],
+    joined: Callable[[Any, Any], Any],
+) -> Callable[[Position], Any]:  # fmt: skip
+    """The element of `x` after its rows were changed at `count` places each, one after the other."""
+
+    def element(position: Position) -> Any:
+        value, place = x.load(position), ops.index_value(position[at])
+        for number in range(count):
+            one = (*position[:at], Index.number(number), *position[at + 1 :])
+            is_place = ops.eq(ops.to_dtype(index.load(one), torch.int64), place)
+            value = ops.where(is_place, joined(value, source(one)), value)
+        return value
+
+    return element
 
 
 # --- at places known beforehand

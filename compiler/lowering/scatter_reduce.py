@@ -11,26 +11,29 @@ from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer
 from compiler.lowering.advanced_index import place_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.loop_builder import Update
 from compiler.lowering.registry import lowers
-from compiler.lowering.scatter import COLLECTED_IN, Updating, along, reader, scatter_into, with_rank_of
-from compiler.lowering.values import Position, TensorValue, constant, fixed
+from compiler.lowering.scatter import (
+    COLLECTED_IN,
+    Updating,
+    along,
+    at_few_places,
+    places_of_rows,
+    reader,
+    scatter_into,
+    with_rank_of,
+)
+from compiler.lowering.values import Position, TensorValue, constant
 from compiler.lowering.views import wrap
 
 aten = torch.ops.aten
 
 #: Modes of a scatter by what PyTorch calls the reductions.
 MODES = {"sum": "add", "mean": "add", "prod": "mul", "amin": "min", "amax": "max"}
-
-
-#: Places of a row for each of which every element of the row asks whether it is that place. With more of them, filling
-#: the result first and adding to it at the places is less work.
-FEW_PLACES = 4
 
 
 @lowers(aten.scatter_add.default)
@@ -40,21 +43,10 @@ def scatter_add(build: Builder, x: TensorValue, dim: int, index: TensorValue, sr
     the scatter, which may update it where it lies (`in_place.py`)."""
     index, src = with_rank_of(x, index), with_rank_of(x, src)
     at = wrap(dim, x.rank) if x.rank else 0
-    count = index.shape[at] if x.rank else 0
-    is_of_whole_rows = index.shape == (*x.shape[:at], count, *x.shape[at + 1 :])
-    is_few = isinstance(count, int) and 0 < count <= FEW_PLACES
-    if x.buffer is not None or not is_few or not is_of_whole_rows or not x.dtype.is_floating_point:
+    count = places_of_rows(x, at, index)
+    if count is None or x.buffer is not None or not x.dtype.is_floating_point:
         return scatter_reduce(build, x, dim, index, src, "sum")
-
-    def element(position: Position) -> Any:
-        total, place = x.load(position), ops.index_value(position[at])
-        for number in range(fixed(count)):
-            one = (*position[:at], Index.number(number), *position[at + 1 :])
-            is_place = ops.eq(ops.to_dtype(index.load(one), torch.int64), place)
-            total = ops.where(is_place, ops.add(total, src.load(one)), total)
-        return total
-
-    return build.pointwise(x.shape, x.dtype, element)
+    return build.pointwise(x.shape, x.dtype, at_few_places(x, at, index, count, src.load, ops.add))
 
 
 @lowers(aten.scatter.reduce, aten.scatter.value_reduce)
