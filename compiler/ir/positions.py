@@ -31,10 +31,11 @@ def unflatten(position: Index, sizes: Sequence[Integer]) -> tuple[Index, ...]:
 def invert(index: Index, dims: Sequence[Dim], value: Index, is_masked: bool = False) -> dict[Dim, Index] | None:
     """Solve  index(dims) = value  for those of `dims` that `index` depends on, or None where it cannot be told.
 
-    Solvable is an affine index with positive coefficients each of which exceeds all that the smaller ones can add up
-    to, so that different points have different offsets, as every dense or sliced layout has:
+    Solvable is an affine index with coefficients each of which exceeds all that the smaller ones can add up to, so that
+    different points have different offsets, as every dense or sliced layout has, and every one that is read backwards:
 
-        invert(512*d0 + d1, (d0, d1), v)  ->  {d0: v // 512, d1: v % 512}
+        invert(512*d0 + d1, (d0, d1), v)        ->  {d0: v // 512, d1: v % 512}
+        invert(512*d0 - d1 + 511, (d0, d1), v)  ->  {d0: v // 512, d1: 511 - v % 512}
 
     The answer is checked by putting it back: where `value` can leave the range of `index`, there is none, unless
     `is_masked` says that the caller guards against that (then the answer counts only where the guard holds).
@@ -54,9 +55,12 @@ def _inverted(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool
 def _invert(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) -> dict[Dim, Index] | None:
     if not index.is_affine:
         return None
+    backwards = [dim for dim in dims if dim in index.dims and is_negative_stride(index.coefficient(dim))]
+    if backwards:
+        turned = {dim: dim.size - 1 - Index.of(dim) for dim in backwards}
+        forwards = _invert(index.substitute(turned), dims, value, is_masked)
+        return forwards and {dim: dim.size - 1 - at if dim in turned else at for dim, at in forwards.items()}
     ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -hint(index.coefficient(dim)))
-    if any(is_negative_stride(index.coefficient(dim)) for dim in ordered):
-        return None
     answer: dict[Dim, Index] = {}
     remaining = value - index.offset
     for place, dim in enumerate(ordered):
