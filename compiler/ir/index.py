@@ -286,7 +286,7 @@ def _normal_form(offset: Integer, terms: Iterable[tuple[Atom, Integer]]) -> Inde
 
 def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
     """Undo a split that turned out needless:  c*k * (e // c)  +  k * (e % c)  ->  k * e,
-    and one level of a longer split, of places that may be rolled:
+    and one level of a longer split, where the larger digit may have more in it, as that of a rolled place has:
     c*k * ((e // c + a) % m)  +  k * (e % c)  ->  k * ((e + a*c) % (c*m))."""
     for atom, coefficient in collected.items():
         if not isinstance(atom, Mod):
@@ -301,9 +301,9 @@ def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
         for other, factor in others.items():
             if not isinstance(other, Mod) or factor != coefficient * atom.divisor:
                 continue
-            if other.numerator.terms == quotient.terms:
+            if quotient.terms and set(quotient.terms) <= set(other.numerator.terms):
                 del others[other]
-                ahead = (other.numerator.offset - quotient.offset) * atom.divisor
+                ahead = (other.numerator - quotient) * atom.divisor
                 whole = modulo(atom.numerator + ahead, atom.divisor * other.divisor)
                 return _normal_form(0, others.items()) + whole * coefficient
     return None
