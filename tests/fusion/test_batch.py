@@ -24,7 +24,7 @@ def small_states(a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, ...]:
 def steps(ga: Tensor, a: Tensor, gb: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     """A step for two parameters, and what is computed from the first new one."""
     new = a - 0.1 * ga
-    return new, b - 0.1 * gb, new.flip(0).cumsum(0)
+    return new, b - 0.1 * gb, new.view(8, 8).t().flatten().cumsum(0)
 
 
 def uneven_parts(x: Tensor) -> tuple[Tensor, ...]:

@@ -153,10 +153,11 @@ def test_a_loop_of_one_iteration_is_no_variable() -> None:
     assert Index.of(Dim("x1", 1)) == Index.number(0)
 
 
-@pytest.mark.parametrize("strides", [(512, 1), (1, 1024)])
+@pytest.mark.parametrize("strides", [(512, 1), (1, 1024), (512, -1), (-1, -1024)])
 def test_inversion_finds_the_point_of_a_dense_offset(strides: tuple[int, int]) -> None:
     rows, columns = Dim("d0", 1024), Dim("d1", 512)
-    index = Index.of(rows) * strides[0] + Index.of(columns) * strides[1]
+    ends = sum(-stride * (dim.size - 1) for stride, dim in zip(strides, (rows, columns), strict=True) if stride < 0)
+    index = Index.of(rows) * strides[0] + Index.of(columns) * strides[1] + ends
     answer = invert(index, (rows, columns), Index.of(FLAT))
     assert answer is not None and index.substitute(answer) == Index.of(FLAT)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from compiler.compile import GraphCompilation
-from tests.compile_program import call_interpreted, compile_program, kernel_count
+from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 from tests.schedule.test_kernels_and_bytes import rnd
 
 Tensor = torch.Tensor
@@ -42,8 +42,11 @@ def test_a_reader_of_the_last_element_waits_for_the_whole_row() -> None:
 
 
 def test_a_scan_read_backwards_is_computed_on_the_way() -> None:
-    compilation = check(lambda x: (x * 2).flip(-1).cumsum(-1).flip(-1), rnd(64, 32))
-    assert kernel_count(compilation)[1] == 0
+    """What is left until the end, as returns from rewards: one kernel, whose loops run backwards."""
+    x = rnd(64, 32)
+    compilation = check(lambda x: (x * 2).flip(-1).cumsum(-1).flip(-1) + x, x)
+    assert kernel_count(compilation) == (1, 0)
+    assert bytes_moved(compilation) == 2 * x.nbytes
 
 
 @pytest.mark.parametrize("length", [100, 5000, 9001])
