@@ -57,9 +57,11 @@ def _invert(index: Index, dims: tuple[Dim, ...], value: Index, is_masked: bool) 
         return None
     backwards = [dim for dim in dims if dim in index.dims and is_negative_stride(index.coefficient(dim))]
     if backwards:
-        turned = {dim: dim.size - 1 - Index.of(dim) for dim in backwards}
+        turned = {dim: Index.number(dim.size - 1) - Index.of(dim) for dim in backwards}
         forwards = _invert(index.substitute(turned), dims, value, is_masked)
-        return forwards and {dim: dim.size - 1 - at if dim in turned else at for dim, at in forwards.items()}
+        if forwards is None:
+            return None
+        return {dim: Index.number(dim.size - 1) - at if dim in turned else at for dim, at in forwards.items()}
     ordered = sorted((dim for dim in dims if dim in index.dims), key=lambda dim: -hint(index.coefficient(dim)))
     answer: dict[Dim, Index] = {}
     remaining = value - index.offset
