@@ -40,6 +40,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ours_without_folding": {"knobs": {"disable": ["folding"]}},
     "ours_without_padding": {"knobs": {"disable": ["padding"]}},
     "ours_replayed": {"cuda_graphs": "on"},
+    "ours_without_parts": {"knobs": {"disable": ["parts"]}},
     "ours_launched_one_by_one": {"cuda_graphs": "off"},
     "ours_max_autotune": {"mode": "max-autotune"},
 }
