@@ -84,6 +84,7 @@ FUSION_KINDS = (
     "shared_operand",
     "batch",
     "recompute",
+    "parts",
 )
 #: What else it may name: ways to run one kernel, and passes over the graph.
 PASSES = ("single_pass", "team", "own_product", "layout", "folding", "padding", "bias", "patches", "depthwise")

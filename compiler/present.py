@@ -21,7 +21,7 @@ from compiler.schedule.cost.kernel import group_cost, sequence_us
 from compiler.schedule.cost.moved import moved_by_call
 from compiler.schedule.describe.decisions import describe_decisions
 from compiler.schedule.describe.memory import describe_memory
-from compiler.schedule.describe.schedule import describe_buffers, describe_loops
+from compiler.schedule.describe.schedule import describe_buffers, describe_loops, with_parts
 from compiler.schedule.describe.traffic import describe_traffic, execution_of
 from compiler.schedule.group import Group
 from compiler.schedule.memory.peaks import peak_growths
@@ -101,7 +101,7 @@ def _present_removed(removed: Removed) -> rep.Removed:
 
 def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
-    report.loops = describe_loops(compilation.loops, compilation.schedule.dead)
+    report.loops = describe_loops(with_parts(compilation.loops, compilation.schedule.graph), compilation.schedule.dead)
     context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.wishes)
     growths = peak_growths(compilation.schedule, compilation.memory)
     describe_decisions(compilation.schedule, report, context, growths)

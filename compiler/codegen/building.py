@@ -43,7 +43,7 @@ def build_program(
     sizes = _sizes(group.space, statements)
     return Program(
         group.name, group.space, sections, tuple(statements), tail, reads, writes, touched, is_persistent, sizes,
-        _with_gaps(group),
+        _with_gaps(group), {m.name: m.node.part_of for m in group.members if m.node.part_of is not None},
     )  # fmt: skip
 
 

@@ -111,6 +111,8 @@ class Program:
     is_persistent: bool = False
     sizes: tuple[Atom, ...] = ()
     with_gaps: frozenset[str] = frozenset()
+    #: Of the buffers that are parts of a whole, that.
+    wholes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def scatters(self) -> tuple[Statement, ...]:

@@ -93,7 +93,7 @@ def _needed_from(schedule: Schedule, plan: MemoryPlan, start: int) -> list[str]:
     needed = set(schedule.graph.output_buffers).union(*(read_by(unit) for unit in later))
     needed |= {taken for unit in later for name in stored_by(unit) if (taken := plan.buffers[name].takes_over)}
     made = {name for unit in schedule.units[:start] for name in stored_by(unit)}
-    return sorted(needed & made)
+    return sorted((needed & made) - plan.slices.keys())
 
 
 class _Writer:
@@ -172,14 +172,16 @@ class _Writer:
         self.line(f"{atom.name} = {atom.text}")
 
     def launch(self, group: Group, kernel: RenderedKernel) -> None:
-        for name in kernel.parameters:
-            if name in group.stored:
-                self.allocate(name)
+        stored = [name for name in kernel.parameters if name in group.stored and name not in self.plan.slices]
+        for name in sorted(stored, key=lambda name: self.plan.buffers[name].takes_over in group.stored):
+            self.allocate(name)
         arguments = [*map(self.launched_with, kernel.parameters), *(atom.name for atom in kernel.sizes)]
         self.line(f"{kernel.name}({', '.join(arguments)})")
 
     def launched_with(self, name: str) -> str:
-        """A kernel's argument. A tensor without elements has no address, and one may be read to be dropped."""
+        """A kernel's argument: of a slice the tensor that it is in. A tensor without elements has no address, and one
+        may be read to be dropped."""
+        name = self.plan.slices.get(name, name)
         is_late_one = is_late(self.graph.buffers[name])
         return f"readable({variable(name)})" if is_late_one else variable(name)
 

@@ -93,8 +93,12 @@ def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
     device = next((storages[name].device for name in node.read_buffers), torch.device("cpu"))
     if node.updates is not None:
         storages[node.name] = storages[node.updates].clone()
+    elif node.part_of is not None and node.part_of in storages:
+        storages[node.name] = storages[node.part_of]
     else:
         storages[node.name] = torch.zeros(known(node.layout.storage_numel), dtype=node.layout.dtype, device=device)
+        if node.part_of is not None:
+            storages[node.part_of] = storages[node.name]
     loop = _Loop(node.x_dims, node.r_dims, storages, device)
     for number, instruction in enumerate(node.body.instructions):
         loop.values[number] = loop.evaluate(instruction)

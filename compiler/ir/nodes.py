@@ -91,8 +91,12 @@ class LoopNode:
     check: str | None = None
     #: Which of the program's streams it is put on; None for the one that is current where the graph is called.
     stream: int | None = None
-    #: Names of calls that it must follow although it reads nothing of theirs: they tell how large tensors are.
+    #: Names of nodes that it must follow although it reads nothing of theirs: calls that tell how large tensors are,
+    #: and the other parts of what it completes.
     follows: frozenset[str] = frozenset()
+    #: The buffer in whose memory it fills a slice, where several nodes fill one buffer: all of them have the layout of
+    #: the whole; the last one has its name, and follows the others.
+    part_of: str | None = None
 
     # Costs are kept by group, so nodes are hashed all the time.
     @lazy

@@ -25,13 +25,14 @@ def form_of(group: Group, layouts: Mapping[str, Layout]) -> Hashable | None:
     members = []
     for member in group.members:
         number, names = member.body.form
-        updates, name = member.node.updates, member.node.name
+        updates, name, whole = member.node.updates, member.node.name, member.node.part_of
         members.append(
             (
                 number,
                 tuple([place(used, len(places)) for used in names]),
                 place(name, len(places)),
                 None if updates is None else place(updates, len(places)),
+                None if whole is None else place(whole, len(places)),
                 name in group.stored,
                 name in group.single_pass,
                 member.is_across,

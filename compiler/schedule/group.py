@@ -124,7 +124,7 @@ class Group:
     @lazy
     def follows(self) -> frozenset[str]:
         """What it must follow although it reads nothing of it."""
-        return frozenset().union(*(member.node.follows for member in self.members))
+        return frozenset().union(*(member.node.follows for member in self.members)) - self.produced
 
     @lazy
     def updated(self) -> tuple[str, ...]:

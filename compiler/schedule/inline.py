@@ -134,10 +134,13 @@ def _append(out: list[Instruction], instruction: Instruction) -> int:
 def compose(group: Group, buffer: str) -> Body | None:
     """What a group stores in `buffer`, as one pointwise body over what the group reads and over its reductions.
 
-    None where it is a reduction, a scan or a scatter itself, draws random numbers, or would become too long."""
+    None where it is a reduction, a scan, a scatter or a part of a whole itself, draws random numbers, or would become
+    too long."""
     bodies = {member.name: member.body for member in group.members if member.body.instructions}
     result = bodies.get(buffer)
     if result is None or result.is_collective or result.is_random or result.is_scatter:
+        return None
+    if any(member.name == buffer and member.node.part_of is not None for member in group.members):
         return None
     if _least_length(result, group, bodies) > LONGEST_INLINED_BODY:
         return None

@@ -50,6 +50,8 @@ def schedule(
     search.run()
     fuse_forced_last(search.context, search.record)
     _record_ways(search)
+    # What is written part by part is several nodes now.
+    units, live = search.graph, search.graph.graph
     ordered = in_order(tuple(units.units.values()), live)
     units.order_anew(ordered)
     if batch_launches(search.context, ordered, search.record):

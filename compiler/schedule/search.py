@@ -17,7 +17,7 @@ before the others have joined it would tear the chain apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 
@@ -28,6 +28,7 @@ from compiler.schedule.records.decisions import Decision, decision_on
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.own_product import own_product
+from compiler.schedule.rules.parts import makers_of, split_in_parts, weigh_parts
 from compiler.schedule.rules.products import is_call
 from compiler.schedule.rules.shared_operand import may_share
 from compiler.schedule.units import Unit, produced_by
@@ -60,7 +61,8 @@ class Search:
         self._about_calls = False
 
     def run(self) -> None:
-        """Fuse until nothing pays; then drop buffers that are cheaper to compute again, and fuse what that allows."""
+        """Fuse until nothing pays; then drop buffers that are cheaper to compute again, or write concatenations part by
+        part, and fuse what that allows."""
         if self.decisions:
             # What the reader asked for was fused before, in a round of its own.
             self.turn += 1
@@ -68,6 +70,8 @@ class Search:
         while changed:
             self._fuse(changed)
             changed = self._recompute()
+            if not changed and self._write_in_parts():
+                changed = self._recompute()
         self._about_calls = True
         self._fuse([number for number, unit in self.graph.units.items() if is_call(unit)])
         self._take_own_products()
@@ -164,6 +168,29 @@ class Search:
                         self.record(number, reader, found, about=buffer)
         self.turn += 1
         return sorted(number for number in changed if number in graph.units)
+
+    def _write_in_parts(self) -> bool:
+        """Let kernels that make parts of a concatenation write these where the result has them; gives whether any
+        does. What fuses for that is asked about on a graph of its own, and counts only if it is taken."""
+        changed = False
+        units = [] if "parts" in self.context.disabled else list(self.graph.units.values())
+        for unit in (unit for unit in units if isinstance(unit, Group)):
+            found = split_in_parts(unit, self.context)
+            if found is None:
+                continue
+            trial = Search(replace(self.context, graph=found.graph))
+            trial.turn = self.turn
+            trial._fuse(found.numbers)
+            refusal = weigh_parts(self.graph, trial.context)
+            if refusal is None:
+                changed = True
+                self.decisions += trial.decisions
+                self._passed_over += trial._passed_over
+                self.context, self.graph, self.turn = trial.context, trial.graph, trial.turn
+                continue
+            for maker in makers_of(unit, self.graph):
+                self.record(maker, self.graph.number_of(unit), refusal)
+        return changed
 
     def _take_recomputed(self, maker: int, buffer: str, found: Recomputed) -> list[int]:
         """Let the readers of a buffer compute it; gives the numbers of the units that are left."""

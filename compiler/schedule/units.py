@@ -1,16 +1,16 @@
 """The graph that the scheduler works on: units, who makes what, who reads what, who comes before whom.
 
-A unit is a fused group or a library call. Order between units is kept as bit sets of nodes: `bits[u]` are the nodes
-that unit u is made of, `ancestors[u]` those that must run before it, `descendants[u]` those that must run after it. So
-"is there a path through a third unit" is one `and` of two integers, and a fusion changes only the sets of units that
-came before or after one of the two and not the other.
+A unit is a fused group or a library call. Order between units is kept as bit sets of nodes, or of the units that a
+graph begins with: `bits[u]` are those that unit u is made of, `ancestors[u]` those that must run before it,
+`descendants[u]` those that must run after it. So "is there a path through a third unit" is one `and` of two integers,
+and a fusion changes only the sets of units that came before or after one of the two and not the other.
 """
 
 from __future__ import annotations
 
 from bisect import bisect, bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 
 from compiler.ir.nodes import ExternNode, Layout, LoopGraph, LoopNode
@@ -39,11 +39,19 @@ def single(node: LoopNode) -> Group:
 
 
 class UnitGraph:
-    """Units by number, with their dependencies; `merge` replaces two units by one."""
+    """Units by number, with their dependencies; `merge` replaces two units by one. They begin as the nodes of `graph`,
+    or as `units` of these in an order that they may run in."""
 
-    def __init__(self, graph: LoopGraph) -> None:
+    def __init__(self, graph: LoopGraph, units: Sequence[Unit] | None = None) -> None:
+        self.graph = graph
         self.layouts: dict[str, Layout] = graph.buffers
         self.outputs = graph.output_buffers
+        #: What is filled part by part, which must be in memory whoever reads it.
+        self.parts = {
+            node.name: node.part_of for node in graph.nodes if isinstance(node, LoopNode) and node.part_of is not None
+        }
+        #: Parts that nothing reads under their own names: the whole only follows them.
+        self._slices = frozenset(name for name, whole in self.parts.items() if name != whole)
         self.units: dict[int, Unit] = {}
         self.producer: dict[str, int] = {}
         self.readers: defaultdict[str, set[int]] = defaultdict(set)
@@ -54,12 +62,14 @@ class UnitGraph:
         self.descendants: dict[int, int] = {}
         #: Where a node stood before fusion.
         self.position = {node.name: number for number, node in enumerate(graph.nodes)}
-        self._unit_of = list(range(len(graph.nodes)))
-        for number, node in enumerate(graph.nodes):
-            self._insert(number, single(node) if isinstance(node, LoopNode) else node)
-        for number in reversed(range(len(graph.nodes))):
+        if units is None:
+            units = [single(node) if isinstance(node, LoopNode) else node for node in graph.nodes]
+        self._unit_of = list(range(len(units)))
+        for number, unit in enumerate(units):
+            self._insert(number, unit)
+        for number in reversed(range(len(units))):
             self.descendants[number] = self._after(number)
-        self._next = len(graph.nodes)
+        self._next = len(units)
 
     def _insert(self, number: int, unit: Unit) -> None:
         self.units[number] = unit
@@ -107,7 +117,8 @@ class UnitGraph:
 
     def escaping(self, buffers: Iterable[str], inside: set[int]) -> frozenset[str]:
         """Those of `buffers` that something outside the units `inside` still needs in memory."""
-        return frozenset([b for b in buffers if b in self.outputs or not self.readers[b] <= inside])
+        kept = self.outputs | self.parts.keys()
+        return frozenset([b for b in buffers if b in kept or not self.readers[b] <= inside])
 
     def merge(self, a: int, b: int, group: Group) -> int:
         """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""
@@ -118,7 +129,7 @@ class UnitGraph:
             del self.units[old]
         self._merge_order(a, b, number)
         self.units[number] = group
-        for buffer in group.read_buffers:
+        for buffer in read_by(group):
             self._read(buffer, number)
         for buffer in group.produced:
             self.producer[buffer] = number
@@ -171,9 +182,9 @@ class UnitGraph:
         for number in numbers:
             unit = self.units[number]
             found: dict[int, None] = {}
-            for buffer in sorted(produced_by(unit)):
+            for buffer in sorted(produced_by(unit) - self._slices):
                 found.update(dict.fromkeys(sorted(self.readers[buffer])))
-            for buffer in sorted(read_by(unit)):
+            for buffer in sorted(read_by(unit) - self._slices):
                 if buffer in self.producer:
                     found[self.producer[buffer]] = None
                 found.update(dict.fromkeys(self._nearest_readers(buffer, number)))

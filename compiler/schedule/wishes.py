@@ -34,6 +34,10 @@ class Wishes:
         """Whether a node of the one and a node of the other are to be in one kernel."""
         return bool(self.forced) and _pair_between(self._partners[0], one, two) is not None
 
+    def are_about(self, unit: Unit) -> bool:
+        """Whether a node of the unit is one of a pair."""
+        return any(name in partners for partners in self._partners for name in produced_by(unit))
+
     def forbidden_between(self, one: Unit, two: Unit) -> tuple[str, str] | None:
         """A node of the one and a node of the other that are to be in two kernels, if there are any."""
         return _pair_between(self._partners[1], one, two) if self.forbidden else None

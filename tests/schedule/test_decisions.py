@@ -44,10 +44,16 @@ def looked_up(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.zeros(64, 32).index_add(0, rows, x * 2)[rows] + 1
 
 
+def statistics(x: torch.Tensor) -> torch.Tensor:
+    """The parts of a stack, and what is added to them."""
+    return torch.stack([x.mean(-1), x.amax(-1)]) + x[:2, 0, None]
+
+
 PROGRAMS: list[tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     (softmax_and_more, (torch.randn(32, 16), torch.randn(16, 32))),
     (reversed_read, (torch.randn(64, 32),)),
     (looked_up, (torch.randn(48, 32), torch.randint(0, 64, (48,)))),
+    (statistics, (torch.randn(64, 32),)),
 ]
 every_program = pytest.mark.parametrize(
     ("function", "inputs"), PROGRAMS, ids=lambda value: getattr(value, "__name__", "")

@@ -12,6 +12,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.program import Program, Section, Statement
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.across import Gathering
+from compiler.codegen.triton.interleaved import interleaved_stores, store_of_row
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.order import loads_first
 from compiler.codegen.triton.parts import RowParts
@@ -244,8 +245,12 @@ class KernelPrinter:
 
     def print_statements(self, section: Section, pass_number: int) -> None:
         """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
+        rows = interleaved_stores(section, self.printer)
+        together = {statement.number for row in rows for statement in row}
         for statement in loads_first(section.statements):
             self.printer.note_axes(statement)
+            if statement.number in together:
+                continue
             if States.holds(statement):
                 self.states.take(statement)
             elif statement.op == "reduce" and pass_number:
@@ -260,6 +265,8 @@ class KernelPrinter:
                 line = self.printer.line(statement, pass_number)
                 if line is not None:
                     self.writer.line(line, statement.nodes)
+        for row in rows:
+            self.writer.line(store_of_row(row, self.printer), tuple(node for s in row for node in s.nodes))
 
     def print_loop(
         self, section: Section, pass_number: int, first: str, last: str, start: str = "", step: str = ""

@@ -182,7 +182,7 @@ class StatementPrinter:
             if isinstance(statement.index.offset, int):
                 return constant_operand(statement.index.offset, statement.dtype).typed
             return f"{statement.index.offset}.to({DTYPES[statement.dtype]})"
-        text = self._offset(statement.index)
+        text = self.offset(statement.index)
         if statement.dtype == torch.int32 and not self.plan.needs_wide_offsets and not statement.index.indirections:
             return text
         return f"({text}).to({DTYPES[statement.dtype]})" if " " in text else f"{text}.to({DTYPES[statement.dtype]})"
@@ -198,7 +198,8 @@ class StatementPrinter:
         # Loaded positions of a small type would overflow when they are multiplied by a stride.
         return operand.typed if operand.dtype == torch.int64 else f"{operand.tensor}.to(tl.int64)"
 
-    def _offset(self, index: Index) -> str:
+    def offset(self, index: Index) -> str:
+        """The text of an index."""
         for axis in self.plan.axes:
             walk = self._walk_of(index, axis)
             if walk is not None:
@@ -230,7 +231,7 @@ class StatementPrinter:
         brought: set[str] = {self.axis_of_dim[dim].name for dim in index.dims}
         for indirect in index.indirections:
             brought |= self.axes_of[indirect.value]
-        pointer, offset = self.pointer(statement.buffer), self._offset(index)
+        pointer, offset = self.pointer(statement.buffer), self.offset(index)
         offset = f"({offset})" if " " in offset else offset
         if axes - brought:
             return f"{pointer} + ({offset} + tl.zeros({self.shape(axes)}, tl.int32))"

@@ -56,7 +56,7 @@ def moved_by_touches(touches: Iterable[Touch], layouts: Mapping[str, Layout]) ->
     by_index: dict[str, dict[tuple[Index, tuple[int, ...]], int]] = {}
     updated: dict[str, int] = {}
     stored: dict[str, int] = {}
-    for access, size, _, is_store, _ in touches:
+    for access, size, _, is_store, _, _ in touches:
         if is_store:
             stored[access.buffer] = size
             if access.is_update:

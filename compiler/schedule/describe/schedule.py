@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from compiler import report
@@ -78,6 +80,16 @@ def _describe_extern(node: ExternNode, is_dead: bool) -> report.LoopNode:
         dead=is_dead,
         fallback=node.is_fallback,
     )
+
+
+def with_parts(graph: LoopGraph, scheduled: LoopGraph) -> LoopGraph:
+    """The graph with the parts of what its schedule writes part by part in the place of the whole."""
+    parts: defaultdict[str, list[LoopNode]] = defaultdict(list)
+    for node in scheduled.nodes:
+        if isinstance(node, LoopNode) and node.part_of is not None:
+            parts[node.part_of].append(node)
+    nodes = [new for node in graph.nodes for new in parts.get(node.name, (node,))]
+    return replace(graph, nodes=nodes, buffers=graph.buffers | scheduled.buffers)
 
 
 def sums_in_any_order(graph: LoopGraph) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from compiler.ir.nodes import Layout
 from compiler.ir.size import Integer, hint
-from compiler.schedule.group import Group
+from compiler.schedule.group import Group, Member
 from compiler.schedule.units import Unit, read_by
 
 
@@ -36,14 +36,36 @@ def stored_by(unit: Unit) -> frozenset[str]:
 
 
 def updates_of(units: Iterable[Unit]) -> dict[str, str]:
-    """The buffers of scatters, each with the one that it updates in place."""
-    members = [member for unit in units if isinstance(unit, Group) for member in unit.members]
-    return {member.name: member.node.updates for member in members if member.node.updates is not None}
+    """The buffers of scatters, each with the one that it updates in place; and those of parts of a whole, each with
+    that of the part that is made first."""
+    found: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for unit in units:
+        for member in _members_by_name(unit):
+            if member.node.updates is not None:
+                found[member.name] = member.node.updates
+            elif member.node.part_of is not None and first.setdefault(member.node.part_of, member.name) != member.name:
+                found[member.name] = first[member.node.part_of]
+    return found
+
+
+def wholes_of(units: Iterable[Unit]) -> dict[str, str]:
+    """The buffers that are parts of a whole, each with that."""
+    nodes = (member.node for unit in units for member in _members_by_name(unit))
+    return {node.name: node.part_of for node in nodes if node.part_of is not None}
+
+
+def _members_by_name(unit: Unit) -> list[Member]:
+    return sorted(unit.members, key=lambda member: member.name) if isinstance(unit, Group) else []
 
 
 def last_uses(units: Sequence[Unit], outputs: Iterable[str]) -> dict[str, int]:
     """The position of the last unit that reads or makes each buffer; outputs are needed after all of them."""
     last = {name: position for position, unit in enumerate(units) for name in read_by(unit) | stored_by(unit)}
+    updates = updates_of(units)
+    for name in wholes_of(units).keys() & updates.keys():
+        # Memory that the first part has is there until the last one has filled its slice.
+        last[updates[name]] = max(last[updates[name]], last.get(name, -1))
     return last | dict.fromkeys(outputs, len(units))
 
 

@@ -24,7 +24,15 @@ from typing import Literal
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.ir.size import Integer, hint
 from compiler.schedule.group import Batch, Group
-from compiler.schedule.memory.lifetimes import last_uses, lifetimes, live_bytes, storage_bytes, stored_by, updates_of
+from compiler.schedule.memory.lifetimes import (
+    last_uses,
+    lifetimes,
+    live_bytes,
+    storage_bytes,
+    stored_by,
+    updates_of,
+    wholes_of,
+)
 from compiler.schedule.memory.written_back import may_write_input, reads_where_it_writes
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import Unit, produced_by, read_by
@@ -57,6 +65,8 @@ class MemoryPlan:
     freed_after: dict[int, tuple[str, ...]]
     #: Bytes alive while each unit runs, and after the last; inputs not counted, at the sizes of the first call.
     live_bytes: tuple[int, ...]
+    #: Parts of a whole that are in the memory of another part, each with that; the whole itself is not among them.
+    slices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def peak_bytes(self) -> int:
@@ -64,10 +74,11 @@ class MemoryPlan:
         return max(self.live_bytes)
 
     def written_over(self, group: Group) -> frozenset[str]:
-        """The buffers of a kernel that are one piece of memory with another one of it."""
+        """The buffers of a kernel that are one piece of memory with another one of it; slices of it are not."""
+        parts = frozenset(member.name for member in group.members if member.node.part_of is not None)
         pairs = [
             (name, self.buffers[name].takes_over)
-            for name in group.stored
+            for name in group.stored - parts
             if self.buffers[name].fate in ("in_place", "output") and self.buffers[name].takes_over not in group.updated
         ]
         return frozenset(name for pair in pairs if pair[1] is not None for name in pair if name is not None)
@@ -121,6 +132,7 @@ class _Planner:
         self.outputs = schedule.graph.output_buffers
         self.last_use = last_uses(self.units, self.outputs)
         self.updates = updates_of(self.units)
+        self.wholes = wholes_of(self.units)
         self.updated = frozenset(self.updates.values())
         self.kept = _kept(self.outputs, self.updates)
         self.planned: dict[str, PlannedBuffer] = {}
@@ -136,11 +148,15 @@ class _Planner:
         for name in (*given, *self.schedule.graph.constants):
             self.planned[name] = PlannedBuffer(name, self.layouts[name], "input", -1, self.last_use.get(name))
         freed: dict[int, tuple[str, ...]] = {}
+        slices = {
+            name: self.updates[name] for name, whole in self.wholes.items() if name != whole and name in self.updates
+        }
         for position, unit in enumerate(self.units):
             dying = self._dying(position, unit)
             for name in sorted(produced_by(unit)):
                 self.planned[name] = self._plan_one(name, unit, position, dying)
-            gone = [n for n in sorted(read_by(unit) | stored_by(unit)) if self._dies(n, position)]
+            touched = (read_by(unit) | stored_by(unit)) - slices.keys()
+            gone = [name for name in sorted(touched) if self._dies(name, position)]
             for name in gone:
                 if self._may_hand_on(name) and name not in self._taken:
                     self.pool.add(self.storage[name], name)
@@ -148,15 +164,18 @@ class _Planner:
         for name in self.schedule.dead:
             if name in self.layouts:
                 self.planned[name] = PlannedBuffer(name, self.layouts[name], "dead", None, None)
-        return MemoryPlan(self.planned, freed, tuple(self.live))
+        return MemoryPlan(self.planned, freed, tuple(self.live), slices)
 
     def _dies(self, name: str, position: int) -> bool:
         is_ours = name in self.planned and self.planned[name].fate in _FREED
         return is_ours and self.last_use.get(name, position) == position
 
     def _may_hand_on(self, name: str) -> bool:
-        """Only storage that we allocated; what a scatter changed in place lives on under the scatter's name."""
+        """Only storage that we allocated; what a scatter changed in place lives on under the scatter's name, and what
+        is filled part by part under that of the whole."""
         maker = self.units[self.planned[name].first or 0]
+        if name in self.wholes:
+            return self.wholes[name] == name
         return not isinstance(maker, ExternNode) and name not in self.updated
 
     def _dying(self, position: int, unit: Unit) -> list[str]:
@@ -175,7 +194,7 @@ class _Planner:
         if name not in stored_by(unit):
             return PlannedBuffer(name, layout, "register", position, position)
         self.storage[name] = storage_bytes(layout)
-        given = self.written_back.get(name)
+        given = None if name in self.wholes else self.written_back.get(name)
         if given is not None and may_write_input(unit, position, name, given, self.layouts, self.last_use):
             for place in range(position, len(self.live)):
                 self.live[place] -= hint(self.storage[name])
@@ -196,7 +215,7 @@ class _Planner:
         """Whether each element of `old` is read only at the point that writes the element of `name` in its place, and
         no later than that."""
         ours, theirs = self.layouts[name], self.layouts[old]
-        if old in self._taken or name in self.updated or ours.dtype != theirs.dtype:
+        if old in self._taken or name in self.updated or name in self.wholes or ours.dtype != theirs.dtype:
             return False
         if not self._is_as_large(self.storage[old], self.storage[name]):
             return False

@@ -250,6 +250,14 @@ FUSIONS: dict[str, Reason] = listed(
         "{shared} is needed in memory, or too dear to compute for each tile of {b} that reads it",
     ),
     Reason(
+        "profit.parts",
+        "profit",
+        "The kernels that make the parts of the concatenation could write them where the result has them, but the "
+        "device model expects that to take longer.",
+        "written part by part, {b} would take {fused_us:.1f} us with the kernels of its parts, instead of "
+        "{unfused_us:.1f} us",
+    ),
+    Reason(
         "profit.recompute",
         "profit",
         "The value could be computed again in its readers instead of being written for them, but the device model "

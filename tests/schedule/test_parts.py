@@ -1,0 +1,116 @@
+"""A concatenation is written by the kernels that make its parts, each into its slice of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.runtime.verify import relative_error
+from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
+
+Function = Callable[..., Any]
+
+
+def recurrence(gates: Tensor, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Each step is stacked, and read by the next one."""
+    steps = []
+    for gate, new in zip(gates, x, strict=True):
+        h = torch.sigmoid(gate) * h + new
+        steps.append(h)
+    return torch.stack(steps), h
+
+
+def scan_of_states(decay: Tensor, h: Tensor, read: Tensor) -> Tensor:
+    """Each step reduces its state; the results of the steps lie next to each other, and something is added to them."""
+    results = []
+    for step in range(4):
+        h = torch.exp(decay[step])[:, None] * h
+        results.append((h * read[step]).sum(-1))
+    return torch.stack(results, 1) + decay.t()
+
+
+def norms_beside_each_other(a: Tensor, b: Tensor) -> Tensor:
+    """Parts of different widths, by kernels of their own."""
+    return torch.cat([F.layer_norm(a, a.shape[-1:]), F.layer_norm(b, b.shape[-1:])], -1)
+
+
+def statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The whole is read on, by a kernel that has to wait for all of its parts."""
+    found = torch.stack([x.mean(-1), x.amax(-1), x.var(-1)])
+    return found, found.flip(0).cumsum(0)
+
+
+def shifted_products(a: Tensor, b: Tensor) -> Tensor:
+    wide = F.pad(a, (1, 1))
+    return torch.stack([(b * wide[..., d : d + b.shape[-1]]).mean(1) for d in range(3)], 1)
+
+
+def beside_an_input(x: Tensor, y: Tensor) -> Tensor:
+    """One part is copied, the other one is what a kernel makes."""
+    return torch.cat([x.sin(), y.softmax(-1)], -1)
+
+
+def rotations(q: Tensor) -> Tensor:
+    """Nine results for each short row, which lie side by side."""
+    w, x, y, z = F.normalize(q, dim=-1).unbind(-1)
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+        (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+        (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
+    )
+    return torch.stack([value for row in rows for value in row], -1).reshape(-1, 3, 3)
+
+
+def polynomials(x: Tensor) -> Tensor:
+    """Results of half types for each point, one of which is a constant."""
+    x = torch.tanh(x)
+    terms = [torch.ones_like(x), x]
+    for _ in range(4):
+        terms.append(2 * x * terms[-1] - terms[-2])
+    return torch.stack(terms, -1).bfloat16()
+
+
+PROGRAMS: list[tuple[Function, list[Tensor], int]] = [
+    (recurrence, [torch.randn(5, 3, 37), torch.randn(5, 3, 37), torch.randn(3, 37)], 1),
+    (scan_of_states, [torch.randn(4, 19), torch.randn(19, 16), torch.randn(4, 19, 16)], 1),
+    (norms_beside_each_other, [torch.randn(65, 40), torch.randn(65, 72)], 2),
+    (statistics, [torch.randn(33, 50)], 2),
+    (shifted_products, [torch.randn(2, 8, 3, 20), torch.randn(2, 8, 3, 20)], 1),
+    (rotations, [torch.randn(1000, 4)], 1),
+    (polynomials, [torch.randn(1 << 18)], 1),
+    (beside_an_input, [torch.randn(128, 96), torch.randn(128, 4000)], 2),
+]
+every_program = pytest.mark.parametrize(
+    ("function", "inputs", "kernels"), PROGRAMS, ids=[program[0].__name__ for program in PROGRAMS]
+)
+
+
+def flat(results: Any) -> list[Tensor]:
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+@every_program
+def test_parts_are_written_by_the_kernels_that_make_them(
+    function: Function, inputs: list[Tensor], kernels: int
+) -> None:
+    compilation = compile_program(function, *inputs)
+    apart = compile_program(function, *inputs, disable=["parts"])
+    assert kernel_count(compilation) == (kernels, 0)
+    assert kernel_count(apart)[0] >= kernels
+    assert bytes_moved(compilation) < bytes_moved(apart)
+    expected = flat(function(*(one.double() for one in inputs)))
+    for results in (compilation.build().call(list(inputs)), call_interpreted(compilation, inputs)):
+        for result, right in zip(results, expected, strict=True):
+            assert result.shape == right.shape
+            assert relative_error(result, right) < (1e-5 if result.dtype == torch.float32 else 1e-2)
+
+
+def test_results_of_a_point_that_lie_side_by_side_are_stored_together() -> None:
+    for function, inputs in ((rotations, [torch.randn(1 << 16, 4)]), (polynomials, [torch.randn(1 << 18)])):
+        (kernel,) = compile_program(function, *inputs).triton.values()
+        assert kernel.source.count("tl.store(") == 1
