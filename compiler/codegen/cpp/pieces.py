@@ -50,8 +50,7 @@ def pieces_of(statements: Sequence[Statement], dim: Dim, own: Collection[int] | 
     of_loop = [step for step, s in zip(steps, statements, strict=True) if s.number in own]
     found = {cut for step in of_loop if step.op in _LEAST for cut in _cuts(step, steps, dim)}
     found |= {cut for step in of_loop if step.index is not None for cut in _wraps(step.index, dim)}
-    cuts = sorted(found)
-    if not cuts or len(cuts) >= MOST_PIECES:
+    if not (cuts := _few(sorted(found), whole[0].end)):
         return whole
     numbers = {place: s.number for place, s in enumerate(statements)}
     ends = [*cuts, whole[0].end]
@@ -61,6 +60,15 @@ def pieces_of(statements: Sequence[Statement], dim: Dim, own: Collection[int] | 
         for start, end in zip([0, *cuts], ends, strict=True)
         for left in [_within(steps, roots, dim, start, end)]
     )
+
+
+def _few(cuts: list[int], end: int) -> list[int]:
+    """The cuts, or of too many those before and behind the longest stretch without any, if that is most of the loop."""
+    if len(cuts) < MOST_PIECES:
+        return cuts
+    stretches = zip([0, *cuts], [*cuts, end], strict=True)
+    first, last = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
+    return [cut for cut in (first, last) if 0 < cut < end] if 2 * (last - first) > end else []
 
 
 def _numbered_in_order(statements: Sequence[Statement], numbers: Mapping[int, int]) -> list[Statement]:

@@ -59,6 +59,8 @@ ROW_CHUNK, COLUMN_CHUNK = 4096, 128
 ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 #: Pieces of a long reduction whose length differs from call to call.
 SHARES = 64
+#: Points of the shortest loop that has vectors.
+SHORTEST_VECTORS = 16
 #: Bytes of the longest row of which vectors take many at once (rows of 6 to 64 elements of two types were timed).
 SHORT_ROW = 127
 #: Parts of the rows across which something is gathered.
@@ -162,13 +164,16 @@ def _plan(
 
 
 def _inner_of_columns(program: Program, x_loops: tuple[Dim, ...], r_loops: tuple[Dim, ...]) -> Dim | None:
-    """The x loop along which more is contiguous than along any loop of the reduction, if there is one."""
+    """The x loop along which more is contiguous than along any loop of the reduction, if there is one; as much is
+    enough where that loop is too short for vectors, as of a window."""
     inner_x, inner_r = _most_contiguous(x_loops, program, "r"), _most_contiguous(r_loops, program, "r")
     if program.scans and r_loops:
         inner_r = r_loops[-1]
     if inner_x is None or inner_r is None:
         return None
-    return inner_x if _contiguity(inner_x, program, "r") > _contiguity(inner_r, program, "r") else None
+    along_x, along_r = _contiguity(inner_x, program, "r"), _contiguity(inner_r, program, "r")
+    is_shorter = hint(inner_r.size) < min(hint(inner_x.size), SHORTEST_VECTORS)
+    return inner_x if along_x > along_r or (along_x == along_r and is_shorter) else None
 
 
 def _columns_plan(

@@ -13,7 +13,7 @@ from compiler.codegen.cpp.across import AcrossPrinter
 from compiler.codegen.cpp.functions import function_lines
 from compiler.codegen.cpp.ops import HEADERS, columns_text, storage_type, value_type
 from compiler.codegen.cpp.places import DECLARATION
-from compiler.codegen.cpp.plan import ENOUGH_PIECES, Plan, make_plan
+from compiler.codegen.cpp.plan import ENOUGH_PIECES, UNROLLED, Plan, make_plan
 from compiler.codegen.cpp.statements import between, over, over_blocks, within
 from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.loops import simplify_loops
@@ -27,6 +27,10 @@ from compiler.ir.index import Dim
 from compiler.ir.ops import NAMED
 from compiler.ir.size import hint, is_multiple, known, text_of
 from compiler.schedule.group import Group, parts_of
+from compiler.schedule.windows import over_windows
+
+#: Elements of a window that are written out: compiling more takes longer than they are worth.
+MOST_WRITTEN_OUT = 9
 
 
 def render_cpp(
@@ -39,7 +43,7 @@ def render_cpp(
     The parts of a batch are functions that it calls one after the other.
     Those of `written_over` share their memory with another one, element by element; all others have their own.
     """
-    plans = [make_plan(_program(simplify_loops(part), storage), written_over) for part in parts_of(group)]
+    plans = [make_plan(_program(_simplified(part), storage), written_over) for part in parts_of(group)]
     if len(plans) > 1:
         return _render_batch(group.name, plans)
     (plan,) = plans
@@ -54,6 +58,27 @@ def render_cpp(
     updates = tuple(s.buffer for s in program.scatters if s.buffer is not None)
     source, origins = printer.writer.text, printer.writer.origins
     return RenderedKernel(program.name, "cpp", source, printer.parameters, origins, config, updates, program.sizes)
+
+
+def _simplified(group: Group) -> Group:
+    """A part of a kernel with as few loops as possible. Windows of few elements that lie along memory are written out,
+    as their loops are too short for vectors: these go along the results, as the lanes of a GPU do."""
+    simple = simplify_loops(group)
+    count = simple.space.reduction_numel
+    if not isinstance(count, int) or not 1 < count <= MOST_WRITTEN_OUT or not _goes_along_memory(simple):
+        return simple
+    return over_windows(simple) or simple
+
+
+def _goes_along_memory(group: Group) -> bool:
+    """Whether neighbours in memory are read for one result, and others for the next; but for rows of their own of more
+    than vectors are loaded for at a time, which are turned."""
+    reads = [access.index for member in group.members for access in member.body.reads]
+    (*outer, last), r = group.space.x or (Dim("none", 1),), group.space.r
+    windows = [index for index in reads if not index.dims.isdisjoint({*outer, last})]
+    steps = [abs(hint(index.stride(last) or 0)) for index in windows]
+    is_row = len(r) == 1 and all(step == 0 or step >= max(hint(r[0].size), UNROLLED + 1) for step in steps)
+    return not is_row and any(index.stride(dim) == 1 for index in windows for dim in r)
 
 
 def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:

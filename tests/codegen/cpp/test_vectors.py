@@ -52,6 +52,18 @@ def test_masks_and_random_numbers_leave_a_loop_in_vectors(tmp_path: Path) -> Non
     assert all(any(start < line <= end for line in made) for start, end in zip(starts, ends, strict=True))
 
 
+def windows(image: Tensor, row: Tensor) -> tuple[Tensor, ...]:
+    pooled = F.avg_pool2d(image, 3, 1, 1), F.max_pool2d(image, 3, 2, 1), F.max_pool2d(image, 2)
+    return *pooled, F.max_pool2d(image, 5, 1, 2), F.avg_pool1d(row, 9, 1, 4), row.unfold(1, 6, 6).amax(-1)
+
+
+def test_vectors_go_along_what_windows_give() -> None:
+    inputs = [torch.randn(2, 3, 20, 38), torch.randn(3, 600)]
+    compilation = compile_program(windows, *inputs, target="cpu")
+    torch.testing.assert_close(tuple(compilation.build().call(inputs)), windows(*inputs))
+    assert all("vectors along x" in kernel.source for kernel in compilation.cpp.values())
+
+
 def test_numbers_are_drawn_together_before_the_loop() -> None:
     x, mask = torch.randn(8, 4096), torch.ones(1, dtype=torch.bool)
     (kernel,) = compile_program(PROGRAMS["dropout"], x, mask, target="cpu").cpp.values()
