@@ -29,7 +29,7 @@ from typing import Literal
 
 from compiler.codegen.cpp.collisions import keeps_apart
 from compiler.codegen.cpp.drawn import DRAWN_BLOCK, draws_along
-from compiler.codegen.cpp.kept import cost, kept_values
+from compiler.codegen.cpp.kept import KEPT_COST, cost, kept_values
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.turned import can_be_turned
 from compiler.codegen.cpp.wide import WIDE_BLOCK, wide_accesses
@@ -61,8 +61,9 @@ ROW_CHUNKS, COLUMN_CHUNKS = 4096, 64
 SHARES = 64
 #: Points of the shortest loop that has vectors.
 SHORTEST_VECTORS = 16
-#: Bytes of the longest row of which vectors take many at once (rows of 6 to 64 elements of two types were timed).
-SHORT_ROW = 127
+#: Bytes of the longest row of which vectors take many at once (rows of 6 to 120 elements were timed), and where each
+#: element costs much, which what is left beside whole vectors would cost one by one.
+SHORT_ROW, COSTLY_SHORT_ROW = 127, 320
 #: Parts of the rows across which something is gathered.
 ACROSS_PARTS = 64
 #: What the lanes of a vector over columns can gather each for itself, to be joined after it.
@@ -198,7 +199,11 @@ def _are_short_rows(
     (row,), rows, accesses = r_loops, x_loops[-1], _accesses_of_passes(program)
     turned = [s for s in accesses if can_be_turned(program, s, rows, row, written_over)]
     widest = max((program.storage[s.buffer].itemsize for s in turned if s.buffer), default=0)
-    if not widest or not isinstance(row.size, int) or row.size * widest > SHORT_ROW:
+    is_costly = any(
+        cost(s) > KEPT_COST for section in program.sections if section.level == "r" for s in section.statements
+    )
+    longest = COSTLY_SHORT_ROW if is_costly else SHORT_ROW
+    if not widest or not isinstance(row.size, int) or row.size * widest > longest:
         return False
     others = [s for s in accesses if s not in turned]
     is_worth_it = hint(rows.size) >= TRANSPOSE_BLOCK
