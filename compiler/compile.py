@@ -152,7 +152,7 @@ class GraphCompilation:
 
     def build(self, phase: Phase = "forward") -> Executable:
         assert self.schedule is not None and self.memory is not None
-        wrapper = render_wrapper(self.schedule, self.memory, self.primary)
+        wrapper = render_wrapper(self.schedule, self.memory, self.primary, self.runs_on)
         launchers = self._launchers()
         made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
         self.replayed = ReplayDecision("replay.cpu")

@@ -1,9 +1,10 @@
 """The wrapper: the Python function that allocates buffers, launches kernels in order, and calls libraries.
 
 Its text is what runs, not a rendering of it: it is executed with the names of `compiler/runtime/executable.py` in
-scope. `empty` allocates on the graph's device, `draw_seeds` fills a tensor from torch's generator, `view` makes a
-strided view (`alias` one to return of memory that somebody else has too), `reuse` gives a buffer freed storage for
-elements of another dtype. For the same dtype a view of the freed tensor does, or itself.
+scope. `empty` allocates on the graph's device, `draw_seeds` fills a tensor from torch's generator, `library_mm` and its
+like launch a product of matrices in the library (`library_products.py`), `view` makes a strided view (`alias` one to
+return of memory that somebody else has too), `reuse` gives a buffer freed storage for elements of another dtype. For
+the same dtype a view of the freed tensor does, or itself.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from compiler.codegen.library_products import library_products, name_of_product
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
-from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
+from compiler.ir.nodes import ExternNode, GraphOutput, Layout, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.loop_builder import SEEDS
 from compiler.lowering.user_operators import UserCall
@@ -27,6 +29,8 @@ from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.memory.plan import MemoryPlan
 from compiler.schedule.scheduler import Schedule
 from compiler.schedule.units import read_by
+
+CPU = torch.device("cpu")
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
 FUNCTIONS = frozenset(
@@ -50,12 +54,14 @@ _FUNCTIONS_OF_TORCH = frozenset(
 def variable(buffer: str) -> str:
     """The wrapper's variable of a buffer."""
     name = identifier(buffer)
-    return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_")) else name
+    return f"{name}_" if name in FUNCTIONS or name.startswith(("kernel_", "fused_", "library_")) else name
 
 
-def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel]) -> str:
-    """The text of `call(inputs)`, which takes and gives flat lists."""
-    writer = _Writer(schedule.graph, plan)
+def render_wrapper(
+    schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel], device: torch.device = CPU
+) -> str:
+    """The text of `call(inputs)`, which takes and gives flat lists, for tensors on `device`."""
+    writer = _Writer(schedule, plan, device)
     writer.begin(kernels.values())
     for position in range(len(schedule.units)):
         writer.step(schedule, position, kernels)
@@ -63,10 +69,12 @@ def render_wrapper(schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, R
     return _text("call(inputs)", writer.lines)
 
 
-def render_parts(schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel], start: int) -> str:
+def render_parts(
+    schedule: Schedule, plan: MemoryPlan, kernels: Mapping[str, RenderedKernel], start: int, device: torch.device = CPU
+) -> str:
     """The same in two functions: `head(inputs)` launches what stands before unit `start` and gives the tensors that the
     others need; `tail(inputs, kept)` launches those and gives the outputs. No size may be told by a library call."""
-    writer = _Writer(schedule.graph, plan)
+    writer = _Writer(schedule, plan, device)
     writer.begin(kernels.values())
     begun = len(writer.lines)
     for position in range(start):
@@ -97,9 +105,11 @@ def _needed_from(schedule: Schedule, plan: MemoryPlan, start: int) -> list[str]:
 
 
 class _Writer:
-    def __init__(self, graph: LoopGraph, plan: MemoryPlan) -> None:
-        self.graph = graph
+    def __init__(self, schedule: Schedule, plan: MemoryPlan, device: torch.device) -> None:
+        self.graph = graph = schedule.graph
         self.plan = plan
+        #: Products that are launched like kernels, by the names of the functions that do so.
+        self.products = library_products(schedule.units, graph) if device.type == "cuda" else {}
         self.lines: list[str] = []
         #: Formulas of sizes that are not computed yet: some wait for a size that a library call tells.
         self.waiting: list[Atom] = []
@@ -123,6 +133,8 @@ class _Writer:
         freed = self.plan.freed_after.get(position, ())
         if isinstance(unit, ExternNode) and unit.name == SEEDS:
             self.seeds(self.graph.buffers[SEEDS])
+        elif isinstance(unit, ExternNode) and name_of_product(unit) in self.products:
+            self.product(unit)
         elif isinstance(unit, ExternNode):
             self.library_call(unit, unread=[name for name in freed if name not in self.taken_over])
         else:
@@ -206,6 +218,14 @@ class _Writer:
         self.own.add(SEEDS)
         self.line(f"{SEEDS} = empty({layout.shape}, {layout.stride}, {layout.dtype})")
         self.line(f"draw_seeds({SEEDS})")
+
+    def product(self, node: ExternNode) -> None:
+        function = name_of_product(node)
+        (result,) = node.write_buffers
+        layout = self.products[function].result.layout
+        self.own.add(result)
+        self.line(f"{variable(result)} = empty({layout.shape}, {layout.stride}, {layout.dtype})")
+        self.line(f"{function}({', '.join(map(variable, (*self.products[function].buffers, result)))})")
 
     def library_call(self, node: ExternNode, unread: Collection[str]) -> None:
         """A call of an operator. What nobody reads of its results may lie as it likes."""

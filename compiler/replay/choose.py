@@ -71,7 +71,7 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
 def facts_of(graph: Compiled, phase: Phase) -> Facts:
     def split(start: int) -> tuple[Call, LaunchTail]:
-        text = render_parts(graph.schedule, graph.memory, graph.rendered, start)
+        text = render_parts(graph.schedule, graph.memory, graph.rendered, start, graph.device)
         return build_parts(graph.schedule, text, graph.kernels, graph.device)
 
     held = graph.saved if users_of_memory is not None else frozenset[int]()

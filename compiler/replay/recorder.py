@@ -3,7 +3,7 @@
 Launches are recorded on a stream beside the one that is to replay them, with memory from a pool that all recordings for
 that stream share: what they give is copied out before the next replay, so that nothing in the pool is anybody's between
 two replays. A recording whose outputs are held beyond that (`held.py`) has a pool of its own. Whatever is made once
-for each stream (the workspaces of our split sums and of cuBLAS) is made before, in ordinary memory.
+for each stream (the workspaces of our split sums and of products) is made before, in ordinary memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.replayed import Call, CannotRecord
+from compiler.runtime import library_products
 from compiler.runtime.launcher import address_test
 from compiler.runtime.triton_launch import TritonLauncher
 
@@ -140,6 +141,7 @@ class CudaRecorder:
         pool = _pools[key]
         for launcher in self._launchers:
             launcher.prepare_stream(self.device, pool.side.cuda_stream)
+        library_products.prepare_stream(self.device, pool.side.cuda_stream, like=key[1])
         return pool
 
     def _new_pool(self) -> Pool:

@@ -7,7 +7,8 @@ triton_library, device_functions             what they are linked with
 triton_stages, assembler                     through what Triton takes them, and how they are assembled
 triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams)
 disk_cache, triton_cache                     what stays on disk
-launcher, seeds, quick_torch, allocator      calls that cost the host little
+launcher, quick_torch, allocator             calls that cost the host little
+seeds, library_products, cublas              the same of seeds, and of the library's products of matrices
 trial, verify, double_precision, gradients   is it right? Against float64, and beside eager's own error
 measure, stopwatch, noise, clocks            how long does it take?
 traffic, first_sizes, calibration            what eager moves; sizes of the first call; a device's own record

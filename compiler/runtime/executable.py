@@ -11,10 +11,12 @@ from typing import Any
 
 import torch
 
+from compiler.codegen.library_products import library_products
 from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.loop_builder import SEEDS
 from compiler.runtime.flat import FlatCall, flat_call
+from compiler.runtime.library_products import product_launch
 from compiler.runtime.quick_torch import alias, allocator, view
 from compiler.runtime.seeds import seed_drawer
 from compiler.schedule.scheduler import Schedule
@@ -52,7 +54,8 @@ def build_executable(
     scope = _executed(wrapper, schedule, kernels, device)
     number = _one_of_several(device)
     call = _on_device(scope["call"], number)
-    return Executable(call, wrapper, kernels, flat_call(wrapper, scope, kernels, call, number))
+    launched = {*kernels, *library_products(schedule.units, schedule.graph)}
+    return Executable(call, wrapper, kernels, flat_call(wrapper, scope, launched, call, number))
 
 
 def build_parts(
@@ -74,6 +77,9 @@ def _executed(
         for unit in schedule.units
         if isinstance(unit, ExternNode)
     }
+    if device.type == "cuda":
+        products = library_products(schedule.units, schedule.graph)
+        scope |= {name: product_launch(product, device) for name, product in products.items()}
     if SEEDS in schedule.graph.buffers:
         (count,) = schedule.graph.buffers[SEEDS].shape
         assert isinstance(count, int)

@@ -28,6 +28,7 @@ PyObject* PyErr_Occurred();
 void PyErr_Fetch(PyObject** type, PyObject** value, PyObject** traceback);
 void PyErr_Restore(PyObject* type, PyObject* value, PyObject* traceback);
 int PyObject_IsTrue(PyObject*);
+int PyObject_RichCompareBool(PyObject*, PyObject*, int comparison);
 PyObject* PyErr_Format(PyObject* type, const char* format, ...);
 long long PyLong_AsLongLong(PyObject*);
 unsigned long long PyLong_AsUnsignedLongLong(PyObject*);
@@ -54,7 +55,8 @@ void Py_DecRef(PyObject*);
 
 namespace {
 
-constexpr int FASTCALL = 0x80;     // METH_FASTCALL
+constexpr int FASTCALL = 0x80;       // METH_FASTCALL
+constexpr int EQUAL = 2;             // Py_EQ
 constexpr int MOST_ARGUMENTS = 64;   // as in launcher.py
 constexpr int MOST_DESCRIPTORS = 8;  // likewise
 

@@ -10,19 +10,25 @@ from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
+from compiler.schedule.memory.plan import MemoryPlan
+from compiler.schedule.scheduler import Schedule
 from tests.compile_program import capture_graph
 
 CPU = torch.device("cpu")
 
 
-def outputs_of(function: object, *inputs: Tensor) -> list[Tensor]:
+def planned(function: object, *inputs: Tensor) -> tuple[Schedule, MemoryPlan]:
     """Of library calls alone, which need no kernel to be compiled."""
     compilation = GraphCompilation(CPU, device_for(CPU), Options())
     compilation.lower(capture_graph(function, *inputs))  # type: ignore[arg-type]
     compilation.plan()
     assert compilation.schedule is not None and compilation.memory is not None and not compilation.groups
-    wrapper = render_wrapper(compilation.schedule, compilation.memory, {})
-    return build_executable(compilation.schedule, wrapper, {}, CPU).call(list(inputs))
+    return compilation.schedule, compilation.memory
+
+
+def outputs_of(function: object, *inputs: Tensor) -> list[Tensor]:
+    schedule, memory = planned(function, *inputs)
+    return build_executable(schedule, render_wrapper(schedule, memory, {}), {}, CPU).call(list(inputs))
 
 
 def test_what_nobody_else_has_is_no_view() -> None:
@@ -53,3 +59,11 @@ def test_what_nobody_reads_may_lie_as_it_likes() -> None:
     x = torch.randn(4, 4)
     (values,) = outputs_of(lambda x: x.topk(2).values, x)
     torch.testing.assert_close(values, x.topk(2).values)
+
+
+def test_on_a_gpu_a_product_is_launched_into_memory_that_the_wrapper_makes() -> None:
+    x, bias = torch.randn(4, 4), torch.randn(4)
+    schedule, memory = planned(lambda x, bias: torch.addmm(bias, x @ x, x.t()), x, bias)
+    text = render_wrapper(schedule, memory, {}, torch.device("cuda"))
+    assert "library_mm(x, x, mm)" in text and "library_addmm(bias, mm, x, addmm)" in text
+    assert text.count("empty((4, 4), (4, 1), torch.float32)") == 2 and "torch.mm" not in text
