@@ -231,8 +231,9 @@ class StatementPrinter:
     @contextmanager
     def preparing(self, statements: Iterable[Statement], dim: Dim, is_within: bool, most: Integer) -> Iterator[None]:
         """Draw and convert what a loop over `dim`, of at most as many points, asks for; the loop is what is written
-        meanwhile."""
-        statements = tuple(statements)
+        meanwhile. Where a loop inside of it says which element that is, there is no row to go along."""
+        inside = self.plan.unrolled
+        statements = tuple(s for s in statements if s.index is None or inside not in s.index.dims)
         with self._drawing(statements, dim, is_within, most), self._widening(statements, dim, is_within, most):
             yield
 

@@ -50,3 +50,10 @@ def test_elements_are_gathered_wherever_the_memory_begins(start: int) -> None:
     (kernel,) = compilation.cpp.values()
     assert "fs::gathered(" in kernel.source
     assert torch.equal(compilation.build().call([table, places])[0], table[places] * 2.0)
+
+
+def test_rows_that_a_loop_inside_chooses_are_not_converted_before_it() -> None:
+    """Three numbers lie side by side, so vectors go along the loop around, where each of them has a row of its own."""
+    x, y = torch.randn(3, 40).bfloat16().mT, torch.randn(40, 40, 3)
+    compilation = compile_program(lambda x, y: torch.exp(x * y), x, y, target="cpu")
+    torch.testing.assert_close(compilation.build().call([x, y])[0], torch.exp(x * y))
