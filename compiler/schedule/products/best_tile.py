@@ -36,8 +36,8 @@ LIBRARY_SHARE: Mapping[Precision, float] = {"half": 0.75, "tf32": 0.65, "ieee": 
 #: That of our kernel, by the same calls: in bfloat16 75.7 us expected and 73.5 found, 35.5 and 36.5, 35.2 and 32.3. In
 #: float32 the best tiles take 3115, 1407 and 1403 us, which is 0.19 of the peak. TF32: assumed.
 TEMPLATE_SHARE: Mapping[Precision, float] = {"half": 0.60, "tf32": 0.50, "ieee": 0.19}
-#: That of our kernel where descriptors copy the tiles, and microseconds of each wave until its first tiles are there
-#: and its results stored: a multiprocessor holds one such program, so that nothing else runs meanwhile.
+#: That of our kernel where descriptors copy the tiles of two sums, and microseconds of each wave until its first tiles
+#: are there and its results stored, where a multiprocessor holds one such program and nothing else runs meanwhile.
 DESCRIBED_SHARE, DESCRIBED_START_US = 0.90, 3.0
 #: Shared tiles that are measured, where tiles are.
 MOST_SHARED = 3
@@ -102,8 +102,9 @@ def _tiles_for(product: Product, device: Device) -> tuple[Tile, ...]:
     tiles = TILES[matrices.precision]
     if matrices.count == 1 or matrices.precision != "half":
         return tiles
-    described = DESCRIBED if may_be_described(product, device) else ()
-    return (*described, *SHALLOW, *tiles)
+    if matrices.count == 2 and may_be_described(product, device):
+        return (*DESCRIBED, *(tile for tile in tiles if min(tile.m, tile.n) < DESCRIBED[-1].m))
+    return (*SHALLOW, *tiles)
 
 
 def _is_held(tile: Tile, matrices: Matrices, tensors: Tensors, device: Device) -> bool:
@@ -189,7 +190,7 @@ def _busy_us(
         loads *= NARROW if tile.n * matrices.dtype.itemsize < LINE_BYTES else 1.0
         loads *= BY_REGISTERS if tile.m < LEAST_ROWS and matrices.precision == "half" else 1.0
     steps = k / tile.k * device.step_us / (tile.stages - 1)
-    start = DESCRIBED_START_US if tile.by_descriptors else 0.0
+    start = DESCRIBED_START_US if tile.by_descriptors and resident == 1 else 0.0
     joining = device.split_us if splits > 1 else 0.0
     return waves * (_norm(resident * products, resident * loads, steps) + start) + joining
 
