@@ -24,6 +24,7 @@ from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
+    LIMIT,
     block_sizes,
     cluster_of,
     described,
@@ -131,10 +132,11 @@ def compiled_for(kernel: RenderedKernel, arguments: Sequence[Any], device: int) 
 
 
 def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], device: int, cluster: int) -> LoadedKernel:
-    """Compiled, or found on disk, and loaded."""
+    """Compiled, or found on disk, and loaded; with a limit of registers only where it takes more by itself, and spills
+    nothing for it. (The assembler takes what it is given, also where it would do with less.)"""
     from compiler.runtime.triton_cache import through_cache
 
-    def load() -> LoadedKernel:
+    def load(settings: dict[str, Any]) -> LoadedKernel:
         compiled = function.warmup(*arguments, grid=(1,), **settings)
         try:
             return _loaded(compiled, device, cluster)
@@ -142,7 +144,12 @@ def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], dev
             getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
             raise
 
-    return through_cache(load, is_launched=True)
+    by_itself = {name: value for name, value in settings.items() if name != LIMIT}
+    loaded = through_cache(lambda: load(by_itself), is_launched=True)
+    if loaded.registers <= settings.get(LIMIT, loaded.registers):
+        return loaded
+    limited = through_cache(lambda: load(settings), is_launched=True)
+    return limited if limited.spills == 0 else loaded
 
 
 def _loaded(compiled: Any, device: int, cluster: int) -> LoadedKernel:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from compiler.codegen.rendered import RenderedKernel
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
+    LIMIT,
     POINTERS,
     block_sizes,
     described,
@@ -50,11 +51,17 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
     """Compile `kernel` for `target`. Pointers are taken as divisible by 16, as the launcher makes sure they are."""
     started = time.perf_counter()
     try:
-        compiled = _compile(kernel, storage, target)
+        by_itself = {name: value for name, value in kernel.config.items() if name != LIMIT}
+        compiled = _compile(replace(kernel, config=by_itself), storage, target)
+        registers, spills = assemble(compiled.asm["ptx"])
+        if registers is not None and registers > int(str(kernel.config.get(LIMIT, registers))):
+            # As the runtime does.
+            limited = _compile(kernel, storage, target)
+            found = assemble(limited.asm["ptx"])
+            compiled, registers, spills = (compiled, registers, spills) if found[1] else (limited, *found)
     except Exception as error:  # whatever stops the compiler is a result
         return OfflineResult(target, seconds=time.perf_counter() - started, error=_sentence(error))
     ptx = compiled.asm["ptx"]
-    registers, spills = assemble(ptx)
     return OfflineResult(
         target,
         ptx,

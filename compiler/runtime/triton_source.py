@@ -46,6 +46,8 @@ def element_of(dtype: torch.dtype) -> torch.dtype:
 
 #: What a launch takes beside the kernel's own arguments; the rest of a config describes the kernel to its reader.
 _LAUNCH_OPTIONS = ("num_warps", "num_stages")
+#: The most registers that a thread may take, where nothing is spilled for it.
+LIMIT = "maxnreg"
 #: Else Triton writes an assertion for each sum and product of integers, which it drops again without `debug`.
 _WITHOUT_ITS_OWN_CHECKS = {"sanitize_overflow": False}
 #: Without it Triton drops assertions.
@@ -128,7 +130,8 @@ def _execute(source: str, file: str, name: str) -> dict[str, Any]:
 
 def launch_options(kernel: RenderedKernel) -> dict[str, Any]:
     """Triton's options for the kernel."""
-    options = {name: kernel.config[name] for name in _LAUNCH_OPTIONS} | _WITHOUT_ITS_OWN_CHECKS
+    options = {name: kernel.config[name] for name in (*_LAUNCH_OPTIONS, LIMIT) if name in kernel.config}
+    options |= _WITHOUT_ITS_OWN_CHECKS
     return options | _WITH_CHECKS if "checks" in kernel.config else options
 
 

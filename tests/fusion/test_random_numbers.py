@@ -78,6 +78,18 @@ def test_every_kernel_draws_the_numbers_of_the_loop_ir(
         torch.testing.assert_close(ours, runs[0], rtol=1e-4, atol=1e-4)
 
 
+def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:
+    """Kernels for GPUs take two rows at once, and a draw serves eight elements of a row."""
+    x, bias = torch.randn(600, 1024).bfloat16(), torch.randn(1024).bfloat16()
+    compilation = compile_program(lambda x, b: F.dropout(F.gelu(x + b), 0.1, True), x, bias)
+    (kernel,) = compilation.triton.values()
+    assert kernel.config["YBLOCK"] == 2 and " shared_word_by_eights(seeds" in kernel.source
+    torch.manual_seed(7)
+    expected = compilation.build().call([x, bias])[0]
+    torch.manual_seed(7)
+    torch.testing.assert_close(call_interpreted(compilation, [x, bias])[0], expected, rtol=2**-6, atol=1e-6)
+
+
 def test_numbers_that_share_a_word_are_compared_all_but_independently() -> None:
     numbers = interpret.uniform_compared(torch.tensor(7), torch.arange(1 << 19))
     for bound in (1 / 32, 0.1, 0.5):

@@ -178,6 +178,15 @@ def test_programs_that_start_together_leave_each_other_what_they_reduce(
     assert "barrier.cluster.wait" in result.ptx and "st.async.shared::cluster" in result.ptx
 
 
+def test_the_registers_of_a_group_norm_leave_room_for_six_programs_of_a_cluster() -> None:
+    half = torch.bfloat16
+    inputs = torch.empty(16, 512, 64, 64, dtype=half), torch.empty(512, dtype=half), torch.empty(512, dtype=half)
+    compilation = in_teams(lambda x, w, b: torch.nn.functional.group_norm(x, 32, w, b), *inputs)
+    (result,) = compiled_for_gpus(compilation)
+    assert result.spills == 0 and result.registers is not None
+    assert 6 * 128 * result.registers <= H200.registers_per_multiprocessor
+
+
 def test_few_rows_columns_and_what_is_no_float_are_not_in_clusters() -> None:
     def is_cluster(rows: int, length: int, is_outer: bool, leaves_floats: bool) -> bool:
         team = team_for(rows, length, 1, 4, is_outer, H200, leaves_floats)

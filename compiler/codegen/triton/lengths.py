@@ -18,7 +18,7 @@ _LENGTHS = {
     "asinh": 67, "acosh": 64, "atanh": 40, "exp": 8, "exp2": 1, "expm1": 24, "log": 25, "log2": 27, "log10": 26,
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
     "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "one_plus_tanh": 4,
-    "one_plus_erf": 12, "load": 2, "store": 2,
+    "one_plus_erf": 12, "load": 2, "store": 2, "rand": 16, "rand_word": 15, "rand_compared": 8, "rand_compared_word": 7,
 }  # fmt: skip
 _NO_TEXT = frozenset(("constant", "index_value"))
 

@@ -65,8 +65,9 @@ class Plan:
     those of a team that `is_cluster` are started together. Where something is reduced across x there are `parts`
     programs, each of which takes `chunk` rows, in teams of `team_size` if that is not 0; `slices` times as many, if
     each takes only a slice of these rows. Loops over what is loaded keep the loads of `stages` blocks
-    under way, in shared memory, if that is more than one. What it reads `passes_by` the cache, which keeps what others
-    left there, but for what is `read_again` after it."""
+    under way, in shared memory, if that is more than one. A thread should do with `most_registers`, if that is not 0,
+    so that one more program runs at the same time. What it reads `passes_by` the cache, which keeps what others left
+    there, but for what is `read_again` after it."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -80,6 +81,7 @@ class Plan:
     stages: int = 1
     is_cluster: bool = False
     passes_by: bool = False
+    most_registers: int = 0
     read_again: frozenset[str] = frozenset()
 
     @property

@@ -66,6 +66,8 @@ class KernelPrinter:
         }
         if program.has_check:
             config["checks"] = 1
+        if plan.most_registers:
+            config["maxnreg"] = plan.most_registers
         if plan.kind == "split":
             counters = known(plan.axes[0].blocks)
             config |= {"workspace_bytes": self.parts.workspace[1], "counters": counters, "splits": plan.splits}

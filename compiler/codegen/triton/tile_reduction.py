@@ -134,7 +134,8 @@ def _plan_team(program: Program, walk: Walk, held: int, floats: bool, device: De
     x_axis = Axis("x", program.space.x, team.x_block, is_scalar=team.x_block == 1)
     axes = (x_axis, Axis("r", program.space.r, team.r_block))
     return Plan(
-        "team", program, axes, team.warps, splits=team.size, chunk=team.share, is_cluster=team.is_cluster
+        "team", program, axes, team.warps, splits=team.size, chunk=team.share, is_cluster=team.is_cluster,
+        most_registers=team.registers if team.is_cluster else 0,
     )  # fmt: skip
 
 

@@ -47,6 +47,24 @@ def test_pairs_that_are_interleaved_are_written_along_memory() -> None:
     assert last_loop(plan) == 2
 
 
+def test_rows_of_half_types_that_share_a_bias_are_taken_by_twos_where_there_is_much_to_compute() -> None:
+    def biased(x: Tensor, b: Tensor) -> Tensor:
+        return torch.nn.functional.gelu(x + b)
+
+    def dropped(x: Tensor, b: Tensor) -> Tensor:
+        return torch.nn.functional.dropout(biased(x, b), 0.1, True)
+
+    def blocks(function: object, *shapes: str, dtype: torch.dtype = torch.bfloat16) -> tuple[int, ...]:
+        (plan,) = plans_of(function, *[tensor(shape, dtype) for shape in shapes])
+        return tuple(axis.block for axis in plan.axes)
+
+    assert blocks(dropped, "16384 4096", "4096") == (2, 1024)
+    assert blocks(dropped, "16384 1000", "1000") == (2048,)
+    assert blocks(dropped, "16384 4096", "16384 4096") == (2048,)
+    assert len(blocks(dropped, "16384 4096", "4096", dtype=torch.float32)) == 1
+    assert blocks(biased, "16384 4096", "4096") == (2048,)
+
+
 def test_the_sum_of_three_long_rows_is_written_out() -> None:
     (plan,) = plans_of(lambda x: x.sum(0), tensor("3 1000000"))
     assert plan.kind == "pointwise"
