@@ -143,8 +143,8 @@ def index_text(index: Index, names: Mapping[int, str], narrow: frozenset[int]) -
     return index.render(name, "/")
 
 
-def convert(text: str, source: torch.dtype, target: torch.dtype) -> str:
-    """`text` of dtype `source` as a value of dtype `target`, as C converts."""
+def convert(text: str, source: torch.dtype, target: torch.dtype, is_small: bool = False) -> str:
+    """`text` of dtype `source` as a value of dtype `target`, as C converts; `is_small` where int32 holds the number."""
     if source == target:
         return text
     if target == torch.bool:
@@ -152,7 +152,7 @@ def convert(text: str, source: torch.dtype, target: torch.dtype) -> str:
     if source == torch.bool and target.is_floating_point:
         return f"{value_type(target)}(int32_t({text}))"  # GCC 12 makes vectors of it only by way of a whole number
     if source.is_floating_point and target.itemsize < 4 and not target.is_floating_point:
-        return f"{value_type(target)}(int64_t({text}))"
+        return f"{value_type(target)}({'int32_t' if is_small else 'int64_t'}({text}))"
     return f"{value_type(target)}({text})"
 
 

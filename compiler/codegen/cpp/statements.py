@@ -201,7 +201,8 @@ class StatementPrinter:
         if statement.op == "index_value":
             return convert(f"({self._offset(statement)})", torch.int64, statement.dtype)
         if statement.op == "to_dtype":
-            return convert(operands[0], self.statements[statement.operands[0]].dtype, statement.dtype)
+            source = self.statements[statement.operands[0]]
+            return convert(operands[0], source.dtype, statement.dtype, self._is_clamped(source))
         if statement.op == "bitcast":
             return f"fs::bitcast<{value_type(statement.dtype)}>({operands[0]})"
         if statement.op == "where":
@@ -214,6 +215,17 @@ class StatementPrinter:
         if statement.op in RANDOM:
             return f"fs::{statement.op}({operands[0]}, {self._offset(statement)})"
         return pointwise_text(statement, operands, self.statements[statement.operands[0]].dtype)
+
+    def _is_clamped(self, value: Statement) -> bool:
+        """Whether a float lies between two constants that int32 holds, or is NaN."""
+        found: set[str] = set()
+        while value.op in ("minimum", "maximum"):
+            first, second = (self.statements[number] for number in value.operands)
+            limit, rest = (first, second) if first.op == "constant" else (second, first)
+            if isinstance(limit.value, int | float) and abs(limit.value) < 2**31:
+                found.add(value.op)
+            value = rest
+        return len(found) == 2
 
     @contextmanager
     def knowing(self, statements: Iterable[Statement]) -> Iterator[None]:

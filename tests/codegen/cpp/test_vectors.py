@@ -64,6 +64,17 @@ def test_vectors_go_along_what_windows_give() -> None:
     assert all("vectors along x" in kernel.source for kernel in compilation.cpp.values())
 
 
+def test_clamped_numbers_become_bytes_by_way_of_32_bits() -> None:
+    x = torch.tensor([-1e30, -128.6, -3.5, 0.4, 127.5, 300.0, 1e30])
+
+    def both(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.clamp(-128, 127).to(torch.int8), x.clamp(0.0, 255.0).to(torch.uint8)
+
+    compilation = compile_program(both, x, target="cpu")
+    assert all(map(torch.equal, compilation.build().call([x]), both(x)))
+    assert not any("int64_t(clamp" in kernel.source for kernel in compilation.cpp.values())
+
+
 def test_numbers_are_drawn_together_before_the_loop() -> None:
     x, mask = torch.randn(8, 4096), torch.ones(1, dtype=torch.bool)
     (kernel,) = compile_program(PROGRAMS["dropout"], x, mask, target="cpu").cpp.values()
