@@ -101,7 +101,8 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     one, two = graph.units[a], graph.units[b]
     assert isinstance(one, Group) and isinstance(two, Group)
     is_forced = context.wishes.forces(one, two)
-    buffers = len(group.read_buffers) + len(group.stored)
+    # Slices of one buffer have one address and no memory of their own.
+    buffers = len(group.read_buffers) + len({graph.parts.get(name, name) for name in group.stored})
     most = context.limits.most_buffers
     if reason == "fused.vertical" and not group.space.r:
         most = max(most, context.limits.most_buffers_of_chain)
