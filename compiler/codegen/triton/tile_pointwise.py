@@ -12,7 +12,7 @@ from compiler.codegen.triton.lengths import length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.vectors import PIECE, Moves, moves_of
-from compiler.codegen.triton.walk import Access, accesses_of, fastest, unit_bytes, with_last
+from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, is_multiple, product
@@ -52,9 +52,7 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     dims = group.space.x
     if not dims:
         return Plan("pointwise", program, (Axis("x", (), 1, is_scalar=True),), 1)
-    unit = unit_bytes(accesses, dims)
-    inner = fastest(dims, unit)
-    dims = with_last(dims, inner)
+    dims = with_last(dims, fastest(dims, near_bytes(accesses, dims)))
     other = _transposed_dim(accesses, dims)
     if other is not None:
         return _plan_transposed(program, dims, other, accesses, device)

@@ -8,6 +8,10 @@ from math import prod
 from compiler.codegen.program import Program
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import hint
+from compiler.schedule.cost.work import SECTOR
+
+#: What has small gaps counts for a small part of as many bytes that have none.
+NEAR_SHARE = 8
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,21 @@ def _elements(index: Index, points: int) -> int:
 def unit_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:
     """For each loop the bytes of the accesses that walk memory element by element along it."""
     return {dim: sum(a.bytes for a in accesses if a.index.stride(dim) in (1, -1)) for dim in dims}
+
+
+def near_bytes(accesses: list[Access], dims: tuple[Dim, ...]) -> dict[Dim, int]:
+    """The same with what has small gaps between its elements, as the parts of complex numbers have, and is contiguous
+    along no loop: lanes along another one would go from sector to sector. On an H200 products of 8 Mi complex64 with a
+    function of their magnitudes take 146 us by lanes along a bias, as nothing else is contiguous."""
+    found = unit_bytes(accesses, dims)
+    for access in accesses:
+        strides = {dim: access.index.stride(dim) for dim in dims}
+        if any(stride in (1, -1) for stride in strides.values()):
+            continue
+        for dim, stride in strides.items():
+            if stride is not None and 0 < abs(hint(stride)) * access.itemsize < SECTOR:
+                found[dim] += access.bytes // NEAR_SHARE
+    return found
 
 
 def loads_along_r(program: Program) -> bool:

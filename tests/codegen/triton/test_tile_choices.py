@@ -65,6 +65,16 @@ def test_rows_of_half_types_that_share_a_bias_are_taken_by_twos_where_there_is_m
     assert blocks(biased, "16384 4096", "4096") == (2048,)
 
 
+def test_lanes_follow_small_gaps_where_nothing_large_has_none() -> None:
+    def scaled(x: Tensor, bias: Tensor) -> Tensor:
+        z = torch.view_as_complex(x)
+        size = z.abs()
+        return torch.view_as_real(torch.relu(size + bias[:, None]) / (size + 1e-5) * z)
+
+    (plan,) = plans_of(scaled, tensor("32 256 l 2"), tensor("256"))
+    assert last_loop(plan) == 1024
+
+
 def test_the_sum_of_three_long_rows_is_written_out() -> None:
     (plan,) = plans_of(lambda x: x.sum(0), tensor("3 1000000"))
     assert plan.kind == "pointwise"
