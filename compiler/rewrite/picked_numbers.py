@@ -2,9 +2,11 @@
 
     index_put(zeros(n, m), [arange(n), place], v, accumulate)      ->      scatter_add(zeros(n, m), 1, place', v)
 
-`log_p[torch.arange(n), word]` has it, and `states[torch.arange(n), last]`, which picks vectors. That no row is written
-twice cannot be seen from index tensors, but from where they come from: an `arange` for each dimension before that of
-the places. place' counts a negative place from the end of its row.
+`log_p[torch.arange(n), word]` has it. That no row is written twice cannot be seen from index tensors, but from where
+they come from: an `arange` for each dimension before that of the places. place' counts a negative place from the end of
+its row. Where vectors are picked, `states[torch.arange(n), last]`, the write stays one at places, of few among many,
+but is no addition any more: on an H200 the gradients of one state of each of 64 x 512 x 768 took 31 us where every
+element asked, 23 by TorchInductor, which adds.
 It is done while forward and backward are one graph: afterwards the `arange` may be one more tensor that was saved.
 """
 
@@ -54,16 +56,17 @@ def _replace(put: Node) -> bool:
         return False
     if list(values.meta["val"].shape) != [*rows, *rest]:
         return False
+    if rest:
+        put.args = (zeros, indices, values, False)
+        note_rewrite(put, "picked numbers", "picked.rows")
+        return True
     with put.graph.inserting_before(put):
         from_end = call_beside(put, aten.add.Tensor, place, width)
         is_negative = call_beside(put, aten.lt.Scalar, place, 0)
         at = call_beside(put, aten.where.self, is_negative, from_end, place)
         if at.meta["val"].dtype != torch.int64:
             at = call_beside(put, aten._to_copy.default, at, dtype=torch.int64)
-        for _ in range(1 + len(rest)):
-            at = call_beside(put, aten.unsqueeze.default, at, -1)
-        if rest:
-            at = call_beside(put, aten.expand.default, at, [*[-1] * (len(rows) + 1), *rest])
+        at = call_beside(put, aten.unsqueeze.default, at, -1)
         column = call_beside(put, aten.unsqueeze.default, values, len(rows))
         added = call_beside(put, aten.scatter_add.default, zeros, len(rows), at, column)
     note_rewrite(added, "picked numbers", "picked.rows")

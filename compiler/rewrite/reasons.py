@@ -164,8 +164,8 @@ REASONS: dict[str, Reason] = {
         ),
         Reason(
             "picked.rows",
-            "Each row gets one number back, since the numbers were picked from the rows in turn: every element can ask "
-            "whether it is the place, so that nothing is filled first and no addition has to be atomic.",
+            "Each row gets one number back, since the numbers were picked from the rows in turn: no addition has to be "
+            "atomic, and every element can ask whether it is the place, so that nothing is filled first.",
         ),
         Reason(
             "pooling.bytes",

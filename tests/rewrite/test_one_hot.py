@@ -130,11 +130,11 @@ def indexed_from_a_later_row(x: Tensor) -> Tensor:
         (gathered_from_columns, True),
         (indexed, True),
         (indexed_in_two, True),
-        (last_states, True),
         (best_two, True),
         (gathered_from_some, False),
         (indexed_with_rows_that_meet, False),
         (indexed_from_a_later_row, False),
+        (last_states, False),
     ],
 )
 def test_the_gradient_of_few_numbers_of_each_row_needs_no_scatter(
