@@ -450,16 +450,19 @@ def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> t
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_short` says that functions have
     their short forms. Of a place that is computed and does not change along `lane`, a thread has one for all the
-    elements that it takes of that loop."""
+    elements that it takes of that loop. What is computed twice in the same way, as by bodies that were put together, is
+    one instruction of the kernel's."""
     found: defaultdict[tuple[Unit, bool], float] = defaultdict(float)
     after: set[int] = set()
+    counted: set[int] = set()
     shared = _same_along(body, lane) if lane is not None else frozenset()
     run = max(min(hint(lane.size), ELEMENTS_OF_A_THREAD), 1) if lane is not None else 1
     for number, instruction in enumerate(body.instructions):
         if instruction.op == "reduce" or not after.isdisjoint(operands_of(instruction)):
             after.add(number)
         is_after = number in after and instruction.op != "reduce"
-        if instruction.op not in _NOT_COUNTED:
+        if instruction.op not in _NOT_COUNTED and body.recipes[number] not in counted:
+            counted.add(body.recipes[number])
             unit, count = _slots_of(instruction, is_short)
             found[unit, is_after] += count / run if number in shared else count
         if instruction.index is not None:
