@@ -218,6 +218,17 @@ def test_colours_of_pictures_that_lie_side_by_side_are_taken_two_at_a_time() -> 
     assert (elements_of_a_thread(plan), plan.num_warps) == (2, 8)
 
 
+def test_taps_of_each_channel_that_lie_side_by_side_are_taken_by_many_threads() -> None:
+    """Weights of channels x taps, whose next channel is four elements away."""
+
+    def causal(x: Tensor, weight: Tensor) -> Tensor:
+        padded = torch.nn.functional.pad(x, (0, 0, 3, 0))
+        return sum(padded[:, tap : tap + 1024] * weight[:, tap] for tap in range(4)).relu()  # type: ignore[union-attr]
+
+    (plan,) = plans_of(causal, tensor("b l m", torch.bfloat16), tensor("m 4", torch.bfloat16))
+    assert plan.axes[-1].block == 2 * 32 * plan.num_warps
+
+
 def test_few_elements_are_taken_by_many_threads() -> None:
     (plan,) = plans_of(lambda x: x.tanh(), tensor("65536"))
     assert (elements_of_a_thread(plan), plan.num_warps) == (2, 4)

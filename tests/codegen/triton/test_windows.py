@@ -152,3 +152,12 @@ def test_long_rows_and_rows_along_memory_are_no_windows() -> None:
         assert isinstance(group, Group) and (over_windows(group) is not None) is is_one
         alike = replace(group, name="other")
         assert (over_windows(alike) is not None) is is_one
+
+
+def test_means_of_windows_are_rounded_once() -> None:
+    """Variances of windows are differences of such means."""
+    compilation = compile_program(
+        lambda x: F.avg_pool2d(x * x, 7, 1) - F.avg_pool2d(x, 7, 1) ** 2, torch.rand(2, 3, 64, 64)
+    )
+    texts = [result.ptx for result in compiled_for_gpus(compilation)]
+    assert any("div.rn.f32" in text for text in texts) and not any("div.full.f32" in text for text in texts)
