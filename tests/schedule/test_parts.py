@@ -99,7 +99,8 @@ def test_parts_are_written_by_the_kernels_that_make_them(
     function: Function, inputs: list[Tensor], kernels: int
 ) -> None:
     compilation = compile_program(function, *inputs)
-    apart = compile_program(function, *inputs, disable=["parts"])
+    # Nor computed for each element of the result, which what costs little may be.
+    apart = compile_program(function, *inputs, disable=["parts", "inline"])
     assert sum(kernel_count(compilation)) == kernels
     assert sum(kernel_count(apart)) >= kernels
     assert bytes_moved(compilation) < bytes_moved(apart)
