@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bench.environment import ROOT
@@ -24,8 +24,15 @@ Message = dict[str, Any]
 BATCH_MARK = ":"
 
 
-def run_worker(module: str, orders: Message, hear: Callable[[Message], None], patience_s: float) -> str:
-    """Run `python -m module`, hand it its orders on standard input, and `hear` each of its messages until it ends.
+def run_worker(
+    module: str,
+    orders: Message,
+    hear: Callable[[Message], None],
+    patience_s: float,
+    settings: Mapping[str, str] | None = None,
+) -> str:
+    """Run `python -m module`, with these `settings` in its environment, hand it its orders on standard input, and
+    `hear` each of its messages until it ends.
 
     The orders name the file descriptor (`channel`) that messages come through. A process that says nothing for
     `patience_s` seconds is ended. Gives how it ended, in words."""
@@ -35,7 +42,7 @@ def run_worker(module: str, orders: Message, hear: Callable[[Message], None], pa
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
         pass_fds=[writing],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, **(settings or {}), "PYTHONPATH": path},
         start_new_session=True,
         text=True,
     )

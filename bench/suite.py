@@ -24,6 +24,10 @@ PATIENCE_S = {"patterns": 240.0, "wide": 600.0, "models": 900.0, "train": 900.0}
 CASES_OF_ONE_PROCESS = {"patterns": None, "wide": 24, "models": 1, "train": 1}
 
 
+#: Environment variables of the processes, by suite. Many of the wide suite's run at one time and have the cores.
+SETTINGS = {"wide": {"TORCHINDUCTOR_COMPILE_THREADS": "1"}}
+
+
 @dataclass(frozen=True)
 class Request:
     """What to run. `device` is torch's name of it; `size` names the field of a case that holds its inputs. `batch`,
@@ -131,7 +135,7 @@ def _run_worker(
             on_result(progress)
 
     orders = {**_orders(request, remaining, progress), "turns": turns}
-    ending = run_worker("bench.worker", orders, hear, PATIENCE_S[request.suite])
+    ending = run_worker("bench.worker", orders, hear, PATIENCE_S[request.suite], SETTINGS.get(request.suite))
     return said[-1] if said and not ending.startswith("nothing was heard") else ending
 
 

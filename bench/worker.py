@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-import torch._inductor.config as inductor
 
 from bench.contest import DeviceLost, Setup, run_case, sentence_of, start_compilers, synchronise
 from bench.environment import copy_bandwidth, describe
@@ -89,8 +88,6 @@ def run(orders: dict[str, Any], send: Send) -> int:
 
 
 def _run_share(cases: dict[str, list[str]], setup: Setup, send: Send) -> int:
-    # The suite runs many processes at one time, which have the cores already.
-    inductor.compile_threads = 1
     try:
         run_share(cases, WIDE, setup, send)
     except DeviceLost as lost:

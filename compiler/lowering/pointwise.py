@@ -378,11 +378,14 @@ def clamp(build: Builder, x: TensorValue, min: Operand = None, max: Operand = No
     bounds = [bound for bound in (min, max) if bound is not None]
 
     def function(value: Any, *limits: Any) -> Any:
-        # The value comes last: of two that are equal, as 0.0 and -0.0 are, that one stays.
+        # What comes last stays of two that are equal, as 0.0 and -0.0 are: in eager mode the value beside numbers, and
+        # the bound where it is a tensor.
         rest = list(limits)
-        if min is not None:
-            value = ops.maximum(rest.pop(0), value)
-        return value if max is None else ops.minimum(rest.pop(0), value)
+        for operator, bound in ((ops.maximum, min), (ops.minimum, max)):
+            if bound is not None:
+                limit = rest.pop(0)
+                value = operator(value, limit) if isinstance(bound, TensorValue) else operator(limit, value)
+        return value
 
     return elementwise(build, SAME, function, x, *bounds)
 

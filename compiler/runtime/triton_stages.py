@@ -67,7 +67,8 @@ def _arguments(backend: Any, options: Any) -> list[str]:
     from triton import knobs
     from triton.backends.nvidia import compiler as nvidia
 
-    of_version = _OF_VERSION.get(".".join(triton.__version__.split(".")[:2]))
+    release = str(triton.__version__)
+    of_version = _OF_VERSION.get(".".join(release.split(".")[:2]))
     if of_version is None or knobs.nvidia.disable_ptxas_opt or knobs.nvidia.dump_ptxas_log:
         raise UnknownAssembler
     capability = backend.target.arch

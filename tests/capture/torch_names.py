@@ -153,10 +153,20 @@ TABLE = (
     ),
     Taken(("compiler/replay/outputs.py",), "copy many tensors by one call", ("torch._foreach_copy_",)),
     Taken(
-        ("compiler/runtime/triton_launch.py", "compiler/replay/recorder.py"),
+        (
+            "compiler/runtime/triton_launch.py",
+            "compiler/replay/recorder.py",
+            "compiler/runtime/library_products.py",
+            "compiler/runtime/seeds.py",
+        ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
         is_of_cuda=True,
+    ),
+    Taken(
+        ("compiler/runtime/cublas.py",),
+        "ask whether products of float32 may round their operands",
+        ("torch._C._get_fp32_precision_getter",),
     ),
     Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
     # Triton.
@@ -168,6 +178,19 @@ TABLE = (
             "triton.backends.nvidia.compiler",
             *_names("triton._C.libtriton", "ir nvidia llvm"),
         ),
+    ),
+    Taken(
+        ("compiler/runtime/triton_stages.py",),
+        "start the assembler with Triton's own settings before it has the text",
+        (
+            *_names("triton.knobs", "compilation.disable_line_info nvidia.disable_ptxas_opt nvidia.dump_ptxas_log"),
+            *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
+        ),
+    ),
+    Taken(
+        ("compiler/runtime/triton_source.py",),
+        "tell Triton of a descriptor",
+        ("triton.tools.tensor_descriptor.TensorDescriptor",),
     ),
     Taken(
         ("compiler/runtime/triton_cache.py",),
