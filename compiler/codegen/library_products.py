@@ -32,6 +32,9 @@ ACTIVATIONS: Mapping[Any, str] = {
 _DTYPES = frozenset({torch.float32, torch.float16, torch.bfloat16})
 #: The library counts rows and columns in 32 bits.
 MOST = 2**31 - 1
+#: Longer sums than so many times the rows and the columns of the result, as those of a weight's gradient are, may be
+#: shared among programs. How torch's cuBLAS shares them has not been compared with what cuBLASLt finds best.
+LONGEST_SUMS = 4
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ def library_product(node: ExternNode, graph: LoopGraph) -> LibraryProduct | None
     if len(dtypes) > 1 or not dtypes <= _DTYPES:
         return None
     buffers = tuple(argument.buffer for argument in node.tensor_arguments)
-    return LibraryProduct(node.target, left, right, result, bias, ACTIVATIONS[node.target], buffers)
+    product = LibraryProduct(node.target, left, right, result, bias, ACTIVATIONS[node.target], buffers)
+    return product if product.inner <= LONGEST_SUMS * max(product.rows, product.columns) else None
 
 
 def _is_plain_call(node: ExternNode) -> bool:

@@ -308,6 +308,8 @@ def test_other_calls_are_no_such_products() -> None:
     assert product_of(aten.addmm.default, torch.ones((), dtype=BF16), left, right) is None
     assert product_of(aten.mm.default, left, right[:, :1]) is None
     assert product_of(aten.mm.default, left[:0], right) is None
+    # Sums that are long for their result, as those of a weight's gradient.
+    assert product_of(aten.mm.default, left.repeat(1, 3), right.repeat(3, 1)) is None
     assert product_of(aten.mm.default, left.repeat(1, 2)[:, ::2], right) is None
     assert product_of(aten.mm.default, left.double(), right.double()) is None
     assert product_of(ADDMM_GELU, bias, left, right) is not None
