@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.ir.nodes import Layout
-from compiler.schedule.cost.work import Traffic, traffic_of, walk_of
+from compiler.schedule.cost.touches import Traffic, traffic_of, walk_of
 from compiler.schedule.group import Group
 from compiler.schedule.products.loops import Product
 

@@ -18,7 +18,8 @@ from compiler.ir.size import hint
 from compiler.schedule.cost.kernel import cost_parts, group_cost, sequence_us
 from compiler.schedule.cost.shape import Shape, shape_of
 from compiler.schedule.cost.single_pass import relative_members
-from compiler.schedule.cost.work import Work, touches_of, traffic_of, work_of
+from compiler.schedule.cost.touches import touches_of, traffic_of
+from compiler.schedule.cost.work import Work, work_of
 from compiler.schedule.group import Group
 from tests.compile_program import compile_program, kernel_count
 

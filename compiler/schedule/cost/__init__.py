@@ -1,6 +1,6 @@
 """What a kernel is expected to take on a device: how it will run, what it asks for, and the microseconds of that.
 
 `kernel.py` predicts; `shape.py` says how a group will run (programs, threads, passes), `work.py` what it then asks of
-the device; `moved.py` counts bytes without predicting. `columns.py`, `team.py` and `single_pass.py`
-decide parts of a shape.
+the device, by how it touches memory (`touches.py`) and what its instructions take (`slots.py`); `moved.py` counts bytes
+without predicting. `columns.py`, `team.py` and `single_pass.py` decide parts of a shape.
 """

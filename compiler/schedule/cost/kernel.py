@@ -30,16 +30,9 @@ from compiler.devices import Device
 from compiler.ir.nodes import ExternNode, Layout
 from compiler.schedule.cost.moved import moved_by_call, moved_by_group, moved_by_touches
 from compiler.schedule.cost.shape import Shape, shape_of
-from compiler.schedule.cost.work import (
-    Touch,
-    Work,
-    iterations,
-    stores_half_types,
-    touches_of,
-    traffic_by,
-    unit_slots,
-    work_of,
-)
+from compiler.schedule.cost.slots import unit_slots
+from compiler.schedule.cost.touches import Touch, iterations, touches_of, traffic_by
+from compiler.schedule.cost.work import Work, stores_half_types, work_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.products.best_tile import library_us, template_us, tile_of
 from compiler.schedule.products.loops import Matrices, Product

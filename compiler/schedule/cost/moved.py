@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from compiler.ir.index import Index
 from compiler.ir.nodes import ExternNode, Layout
-from compiler.schedule.cost.work import Touch, touches_of
+from compiler.schedule.cost.touches import Touch, touches_of
 from compiler.schedule.group import Batch, Group
 from compiler.schedule.units import Unit
 

@@ -22,7 +22,8 @@ from compiler.ir.size import hint
 from compiler.schedule.cost.columns import Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
 from compiler.schedule.cost.single_pass import passes_in_blocks
 from compiler.schedule.cost.team import team_for
-from compiler.schedule.cost.work import SECTOR, Traffic
+from compiler.schedule.cost.touches import Traffic
+from compiler.schedule.cost.work import SECTOR
 from compiler.schedule.group import Group, Member
 
 #: Threads of a program, one for each multiprocessor, that take one element each.

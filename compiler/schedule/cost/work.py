@@ -9,28 +9,18 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, NamedTuple
 
 import torch
 
 from compiler.devices import WARP
-from compiler.ir.body import Access, Body, Instruction, operands_of
-from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.body import Access
+from compiler.ir.index import Dim, Mod
 from compiler.ir.nodes import Layout
-from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
 from compiler.ir.size import Integer, hint
+from compiler.schedule.cost.slots import Unit, unit_slots
+from compiler.schedule.cost.touches import Touch, Traffic, Walk, iterations, walk_of
 from compiler.schedule.group import Group, Space
 from compiler.schedule.interleaved import side_by_side
-from compiler.schedule.neighbours import ELEMENTS_OF_A_THREAD, changes_along
-
-#: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
-#: gaps; at places that are loaded; or all at one element, which is then used many times.
-Walk = Literal["contiguous", "strided", "gathered", "broadcast"]
-
-#: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
-#: numbers.
-Unit = Literal["simple", "function", "division", "double", "random"]
 
 #: The least that moves between memory and cache, and what memory gives at a random place.
 SECTOR, GRANULE = 32, 128
@@ -41,39 +31,10 @@ SHORT_ROW = 32
 #: A table of so few bytes stays in the first cache of each multiprocessor.
 NEAR_CACHE = 1 << 17
 
-_NOT_COUNTED = frozenset(("load", "store", "constant", "index_value", "indirect"))
 _HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
-_DIVISIONS = frozenset("floordiv truncdiv remainder fmod".split())
-#: What differs from point to point whatever it is told.
-_CHANGING = RANDOM | frozenset(("reduce", "scan", "store"))
-
-#: Issue slots of one element: instructions of the assembler's output for sm_90, except where a comment says otherwise.
-#: Ops that are not named take `OpInfo.cost`, 1 for simple arithmetic.
-SLOTS: Mapping[str, int] = {
-    "sin": 38,  # measured: chains of 4 and 16 sines; the way for large arguments is not counted
-    "cos": 38,  # as sin
-    "exp": 10,  # measured: a chain of 16
-    "exp2": 6,
-    "tanh": 20,
-    "erf": 28,
-    "pow": 90,
-    "truediv": 9,
-    "sqrt": 8,
-    "rsqrt": 4,
-    "reciprocal": 8,
-    "rand": 29,  # measured: dropout of 64 Mi elements, one draw for four of them
-    "rand_compared": 9,  # measured: the same, one draw of seven rounds for eight
-    "randn": 130,
-}
-#: Of functions in kernels that store half types alone, which take shorter forms (`codegen/triton/short_forms.py`).
-SHORT_SLOTS: Mapping[str, int] = {"erf": 12, "tanh": 5, "exp": 2, "sigmoid": 5}
 #: What a sum takes besides where it is carried along relative to a result that is not complete; see `single_pass.py`.
 #: One of squares takes more, one of exponentials, which are powers of two there, less.
 SINGLE_PASS = 4
-#: A division of 64-bit integers is a function of its own (measured: floor division and remainder of 8 Mi elements).
-_LONG_DIVISION, _SHORT_DIVISION = 150, 30
-#: That of an address, by a constant, is a multiplication and a shift, and most of them vanish when loops are split.
-_ADDRESS_DIVISION = 1
 #: One more load of an element by itself, with its address, and what it takes to make a float32 of a half type.
 LOAD, CONVERSION = 1, 1
 #: The same of a small table whose elements for neighbouring lanes are so many bytes apart or more: each lane's is a
@@ -84,8 +45,6 @@ LOAD_APART, BYTES_APART = 14, 16
 #: windows hold: tiles of both loops load element by element. On an H200 depthwise 3 x 3 of 16 x 96 x 56 x 56 bfloat16,
 #: from contiguous into channels-last, takes some 43 us in one kernel.
 LOAD_TURNED = 24
-#: A float64 instruction issues at half the rate, and a function has half as many again.
-_DOUBLE = 3
 
 
 @dataclass(frozen=True)
@@ -107,104 +66,6 @@ class Work:
     #: Bytes that the nearest caches give: of elements that several lanes load, or one lane at several places of its
     #: text, all times but the first.
     near: float = 0.0
-
-
-def touched_bytes(access: Access, count: int, layout: Layout) -> int:
-    """Distinct bytes that an access touches which happens `count` times in a whole run of the space."""
-    elements = count if access.index.indirections else access.elements
-    return min(elements * layout.dtype.itemsize, layout.bytes)
-
-
-class Touch(NamedTuple):
-    """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens in a
-    whole run of the space. A place that is computed from the loops alone, as in an interpolation, is near that of the
-    neighbouring lane; one that is loaded may be anywhere."""
-
-    access: Access
-    bytes: int
-    times: int
-    is_store: bool
-    is_anywhere: bool
-    #: Of the store of a part, the whole in whose memory it is.
-    whole: str | None = None
-
-
-def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
-    """The loads and stores of the group that reach memory, in order."""
-    found: list[Touch] = []
-    for member, count in zip(group.members, iterations(group), strict=True):
-        for access in member.body.reads:
-            if access.buffer not in group.produced:
-                size = touched_bytes(access, count, layouts[access.buffer])
-                is_anywhere = _is_anywhere(access, member.body)
-                found.append(Touch(access, size, count, False, is_anywhere))
-        if member.name in group.stored:
-            for access in member.body.writes:
-                size = touched_bytes(access, count, layouts[access.buffer])
-                is_anywhere = bool(access.index.indirections)
-                found.append(Touch(access, size, count, True, is_anywhere, member.node.part_of))
-    return found
-
-
-def _is_anywhere(access: Access, body: Body) -> bool:
-    return any(place.value in body.depends_on_loads for place in access.index.indirections)
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """The distinct accesses of a group that reach memory, and the loop that neighbouring lanes follow: the one along
-    which most bytes are contiguous, the last of equals."""
-
-    touches: tuple[Touch, ...]
-    lane: Dim | None
-
-    @property
-    def stores(self) -> list[Touch]:
-        return [touch for touch in self.touches if touch.is_store]
-
-
-def traffic_of(group: Group, layouts: Mapping[str, Layout]) -> Traffic:
-    """How `group` touches memory."""
-    return traffic_by(group, touches_of(group, layouts))
-
-
-def traffic_by(group: Group, all_touches: Sequence[Touch]) -> Traffic:
-    """How `group` touches memory, by its `touches_of`."""
-    touches: dict[Access, Touch] = {}
-    contiguous: defaultdict[Dim, int] = defaultdict(int)
-    for touch in all_touches:
-        if touch.access not in touches:
-            touches[touch.access] = touch
-            for dim in touch.access.fast_dims:
-                contiguous[dim] += touch.bytes
-    lane: Dim | None = None
-    for dim in (*group.space.x, *group.space.r):
-        if lane is None or contiguous.get(dim, 0) >= contiguous.get(lane, 0):
-            lane = dim
-    return Traffic(tuple(touches.values()), lane)
-
-
-def walk_of(access: Access, lane: Dim | None) -> Walk:
-    """How lanes along `lane` walk a buffer."""
-    if access.index.indirections:
-        return "gathered"
-    if lane is None or lane not in access.index.dims:
-        return "broadcast"
-    return "contiguous" if lane in access.fast_dims else "strided"
-
-
-def iterations(group: Group) -> list[int]:
-    """How often the body of each member runs: at every point of all loops, or of the independent ones alone."""
-    points, r_dims = hint(group.space.numel), group.space.r
-    if not r_dims:
-        return [points] * len(group.members)
-    everywhere = points * hint(group.space.reduction_numel)
-    return [
-        everywhere
-        if (member.body.is_collective and not member.is_across) or not member.body.dims.isdisjoint(r_dims)
-        else points
-        for member in group.members
-    ]
 
 
 class _Tally:
@@ -443,59 +304,3 @@ def _read_again(traffic: Traffic, passes: tuple[frozenset[Access], ...]) -> int:
 def stores_half_types(group: Group, layouts: Mapping[str, Layout]) -> bool:
     """Whether all that the kernel of `group` stores is of half types."""
     return bool(group.stored) and all(layouts[name].dtype in _HALF_TYPES for name in group.stored)
-
-
-@lru_cache(maxsize=16384)
-def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> tuple[tuple[Unit, bool, float], ...]:
-    """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
-    independent point, and how many. The divisions of addresses are among them. `is_short` says that functions have
-    their short forms. Of a place that is computed and does not change along `lane`, a thread has one for all the
-    elements that it takes of that loop. What is computed twice in the same way, as by bodies that were put together, is
-    one instruction of the kernel's."""
-    found: defaultdict[tuple[Unit, bool], float] = defaultdict(float)
-    after: set[int] = set()
-    counted: set[int] = set()
-    shared = _same_along(body, lane) if lane is not None else frozenset()
-    run = max(min(hint(lane.size), ELEMENTS_OF_A_THREAD), 1) if lane is not None else 1
-    for number, instruction in enumerate(body.instructions):
-        if instruction.op == "reduce" or not after.isdisjoint(operands_of(instruction)):
-            after.add(number)
-        is_after = number in after and instruction.op != "reduce"
-        if instruction.op not in _NOT_COUNTED and body.recipes[number] not in counted:
-            counted.add(body.recipes[number])
-            unit, count = _slots_of(instruction, is_short)
-            found[unit, is_after] += count / run if number in shared else count
-        if instruction.index is not None:
-            found["division", is_after] += _ADDRESS_DIVISION * _divisions(instruction.index)
-    return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
-
-
-@lru_cache(maxsize=4096)
-def _same_along(body: Body, lane: Dim) -> frozenset[int]:
-    """The instructions whose results are one for the neighbours along `lane` that a thread takes: they follow from the
-    other loops, or from quotients of this one by more."""
-    found: set[int] = set()
-    for number, i in enumerate(body.instructions):
-        changes = i.op in _CHANGING or (i.index is not None and changes_along(i.index, lane))
-        is_loaded = i.op == "load" and i.index is not None and bool(i.index.terms)
-        if not changes and not is_loaded and operands_of(i) <= found:
-            found.add(number)
-    return frozenset(found)
-
-
-def _slots_of(instruction: Instruction, is_short: bool) -> tuple[Unit, int]:
-    op, dtype = instruction.op, instruction.dtype
-    if op in RANDOM:
-        return "random", SLOTS[op]
-    if op in _DIVISIONS and not dtype.is_floating_point:
-        return "division", _LONG_DIVISION if dtype.itemsize == 8 else _SHORT_DIVISION
-    if is_short and op in SHORT_SLOTS:
-        return "function", SHORT_SLOTS[op]
-    count = SLOTS.get(op) or (POINTWISE.get(op) or NAMED.get(op) or OpInfo(op, 1)).cost
-    if dtype == torch.float64:
-        return "double", _DOUBLE * count
-    return ("function" if count > 1 else "simple"), count * max(dtype.itemsize // 4, 1)
-
-
-def _divisions(index: Index) -> int:
-    return sum(1 + _divisions(atom.numerator) for atom, _ in index.terms if isinstance(atom, FloorDiv | Mod))

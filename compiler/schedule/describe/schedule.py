@@ -12,7 +12,7 @@ from compiler.ir.body import Access
 from compiler.ir.nodes import ExternNode, LoopGraph, LoopNode
 from compiler.ir.size import Integer, hint
 from compiler.lowering.registry import operator_name
-from compiler.schedule.cost.work import touched_bytes
+from compiler.schedule.cost.touches import touched_bytes
 from compiler.schedule.memory.plan import MemoryPlan
 
 

@@ -10,7 +10,7 @@ from compiler.ir.size import hint
 from compiler.lowering.library import unseen_in
 from compiler.lowering.registry import operator_name
 from compiler.schedule.cost.moved import Moved, moved_by
-from compiler.schedule.cost.work import touched_bytes
+from compiler.schedule.cost.touches import touched_bytes
 from compiler.schedule.group import Group
 from compiler.schedule.memory.lifetimes import stored_by
 from compiler.schedule.scheduler import Schedule, without_fusion

@@ -1,0 +1,116 @@
+"""How a group touches memory: its loads and stores, how often they happen, and how neighbouring lanes walk them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from compiler.ir.body import Access, Body
+from compiler.ir.index import Dim
+from compiler.ir.nodes import Layout
+from compiler.ir.size import hint
+from compiler.schedule.group import Group
+
+#: How neighbouring lanes of a kernel walk a buffer: element by element; along another loop than the lanes, or with
+#: gaps; at places that are loaded; or all at one element, which is then used many times.
+Walk = Literal["contiguous", "strided", "gathered", "broadcast"]
+
+
+def touched_bytes(access: Access, count: int, layout: Layout) -> int:
+    """Distinct bytes that an access touches which happens `count` times in a whole run of the space."""
+    elements = count if access.index.indirections else access.elements
+    return min(elements * layout.dtype.itemsize, layout.bytes)
+
+
+class Touch(NamedTuple):
+    """One access of a group that reaches memory: the distinct bytes that it touches, and how often it happens in a
+    whole run of the space. A place that is computed from the loops alone, as in an interpolation, is near that of the
+    neighbouring lane; one that is loaded may be anywhere."""
+
+    access: Access
+    bytes: int
+    times: int
+    is_store: bool
+    is_anywhere: bool
+    #: Of the store of a part, the whole in whose memory it is.
+    whole: str | None = None
+
+
+def touches_of(group: Group, layouts: Mapping[str, Layout]) -> list[Touch]:
+    """The loads and stores of the group that reach memory, in order."""
+    found: list[Touch] = []
+    for member, count in zip(group.members, iterations(group), strict=True):
+        for access in member.body.reads:
+            if access.buffer not in group.produced:
+                size = touched_bytes(access, count, layouts[access.buffer])
+                is_anywhere = _is_anywhere(access, member.body)
+                found.append(Touch(access, size, count, False, is_anywhere))
+        if member.name in group.stored:
+            for access in member.body.writes:
+                size = touched_bytes(access, count, layouts[access.buffer])
+                is_anywhere = bool(access.index.indirections)
+                found.append(Touch(access, size, count, True, is_anywhere, member.node.part_of))
+    return found
+
+
+def _is_anywhere(access: Access, body: Body) -> bool:
+    return any(place.value in body.depends_on_loads for place in access.index.indirections)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The distinct accesses of a group that reach memory, and the loop that neighbouring lanes follow: the one along
+    which most bytes are contiguous, the last of equals."""
+
+    touches: tuple[Touch, ...]
+    lane: Dim | None
+
+    @property
+    def stores(self) -> list[Touch]:
+        return [touch for touch in self.touches if touch.is_store]
+
+
+def traffic_of(group: Group, layouts: Mapping[str, Layout]) -> Traffic:
+    """How `group` touches memory."""
+    return traffic_by(group, touches_of(group, layouts))
+
+
+def traffic_by(group: Group, all_touches: Sequence[Touch]) -> Traffic:
+    """How `group` touches memory, by its `touches_of`."""
+    touches: dict[Access, Touch] = {}
+    contiguous: defaultdict[Dim, int] = defaultdict(int)
+    for touch in all_touches:
+        if touch.access not in touches:
+            touches[touch.access] = touch
+            for dim in touch.access.fast_dims:
+                contiguous[dim] += touch.bytes
+    lane: Dim | None = None
+    for dim in (*group.space.x, *group.space.r):
+        if lane is None or contiguous.get(dim, 0) >= contiguous.get(lane, 0):
+            lane = dim
+    return Traffic(tuple(touches.values()), lane)
+
+
+def walk_of(access: Access, lane: Dim | None) -> Walk:
+    """How lanes along `lane` walk a buffer."""
+    if access.index.indirections:
+        return "gathered"
+    if lane is None or lane not in access.index.dims:
+        return "broadcast"
+    return "contiguous" if lane in access.fast_dims else "strided"
+
+
+def iterations(group: Group) -> list[int]:
+    """How often the body of each member runs: at every point of all loops, or of the independent ones alone."""
+    points, r_dims = hint(group.space.numel), group.space.r
+    if not r_dims:
+        return [points] * len(group.members)
+    everywhere = points * hint(group.space.reduction_numel)
+    return [
+        everywhere
+        if (member.body.is_collective and not member.is_across) or not member.body.dims.isdisjoint(r_dims)
+        else points
+        for member in group.members
+    ]
