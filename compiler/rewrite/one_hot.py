@@ -20,7 +20,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from compiler.capture.torch_internals import fake_mode_of
-from compiler.rewrite.joint import note_rewrite
+from compiler.rewrite.joint import note_rewrite, replace_each
 
 aten = torch.ops.aten
 
@@ -29,13 +29,7 @@ _ZEROS = (aten.full.default, aten.full_like.default)
 
 def sum_one_hots(joint: GraphModule) -> GraphModule:
     """The graph, with such sums replaced in place."""
-    found = 0
-    for node in joint.graph.find_nodes(op="call_function", target=aten.sum.dim_IntList):
-        found += _replace(node)
-    if found:
-        joint.graph.lint()
-        joint.recompile()
-    return joint
+    return replace_each(joint, aten.sum.dim_IntList, _replace)
 
 
 def _replace(total: Node) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from compiler.rewrite.joint import note_rewrite
+from compiler.rewrite.joint import note_rewrite, replace_each
 from compiler.rewrite.one_hot import call_beside, is_zeros
 
 aten = torch.ops.aten
@@ -27,13 +27,7 @@ _RESHAPES = (aten.unsqueeze.default, aten.view.default, aten.reshape.default, at
 
 def add_along_rows(joint: GraphModule) -> GraphModule:
     """The graph, with such writes replaced in place."""
-    found = 0
-    for node in joint.graph.find_nodes(op="call_function", target=aten.index_put.default):
-        found += _replace(node)
-    if found:
-        joint.graph.lint()
-        joint.recompile()
-    return joint
+    return replace_each(joint, aten.index_put.default, _replace)
 
 
 def _replace(put: Node) -> bool:
