@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.codegen.cpp.beside import BesideLoop
 from compiler.codegen.program import Program, Statement
-from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.index import Dim
 from compiler.ir.size import Integer
 
 #: What draws the numbers of each kind of statement, and for how many numbers besides the array has room.
@@ -28,38 +29,25 @@ MOST_DRAWN = 8192
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """The numbers of one statement along one loop, whose points start at the text `start`, `count` of them."""
+class Drawn(BesideLoop):
+    """The numbers of one statement along a loop: the array is `NAME_numbers`, with room for `most`, and the pointer to
+    the first point's number `NAME_drawn`."""
 
-    statement: Statement
-    #: Of the array is `NAME_numbers`, of the pointer to the first point's number `NAME_drawn`.
-    name: str
-    dim: Dim
-    start: str
-    count: str
     most: Integer
 
     @property
     def place(self) -> str:
         """The number of the present point."""
-        point = self.dim.name if self.start == "0" else f"{self.dim.name} - {self.start}"
-        return f"{self.name}_drawn[{point}]"
+        return self.element(f"{self.name}_drawn")
 
     def lines(self, seed: str) -> tuple[str, str]:
         """What declares the array, and what fills it."""
-        index, numbers = self.statement.index, f"{self.name}_numbers"
-        assert index is not None
-        at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
-        position = at_start.render(self._at_start, "/")
+        numbers = f"{self.name}_numbers"
         draw, room = DRAWS[self.statement.op]
         return (
             f"float {numbers}[{self.most} + {room}];",
-            f"const float* {self.name}_drawn = fs::{draw}({seed}, {position}, {self.count}, {numbers});",
+            f"const float* {self.name}_drawn = fs::{draw}({seed}, {self.first_index}, {self.count}, {numbers});",
         )
-
-    def _at_start(self, atom: Dim | Indirect) -> str:
-        assert isinstance(atom, Dim)
-        return self.start if atom == self.dim else atom.name
 
 
 def can_be_drawn(statement: Statement, dim: Dim, statements: Mapping[int, Statement]) -> bool:

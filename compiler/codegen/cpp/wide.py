@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import torch
 
+from compiler.codegen.cpp.beside import BesideLoop
 from compiler.codegen.cpp.kept import KEPT_COST, cost
 from compiler.codegen.cpp.ops import HALF_TYPES
 from compiler.codegen.program import Program, Statement
-from compiler.ir.index import Dim, Index, Indirect
+from compiler.ir.index import Dim
 
 #: Elements of one block of a loop without blocks of its own: few enough for several rows in the first-level cache.
 WIDE_BLOCK = 1024
@@ -28,23 +29,15 @@ MOST_WIDE = 4096
 
 
 @dataclass(frozen=True)
-class Wide:
-    """The elements that one load or store moves along the loop `dim`, whose points start at the text `start`, `count`
-    of them."""
+class Wide(BesideLoop):
+    """The elements that one load or store moves along a loop; the array has room for `most`."""
 
-    statement: Statement
-    #: Of the array, which has room for `most` elements.
-    name: str
-    dim: Dim
-    start: str
-    count: str
     most: int
 
     @property
     def place(self) -> str:
         """The element of the present point."""
-        point = self.dim.name if self.start == "0" else f"{self.dim.name} - {self.start}"
-        return f"{self.name}[{point}]"
+        return self.element(self.name)
 
     @property
     def declaration(self) -> str:
@@ -52,17 +45,10 @@ class Wide:
 
     def call(self, pointer: str) -> str:
         """The line that fills the array, or for a store empties it."""
-        index = self.statement.index
-        assert index is not None
-        at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
-        row = f"{pointer} + {at_start.render(self._at_start, '/')}"
+        row = f"{pointer} + {self.first_index}"
         if self.statement.op == "load":
             return f"fs::widen({row}, {self.count}, {self.name});"
         return f"fs::narrow({self.name}, {self.count}, {row});"
-
-    def _at_start(self, atom: Dim | Indirect) -> str:
-        assert isinstance(atom, Dim)
-        return self.start if atom == self.dim else atom.name
 
 
 def can_be_wide(statement: Statement, dim: Dim, program: Program) -> bool:

@@ -1,0 +1,37 @@
+"""What a vector loop reads from an array that is filled before it, or leaves in one that is emptied after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.codegen.program import Statement
+from compiler.ir.index import Dim, Index, Indirect
+
+
+@dataclass(frozen=True)
+class BesideLoop:
+    """The values of one statement along the loop `dim`, whose points start at the text `start`, `count` of them. The
+    array is named by `name`."""
+
+    statement: Statement
+    name: str
+    dim: Dim
+    start: str
+    count: str
+
+    def element(self, array: str) -> str:
+        """The element of `array` that is the present point's."""
+        point = self.dim.name if self.start == "0" else f"{self.dim.name} - {self.start}"
+        return f"{array}[{point}]"
+
+    @property
+    def first_index(self) -> str:
+        """The text of the statement's index at the first point."""
+        index = self.statement.index
+        assert index is not None
+        at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
+        return at_start.render(self._at_start, "/")
+
+    def _at_start(self, atom: Dim | Indirect) -> str:
+        assert isinstance(atom, Dim)
+        return self.start if atom == self.dim else atom.name
