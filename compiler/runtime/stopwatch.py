@@ -83,7 +83,8 @@ class CudaStopwatch:
 
     Before each sample a buffer of twice the L2 cache is overwritten (`cold_l2`), and a spinning kernel holds the stream
     while the host queues the call, so that the time between the events is the device's and no launch gap is in it,
-    unless the call itself waits for the device or takes the host longer than 5 ms to queue.
+    unless the call itself waits for the device or takes the host longer than 5 ms to queue. Where the stream was let go
+    before all was queued, as the host was slower than it had been, the sample is taken again with a longer hold.
     """
 
     def __init__(self, device: torch.device, cold_l2: bool) -> None:
@@ -94,21 +95,26 @@ class CudaStopwatch:
         # torch gives its events no types in some versions.
         event: Any = torch.cuda.Event
         self._start, self._end = event(enable_timing=True), event(enable_timing=True)
-        self._holds: dict[Call, int] = {}
+        #: Milliseconds for which the stream is held, by call.
+        self._holds: dict[Call, float] = {}
         self._repeats: dict[Call, int] = {}
         self._cycles_per_ms = self._spin_rate()
 
     def prepare(self, call: Call) -> None:
-        # The slowest of some calls: where the host takes longer than the stream is held, a launch gap is in the sample.
         queueing = max(self.wall(call) for _ in range(5))
-        self._holds[call] = int(min(1.5 * queueing + 0.02, LONGEST_HOLD_MS) * self._cycles_per_ms)
-        once = min(self._time(call, 1) for _ in range(2))
+        self._holds[call] = min(1.5 * queueing + 0.02, LONGEST_HOLD_MS)
+        once = min(self._time(call, 1)[0] for _ in range(2))
         # Repeats would find their data in the cache, so a cold sample is always one call.
         enough = round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5)
         self._repeats[call] = 1 if self.cold_l2 else max(1, min(MOST_REPEATS, enough))
 
     def sample(self, call: Call) -> float:
-        return self._time(call, self._repeats.get(call, 1))
+        while True:
+            milliseconds, is_queued_in_time = self._time(call, self._repeats.get(call, 1))
+            hold = self._holds.get(call, LONGEST_HOLD_MS)
+            if is_queued_in_time or hold >= LONGEST_HOLD_MS:
+                return milliseconds
+            self._holds[call] = min(2 * hold, LONGEST_HOLD_MS)
 
     def wall(self, call: Call) -> float:
         torch.cuda.synchronize(self.device)
@@ -130,16 +136,18 @@ class CudaStopwatch:
             "the call, so that launch gaps are not in the time."
         )
 
-    def _time(self, call: Call, repeats: int) -> float:
+    def _time(self, call: Call, repeats: int) -> tuple[float, bool]:
+        """Milliseconds of one call, and whether the stream was still held when all was queued."""
         if self._flush is not None:
             self._flush.zero_()
-        self._spin(self._holds.get(call, 0))
+        self._spin(int(self._holds.get(call, 0.0) * self._cycles_per_ms))
         self._start.record()
         for _ in range(repeats):
             call()
         self._end.record()
+        is_queued_in_time = not self._start.query()
         self._end.synchronize()
-        return float(self._start.elapsed_time(self._end)) / repeats
+        return float(self._start.elapsed_time(self._end)) / repeats, is_queued_in_time
 
     def _spin_rate(self) -> float:
         """Cycles of the spinning kernel in a millisecond; 0.0 where this torch has none, and nothing is held."""
