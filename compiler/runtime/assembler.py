@@ -11,6 +11,7 @@ that has not come to open its input by then reads the file and leaves the pipe a
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,21 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+_LIMIT = re.compile(r"^\s*\.maxnreg\s+\d+\s*\n", re.MULTILINE)
+
+
+def without_limit(ptx: str) -> str:
+    """The text of a kernel without its limit of registers, if it has one."""
+    return _LIMIT.sub("", ptx)
+
+
+def taken(report: str) -> tuple[int | None, int | None]:
+    """Registers of each thread, and bytes that it spills to memory and loads from there again, from what the assembler
+    says of a kernel when it is asked to (`-v`); None where it does not say."""
+    registers = re.search(r"Used (\d+) registers", report)
+    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", report)
+    return (int(registers[1]) if registers else None, int(spills[1]) + int(spills[2]) if spills else None)
 
 
 class WaitingAssembler:
@@ -27,16 +43,18 @@ class WaitingAssembler:
         """`command` gives the arguments for the names of the input and of the output."""
         self._folder = Path(tempfile.mkdtemp(prefix="fusionscope-"))
         self._input, self._output = self._folder / "kernel.ptx", self._folder / "kernel.cubin"
+        self._report = self._folder / "report"
         try:
             self._input.symlink_to("/dev/stdin")
-            self._process = subprocess.Popen(
-                command(str(self._input), str(self._output)),
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                close_fds=False,  # else Python copies its whole process first
-            )
+            with self._report.open("wb") as report:
+                self._process = subprocess.Popen(
+                    command(str(self._input), str(self._output)),
+                    bufsize=0,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=report,
+                    close_fds=False,  # else Python copies its whole process first
+                )
         except OSError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
@@ -53,6 +71,11 @@ class WaitingAssembler:
             return self._output.read_bytes() if self._process.wait() == 0 else None
         except OSError:
             return None
+
+    @property
+    def taken(self) -> tuple[int | None, int | None]:
+        """Registers and bytes of spills of what it has assembled, where its command asks it for them."""
+        return taken(self._report.read_text(errors="replace"))
 
     def _write(self, content: bytes) -> None:
         """Into the pipe, which is closed by that; one that nobody reads any more is enough too."""

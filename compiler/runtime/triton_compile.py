@@ -132,8 +132,8 @@ def compiled_for(kernel: RenderedKernel, arguments: Sequence[Any], device: int) 
 
 
 def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], device: int, cluster: int) -> LoadedKernel:
-    """Compiled, or found on disk, and loaded; with a limit of registers only where it takes more by itself, and spills
-    nothing for it. (The assembler takes what it is given, also where it would do with less.)"""
+    """Compiled, or found on disk, and loaded. A limit of registers that makes the kernel spill is taken back, where the
+    assembler was not ours, which does that itself (see `triton_stages`)."""
     from compiler.runtime.triton_cache import through_cache
 
     def load(settings: dict[str, Any]) -> LoadedKernel:
@@ -144,12 +144,11 @@ def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], dev
             getattr(function, "device_caches", {}).clear()  # where Triton would find the same again
             raise
 
-    by_itself = {name: value for name, value in settings.items() if name != LIMIT}
-    loaded = through_cache(lambda: load(by_itself), is_launched=True)
-    if loaded.registers <= settings.get(LIMIT, loaded.registers):
+    loaded = through_cache(lambda: load(settings), is_launched=True)
+    if LIMIT not in settings or not loaded.spills:
         return loaded
-    limited = through_cache(lambda: load(settings), is_launched=True)
-    return limited if limited.spills == 0 else loaded
+    by_itself = {name: value for name, value in settings.items() if name != LIMIT}
+    return through_cache(lambda: load(by_itself), is_launched=True)
 
 
 def _loaded(compiled: Any, device: int, cluster: int) -> LoadedKernel:

@@ -9,13 +9,14 @@ import re
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.runtime.assembler import taken, without_limit
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
     LIMIT,
@@ -51,17 +52,16 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
     """Compile `kernel` for `target`. Pointers are taken as divisible by 16, as the launcher makes sure they are."""
     started = time.perf_counter()
     try:
-        by_itself = {name: value for name, value in kernel.config.items() if name != LIMIT}
-        compiled = _compile(replace(kernel, config=by_itself), storage, target)
-        registers, spills = assemble(compiled.asm["ptx"])
+        compiled = _compile(kernel, storage, target)
+        limited = compiled.asm["ptx"]
+        ptx = without_limit(limited)
+        registers, spills = assemble(ptx)
         if registers is not None and registers > int(str(kernel.config.get(LIMIT, registers))):
-            # As the runtime does.
-            limited = _compile(kernel, storage, target)
-            found = assemble(limited.asm["ptx"])
-            compiled, registers, spills = (compiled, registers, spills) if found[1] else (limited, *found)
+            # As `triton_stages` does.
+            found = assemble(limited)
+            ptx, registers, spills = (ptx, registers, spills) if found[1] else (limited, *found)
     except Exception as error:  # whatever stops the compiler is a result
         return OfflineResult(target, seconds=time.perf_counter() - started, error=_sentence(error))
-    ptx = compiled.asm["ptx"]
     return OfflineResult(
         target,
         ptx,
@@ -132,9 +132,7 @@ def assemble(ptx: str) -> tuple[int | None, int | None]:
             timeout=120,
             check=False,
         ).stderr
-    registers = re.search(r"Used (\d+) registers", report)
-    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", report)
-    return (int(registers[1]) if registers else None, int(spills[1]) + int(spills[2]) if spills else None)
+    return taken(report)
 
 
 def _assembler(target: str) -> str | None:

@@ -1,18 +1,19 @@
 """The stages that Triton takes a kernel through, from its text to its binary, as our kernels want them.
 
 Triton has a hook for who wants others. Ours has the assembler started before the first stage. What it is told is what
-Triton tells it, and the result is the same to the last bit. Where anything is not as it is known here, or goes wrong,
-Triton assembles in its own way, and says what is wrong with its text.
+Triton tells it, and the result is the same to the last bit, but for kernels with a limit of registers (see
+`_assembled`). Where anything is not as it is known here, or goes wrong, Triton assembles in its own way, and says what
+is wrong with its text.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from compiler.runtime.assembler import WaitingAssembler
+from compiler.runtime.assembler import WaitingAssembler, without_limit
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
 _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
@@ -47,14 +48,33 @@ def with_our_stages(
 
 
 def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:
+    def start() -> WaitingAssembler:
+        started.append(WaitingAssembler(lambda source, binary: [*arguments, source, "-o", binary]))
+        return started[-1]
+
     try:
         arguments = _arguments(backend, options)
-        waiting = WaitingAssembler(lambda source, binary: [*arguments, source, "-o", binary])
+        waiting = start()
     except (UnknownAssembler, OSError):
         return
-    started.append(waiting)
-    in_tritons_way = stages["cubin"]
-    stages["cubin"] = lambda text, metadata: waiting.assemble(text) or in_tritons_way(text, metadata)
+    in_tritons_way, limit = stages["cubin"], getattr(options, "maxnreg", None)
+    stages["cubin"] = lambda text, metadata: _assembled(text, limit, waiting, start) or in_tritons_way(text, metadata)
+
+
+def _assembled(
+    text: str, limit: int | None, waiting: WaitingAssembler, start: Callable[[], WaitingAssembler]
+) -> bytes | None:
+    """The binary; with the kernel's limit of registers only where it takes more by itself, and spills nothing for the
+    limit: given one, the assembler takes as many, also where it would do with fewer."""
+    if limit is None:
+        return waiting.assemble(text)
+    binary = waiting.assemble(without_limit(text))
+    registers, _ = waiting.taken
+    if binary is None or registers is None or registers <= limit:
+        return binary
+    limited = start()
+    with_limit = limited.assemble(text)
+    return with_limit if with_limit is not None and limited.taken[1] == 0 else binary
 
 
 class UnknownAssembler(Exception):

@@ -21,7 +21,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 
 from compiler.runtime import triton_stages
-from compiler.runtime.assembler import WaitingAssembler
+from compiler.runtime.assembler import WaitingAssembler, without_limit
 from compiler.runtime.triton_cache import through_cache
 from compiler.runtime.triton_stages import assembler_started_early, with_our_stages
 from tests.compile_program import compile_program, compiled_for_gpus
@@ -112,9 +112,50 @@ def test_it_is_told_what_triton_tells_its_own(monkeypatch: pytest.MonkeyPatch) -
             assert triton_stages._arguments(backend, options) == before
 
 
-def stages_of(make: Callable[..., Any]) -> dict[str, Any]:
+VOLATILE = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 place)
+.reqntid 128
+.maxnreg {limit}
+{{
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<{count}>;
+    ld.param.u64 %rd1, [place];
+{loads}{stores}    ret;
+}}
+"""
+
+
+def holding(count: int, limit: int) -> str:
+    """A kernel that holds so many numbers at one time."""
+    loads = "".join(f"    ld.volatile.global.b32 %r{n}, [%rd1+{4 * n}];\n" for n in range(count))
+    stores = "".join(f"    st.volatile.global.b32 [%rd1+{4 * n}], %r{n};\n" for n in range(count))
+    return VOLATILE.format(limit=limit, count=count, loads=loads, stores=stores)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "limit", "is_limited"), [(40, 80, False), (78, 88, True), (120, 80, False)],
+    ids=["fewer by itself", "without a spill", "spilled"],
+)  # fmt: skip
+def test_a_limit_of_registers_is_for_kernels_that_take_more_and_spill_nothing_for_it(
+    numbers: int, limit: int, is_limited: bool
+) -> None:
+    def assembled(text: str, **given: int) -> bytes:
+        made: bytes = stages_of(lambda *_: pytest.fail("Triton was to assemble it"), **given)["cubin"](text, {})
+        return made
+
+    text = holding(numbers, limit)
+    with assembler_started_early():
+        free, limited = assembled(without_limit(text)), assembled(text)
+        assert free != limited
+        assert assembled(text, maxnreg=limit) == (limited if is_limited else free)
+
+
+def stages_of(make: Callable[..., Any], **given: Any) -> dict[str, Any]:
     backend = SimpleNamespace(target=GPUTarget("cuda", 90, 32))
-    options = SimpleNamespace(enable_fp_fusion=True, ptx_options=None)
+    options = SimpleNamespace(enable_fp_fusion=True, ptx_options=None, **given)
     stages = {"ptx": None, "cubin": make}
     with_our_stages(backend, stages, options, None, 90)
     return stages

@@ -107,35 +107,22 @@ def test_two_threads_that_want_one_kernel_compile_it_once(function: Function) ->
     assert len({id(found) for found in made}) == 1 and len(function.compiled) == 1
 
 
-@pytest.mark.parametrize(
-    ("by_itself", "limited", "taken"),
-    [((64, 0), None, 64), ((96, 0), (80, 0), 80), ((96, 0), (80, 12), 96)],
-    ids=["fewer by itself", "without a spill", "spilled"],
-)
-def test_a_limit_of_registers_is_for_kernels_that_take_more_and_spill_nothing_for_it(
-    function: Function,
-    monkeypatch: pytest.MonkeyPatch,
-    by_itself: tuple[int, int],
-    limited: tuple[int, int] | None,
-    taken: int,
+@pytest.mark.parametrize(("spills", "compiled"), [(0, [80]), (12, [80, None])], ids=["kept", "taken back"])
+def test_a_limit_of_registers_that_makes_a_kernel_spill_is_taken_back(
+    function: Function, monkeypatch: pytest.MonkeyPatch, spills: int, compiled: list[int | None]
 ) -> None:
-    """Each is what the assembler gives: registers and spilled words."""
-    found = {None: by_itself, 80: limited}
-    compiled: list[int | None] = []
+    """Where Triton's own way of assembling was taken, which knows the limit alone."""
+    found = {None: (96, 0), 80: (80, spills)}
+    seen: list[int | None] = []
 
     def warmup(*_: Any, maxnreg: int | None = None, **__: Any) -> Any:
-        compiled.append(maxnreg)
+        seen.append(maxnreg)
         return Compiled()
 
-    def load_binary(*_: Any) -> tuple[int, int, int, int, int]:
-        figures = found[compiled[-1]]
-        assert figures is not None
-        return 0x1, 0x1234, *figures, 1024
-
     monkeypatch.setattr(function, "warmup", warmup)
-    monkeypatch.setattr(Utilities, "load_binary", load_binary)
-    assert compiled_kernel(kernel(maxnreg=80), FLOATS, 0).registers == taken
-    assert compiled == ([None] if limited is None else [None, 80])
+    monkeypatch.setattr(Utilities, "load_binary", lambda *_: (0x1, 0x1234, *found[seen[-1]], 1024))
+    assert compiled_kernel(kernel(maxnreg=80), FLOATS, 0).registers == found[compiled[-1]][0]
+    assert seen == compiled
 
 
 def test_a_failure_is_raised_each_time_and_not_remembered(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
