@@ -56,7 +56,9 @@ _TO_STORAGE: Mapping[torch.dtype, str] = {
 _OPERATORS = ARITHMETIC | COMPARISONS
 
 #: What is in a header of its own, beside the one that every kernel includes.
-HEADERS: Mapping[str, str] = {"sin": "trigonometry.h", "cos": "trigonometry.h", "randn": "normal.h"}
+HEADERS: Mapping[str, str] = {
+    "sin": "trigonometry.h", "cos": "trigonometry.h", "randn": "normal.h", "lgamma": "gamma.h",
+}  # fmt: skip
 
 
 class UnsupportedInCpp(NotImplementedError):

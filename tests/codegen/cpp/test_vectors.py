@@ -29,6 +29,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "the place of the largest": lambda x, m: x.argmax(-1),
     "running sums": lambda x, m: x.float().cumsum(-1),
     "logarithms with a least value": lambda x, m: x.float().log().clamp(min=-100.0),
+    "a quotient of gamma functions": lambda x, m: torch.lgamma(x.float()) - torch.lgamma(x.float() + 1.5),
     "masks joined": lambda x, m: torch.where(m & (x > 0.5), x, -x),
 }
 
@@ -39,7 +40,8 @@ def test_masks_and_random_numbers_leave_a_loop_in_vectors(tmp_path: Path) -> Non
     x, mask = torch.randn(64, 192).bfloat16(), torch.ones(64, 192, dtype=torch.bool)
     kernels = [compile_program(one, x, mask, target="cpu").cpp for one in PROGRAMS.values()]
     text = "".join(f"namespace n{n} {{\n{k.source}}}\n" for n, of_one in enumerate(kernels) for k in of_one.values())
-    (tmp_path / "kernels.cpp").write_text('#include "fusionscope.h"\n#include "trigonometry.h"\n' + text)
+    headers = "".join(f'#include "{name}.h"\n' for name in ("fusionscope", "gamma", "trigonometry"))
+    (tmp_path / "kernels.cpp").write_text(headers + text)
     command = [compiler(), *FLAGS, "-fopt-info-vec-optimized", "-c", f"-I{INCLUDE}", "kernels.cpp"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
     found = re.findall(r"^kernels\.cpp:(\d+):\d+: optimized: loop vectorized", said, re.MULTILINE)
