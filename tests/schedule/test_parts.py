@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.runtime.verify import relative_error
+from compiler.schedule.records.reasons import Refuse
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
 Function = Callable[..., Any]
@@ -115,3 +116,23 @@ def test_results_of_a_point_that_lie_side_by_side_are_stored_together() -> None:
     for function, inputs in ((rotations, [torch.randn(1 << 16, 4)]), (polynomials, [torch.randn(1 << 18)])):
         (kernel,) = compile_program(function, *inputs).triton.values()
         assert kernel.source.count("tl.store(") == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_parts_that_move_one_small_element_at_a_time_are_expected_to_take_longer(dtype: torch.dtype) -> None:
+    """The gradient of padded logits is such a matrix: rows of whole pieces of sixteen bytes, of which all but the last
+    few elements need what another kernel makes. By loops of 4025 columns neighbours do not begin where pieces do."""
+
+    def expected_us(padding: int) -> float:
+        def padded_rows(shift: Tensor, wide: Tensor) -> tuple[Tensor, Tensor]:
+            scale = torch.tanh(shift)
+            return F.pad(wide[:, :-padding] * scale[:, None], (0, padding)), scale
+
+        compilation = compile_program(padded_rows, torch.randn(1024, dtype=dtype), torch.randn(1024, 4032, dtype=dtype))
+        assert compilation.schedule is not None
+        (refusal,) = (one.verdict for one in compilation.schedule.decisions if one.reason == "profit.parts")
+        assert isinstance(refusal, Refuse)
+        return float(refusal.numbers["fused_us"])
+
+    odd, even = expected_us(7), expected_us(8)
+    assert odd > even + 2 if dtype == torch.bfloat16 else odd == pytest.approx(even, rel=0.01)

@@ -11,13 +11,14 @@ from compiler.codegen.program import Program
 from compiler.codegen.triton.lengths import length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.short_forms import short_program
-from compiler.codegen.triton.vectors import PIECE, Moves, moves_of
+from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
 from compiler.ir.index import Dim
 from compiler.ir.size import hint, is_multiple, product
 from compiler.schedule.cost.shape import ALONE
 from compiler.schedule.group import Group, Space
+from compiler.schedule.pieces import PIECE
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.

@@ -14,11 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.codegen.program import Program, Statement, closure
-from compiler.ir.index import Dim, Index
-from compiler.ir.size import is_multiple, product
-
-#: Bytes that a thread moves at once.
-PIECE = 16
+from compiler.ir.index import Dim
+from compiler.schedule.pieces import PIECE, begins_pieces, moves_pieces
 
 _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 
@@ -57,33 +54,7 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
 def _is_in_pieces(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
     assert s.index is not None
     masks = s.operands[1:] if s.op == "store" else s.operands
-    whole = product(dim.size for dim in dims)
-    return (
-        is_multiple(whole, elements)
-        and s.index.coefficient(dims[-1]) in (1, -1)
-        and _begins_pieces(s.index, dims, elements)
-        and all(_is_alike(mask, by_number, dims, elements) for mask in masks)
-    )
-
-
-def _begins_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
-    """Whether the places of each `elements` neighbours begin at a multiple of that."""
-    if not is_multiple(index.offset, elements):
-        return False
-    if _is_walk(index, dims):
-        return True
-    others = [factor for atom, factor in index.terms if atom != dims[-1]]
-    return is_multiple(dims[-1].size, elements) and all(is_multiple(factor, elements) for factor in others)
-
-
-def _is_walk(index: Index, dims: Sequence[Dim]) -> bool:
-    """Whether it goes through all loops one after another."""
-    step = index.coefficient(dims[-1])
-    for dim in reversed(dims):
-        if index.stride(dim) != step:
-            return False
-        step = step * dim.size
-    return True
+    return moves_pieces(s.index, dims, elements) and all(_is_alike(mask, by_number, dims, elements) for mask in masks)
 
 
 def _is_alike(mask: int, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:
@@ -99,6 +70,6 @@ def _is_alike(mask: int, by_number: Mapping[int, Statement], dims: Sequence[Dim]
     left, right = (by_number[operand] for operand in s.operands)
     if left.op != "index_value" or right.op != "constant" or left.index is None or not isinstance(right.value, int):
         return False
-    return left.index.coefficient(dims[-1]) == 1 and _begins_pieces(
+    return left.index.coefficient(dims[-1]) == 1 and begins_pieces(
         left.index - right.value - _FROM[s.op], dims, elements
     )
