@@ -132,7 +132,8 @@ class _Inliner:
     def __init__(self, group: Group) -> None:
         self.r_dims = frozenset(group.space.r)
         # A scatter happens once for each of its sources, whether or not its place and value depend on all loops.
-        self.runs_inside = {m.name for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel}
+        inside = [m for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel]
+        self.runs_inside = {member.name for member in inside} if self.r_dims else set()
         self.statements: list[Statement] = []
         self.known: dict[Instruction, int] = {}
         self.stored_value: dict[str, int] = {}
@@ -140,7 +141,9 @@ class _Inliner:
     def add(self, instruction: Instruction, node: str) -> int:
         key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
         number = self.known.get(key)
-        if number is not None:
+        # Two scatters of one value to one place are two additions.
+        is_scatter = instruction.op == "store" and instruction.value is not None
+        if number is not None and not is_scatter:
             statement = self.statements[number]
             if node not in statement.nodes:
                 self.statements[number] = replace(statement, nodes=(*statement.nodes, node))

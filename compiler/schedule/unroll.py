@@ -1,11 +1,12 @@
 """A reduction of few elements written out: it is then pointwise, and can be computed wherever its result is read.
 
 x: r < 4: v = reduce sum a[4*x + r]        ->        x: v = a[4*x] + a[4*x + 1] + a[4*x + 2] + a[4*x + 3]
+   r < 4: b[4*x + r] = a[4*x + r] / v                   b[4*x] = a[4*x] / v;  b[4*x + 1] = a[4*x + 1] / v;  ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -40,21 +41,25 @@ def is_short(group: Group) -> bool:
     return isinstance(count, int) and count <= MOST_ELEMENTS
 
 
-def written_out(group: Group, kept: tuple[Dim, ...] = ()) -> Group | None:
+def written_out(group: Group, kept: tuple[Dim, ...] = (), *, with_points: bool = False) -> Group | None:
     """The group without its reduction loops, but for those that are `kept`; None where a value of each of their points
-    is needed in memory, or of a position with loops that are kept."""
-    if group.has_scan or group.across or group.updated:
+    is needed in memory, unless these are to be stored, or added there, one after the other (`with_points`), or of a
+    position with loops that are kept."""
+    if group.has_scan or group.across or (group.updated and not with_points):
         return None
     members: list[Member] = []
     of_points: list[Member] = []
     for member in group.members:
-        if member.body.reduction is None and member.body.dims.isdisjoint(group.space.r):
+        if member.body.reduction is None and not _is_of_points(member, group.space):
             members.append(member)
         elif member.body.reduction is None:
-            if member.name in group.stored or member.body.is_random:
+            if member.body.is_random or (member.name in group.stored and not with_points):
+                return None
+            stores = _at_each_point(member, of_points, group.space) if member.name in group.stored else ()
+            if stores is None:
                 return None
             of_points.append(member)
-            members.append(replace(member, body=Body(())))
+            members += stores or [replace(member, body=Body(()))]
         else:
             body = _without_loops(member, of_points, group.space, kept)
             if body is None:
@@ -65,11 +70,39 @@ def written_out(group: Group, kept: tuple[Dim, ...] = ()) -> Group | None:
     )  # fmt: skip
 
 
-def _without_loops(member: Member, of_points: Sequence[Member], space: Space, kept: tuple[Dim, ...]) -> Body | None:
+def _is_of_points(member: Member, space: Space) -> bool:
+    """Whether it runs for each point of the reduction loops; a scatter may do so although nothing of it differs."""
+    is_repeated = member.node.is_scatter and member.node.numel != space.numel
+    return is_repeated or not member.body.dims.isdisjoint(space.r)
+
+
+def _at_each_point(member: Member, of_points: Sequence[Member], space: Space) -> list[Member] | None:
+    """What a member stores at the points of the reduction loops, each as a member of its own, in their order."""
+    body = _by_itself(member, of_points, space)
+    if body is None or body.is_random:
+        return None
+    # A part of a concatenation is then known to be one, or none.
+    bodies = [without_known_conditions(body.substitute(point)) for point in _points(space.r)]
+    return [replace(member, body=of_point) for of_point in bodies]
+
+
+def _points(dims: Sequence[Dim]) -> Iterator[dict[Dim, Index]]:
+    """The points of loops whose sizes are known, in order."""
+    for point in product(*(range(known(dim.size)) for dim in dims)):
+        yield {dim: Index.number(place) for dim, place in zip(dims, point, strict=True)}
+
+
+def _by_itself(member: Member, of_points: Sequence[Member], space: Space) -> Body | None:
+    """A member's body with the arithmetic of those members in it whose values it reads at points of the loops."""
     body: Body | None = member.body
     for producer in reversed(of_points):
         if body is not None and any(access.buffer == producer.name for access in body.reads):
             body = inline_body(body, producer.body, producer.name, (*space.x, *space.r))
+    return body
+
+
+def _without_loops(member: Member, of_points: Sequence[Member], space: Space, kept: tuple[Dim, ...]) -> Body | None:
+    body = _by_itself(member, of_points, space)
     if body is None or body.is_random or sum(i.op == "reduce" for i in body.instructions) != 1:
         return None
     if kept and (body.reduction is None or str(body.reduction.value) not in JOINED_BY):
@@ -87,8 +120,7 @@ def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body
     reduction = body.instructions[at]
     terms: list[tuple[int, ...]] = []
     numbers: dict[int, int] = {}
-    for point in product(*(range(known(dim.size)) for dim in r_dims)):
-        values = {dim: Index.number(place) for dim, place in zip(r_dims, point, strict=True)}
+    for values in _points(r_dims):
         numbers = {}
         for old, instruction in enumerate(body.instructions[:at]):
             numbers[old] = out.add(_moved(instruction, numbers, values))

@@ -117,8 +117,10 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
 
 
 def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
-    """Whether neighbours in the memory that a reduction reads are different points of x."""
-    accesses = [a for a in accesses_of(short_program(group, storage)) if not a.index.dims.isdisjoint(group.space.r)]
+    """Whether neighbours in the memory that is read or written for each point of a reduction are different points of
+    x; rows that are looked up, one for each point, are among it."""
+    program = short_program(group, storage)
+    accesses = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.level == "r")))
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
     return max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
 
