@@ -153,6 +153,23 @@ def test_rows_that_are_looked_up_and_reduced_are_written_out() -> None:
     assert plan.kind == "pointwise" and last_loop(plan) == 256
 
 
+def test_rows_that_are_looked_up_and_added_to_others_are_written_out() -> None:
+    """The places of rows are neighbours for the elements of a row, the rows themselves are neighbours along it."""
+
+    def gradients(i: Tensor, w: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        scaled = w[i] * g[:, None]
+        return scaled.sum(1), torch.zeros_like(w).index_put((i,), scaled, accumulate=True)
+
+    *_, plan = plans_of(gradients, index("65536 5", "40000"), tensor("40000 128"), tensor("65536 128"))
+    assert plan.program.scatters and plan.kind == "pointwise" and last_loop(plan) == 128
+
+
+def test_values_of_many_programs_are_few_for_each_thread_that_joins_them() -> None:
+    """The last program holds all of them at once, in a kernel that needs few registers until then."""
+    (plan,) = plans_of(lambda x, y: (x - y).abs().log1p().sum(1).mean(), tensor("65536 136"), tensor("65536 136"))
+    assert 0 < plan.parts <= 64 * 32 * plan.num_warps
+
+
 def test_a_long_reduction_that_reads_with_gaps_takes_few_elements_a_thread() -> None:
     (plan,) = plans_of(lambda p, m: (p.abs().sum(-1) * m).sum(), tensor("1048576 4"), tensor("1048576"))
     assert plan.kind == "split" and elements_of_a_thread(plan) == 2
