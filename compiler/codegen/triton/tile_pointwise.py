@@ -47,6 +47,16 @@ _ROWS_AT_ONCE, _ALONG_ROWS = 16, 64
 _ROWS_TOGETHER, _MEMORY_HIDES = 2, 30
 
 
+#: Elements of a row that a program takes, and its warps, where so many values are the same for a whole row, of rows so
+#: long: it loads each of them once. By one axis through all rows every element finds and loads its own. On an H200 the
+#: gradient of 16384 x 50264 bfloat16 logits, by four values of a row, takes 1160 us by 1,024 elements of one axis, 845
+#: so, 1031 by eight warps and 1035 by half as many elements (a copy 782); norms by four values of a channel of 3,136 or
+#: 12,544 elements take as long either way.
+_OF_A_ROW, _BY_ROW, _LONG_ROW = 2048, 4, 2048
+#: Of fewer programs for each multiprocessor the shares differ.
+_PROGRAMS_OF_ROWS = 16
+
+
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
     program = short_program(group, storage)
     accesses = accesses_of(program)
@@ -61,6 +71,8 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     moves = moves_of(program, dims)
     if 2 * moves.alone > moves.all and _is_read_for_each_row(accesses, dims):
         return _plan_rows(program, dims)
+    if not moves.alone and _finds_much_by_row(program, accesses, dims, device):
+        return _plan_row_by_row(program, dims)
     length = length_of(program)
     at_once, warps = _of_long_text(*_at_once(accesses, moves, dims), length)
     block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, at_once, warps, device)
@@ -110,6 +122,24 @@ def _plan_rows(program: Program, dims: tuple[Dim, ...]) -> Plan:
     """Several rows at once, so that what is read along a row serves all of them."""
     axes = (Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS))
     return Plan("pointwise", replace(program, space=Space(dims)), axes, _WARPS)
+
+
+def _finds_much_by_row(program: Program, accesses: list[Access], dims: tuple[Dim, ...], device: Device) -> bool:
+    """Whether many values are loaded that are the same for a long row, beside half types that lie along it."""
+    is_fixed = len(dims) > 1 and all(isinstance(dim.size, int) for dim in dims)
+    if not is_fixed or hint(dims[-1].size) < _LONG_ROW or not is_multiple(dims[-1].size, PIECE // 2):
+        return False
+    along = [a for a in accesses if dims[-1] in a.index.dims]
+    by_row = [a for a in accesses if a.index.dims and a not in along and not a.index.indirections]
+    is_known = len(along) + len(by_row) == sum(bool(a.index.dims) or bool(a.index.indirections) for a in accesses)
+    fills = prod(hint(dim.size) for dim in dims) >= _OF_A_ROW * device.multiprocessors * _PROGRAMS_OF_ROWS
+    return len(by_row) >= _BY_ROW and is_known and fills and all(a.itemsize == 2 for a in along)
+
+
+def _plan_row_by_row(program: Program, dims: tuple[Dim, ...]) -> Plan:
+    """A piece of one row for each program."""
+    axes = (Axis("y", dims[:-1], 1, is_scalar=True), Axis("x", dims[-1:], _OF_A_ROW))
+    return Plan("pointwise", program, axes, _WARPS)
 
 
 def _shares_a_row(accesses: list[Access], dims: tuple[Dim, ...], block: int, warps: int) -> bool:
