@@ -20,7 +20,7 @@ RESERVED = frozenset(
     any_lane uniform uniform_word uniform_by_fours uniform_word_by_fours reaches in_a_row one_plus_erf one_plus_tanh
     reaches_shared turned shared shared_word shared_by_fours shared_by_eights shared_word_by_fours
     shared_word_by_eights drawn_word
-    quick_exp quick_sigmoid program x_start x_first x_last team arrived_teams other
+    quick_exp quick_sigmoid log_of_normal program x_start x_first x_last team arrived_teams other
     place counter left draw drawn launch send receive leave left_by cluster_arrive cluster_wait
     open_gate wait_at m_mask n_mask k_mask
     m_block n_block first_block band_rows tile_number k_start shared_tile sums_ptr at""".split()

@@ -8,7 +8,10 @@ every warp. So what is long for one element is better taken by more threads.
 from __future__ import annotations
 
 from compiler.codegen.program import Program, Statement
+from compiler.codegen.triton.walk import accesses_of
+from compiler.devices import Device
 from compiler.ir.ops import NAMED, POINTWISE, OpInfo
+from compiler.ir.size import hint
 
 #: Instructions for sm_90, of float32; of a function with a branch those of both ways, but of sine, cosine and tangent
 #: the usual way: a kernel has the other one once (see `runtime/device_functions.py`). Ops that are not named take
@@ -19,6 +22,7 @@ _LENGTHS = {
     "log1p": 28, "erf": 28, "erfc": 47, "lgamma": 199, "sqrt": 1, "rsqrt": 1, "pow": 113, "atan2": 94, "hypot": 16,
     "fmod": 61, "truediv": 8, "reciprocal": 7, "sigmoid": 12, "quick_exp": 2, "quick_sigmoid": 4, "one_plus_tanh": 4,
     "one_plus_erf": 12, "load": 2, "store": 2, "rand": 16, "rand_word": 15, "rand_compared": 8, "rand_compared_word": 7,
+    "log_of_normal": 17,
 }  # fmt: skip
 _NO_TEXT = frozenset(("constant", "index_value"))
 
@@ -26,6 +30,13 @@ _NO_TEXT = frozenset(("constant", "index_value"))
 def length_of(program: Program) -> int:
     """Instructions for one element of a kernel without a reduction."""
     return sum(_length(statement) for statement in program.statements)
+
+
+def is_hidden_by_memory(program: Program, device: Device) -> bool:
+    """Whether a device issues the instructions of all elements of its rows in less time than their bytes take."""
+    points = hint(program.space.numel) * hint(program.space.reduction_numel)
+    slots = points * sum(_length(s) for s in program.statements if s.level == "r")
+    return slots / (device.flops / 2) <= sum(access.bytes for access in accesses_of(program)) / device.bandwidth
 
 
 def _length(statement: Statement) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.codegen.program import Program, closure
+from compiler.codegen.triton.lengths import is_hidden_by_memory
 from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.vectors import moves_of
 from compiler.codegen.triton.walk import accesses_of
@@ -45,7 +46,8 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
         return 0
     moves = moves_of(program, (*program.space.x, *program.space.r))
     is_ragged = 8 * size <= 7 * r_block or 2 * moves.alone > moves.all
-    for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if is_ragged else ():
+    has_reason = is_ragged or not is_hidden_by_memory(program, device)
+    for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if has_reason else ():
         at_once = max(elements // r_block, 1)
         is_enough = rows >= at_once * _PROGRAMS_OF_A_WARP * device.multiprocessors
         if is_enough and is_fed_by(rows / at_once, program, device):

@@ -6,6 +6,7 @@
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
     mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
     positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`)
+    log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
 An H200 issues some 30 instructions for each element of bfloat16 that its memory can read and write, and a half type
@@ -27,6 +28,7 @@ import torch
 from compiler.codegen.building import build_program
 from compiler.codegen.narrow import in_32_bits
 from compiler.codegen.program import Program, Statement
+from compiler.codegen.triton.logarithms import with_short_logarithms
 from compiler.codegen.triton.random import REACHES, WORDS
 from compiler.schedule.group import Group
 
@@ -91,7 +93,7 @@ def short_program(
 
 def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
     """The statements with shorter forms in the place of some; each keeps its number, so that its readers find it."""
-    return _scaled_masks(_compared_as_bits(_for_half_results(statements, storage)))
+    return with_short_logarithms(_scaled_masks(_compared_as_bits(_for_half_results(statements, storage))))
 
 
 # Results in half types --------------------------------------------------------------------------------------------

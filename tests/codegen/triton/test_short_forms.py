@@ -150,3 +150,37 @@ def test_no_bits_pass_a_bound_that_no_number_reaches() -> None:
     assert least_bits(1.0, False) is None
     assert least_bits(float("nan"), True) is None
     assert least_bits(-1.0, True) == 0
+
+
+@pytest.mark.parametrize(
+    "function, is_short",
+    [
+        (lambda x: torch.log(torch.softmax(x, -1) + 1e-9), True),
+        (lambda x: torch.log(x.clamp(min=1e-8)), True),
+        (lambda x: torch.log(x.abs() + 1e-30), True),
+        (lambda x: torch.log(x.square().mean(-1, keepdim=True).sqrt() + 1e-6), True),
+        (lambda x: torch.log(x + 1e-9), False),
+        (lambda x: torch.log(x.abs()), False),
+        (lambda x: torch.log(x.abs() + 1e-40), False),
+        (lambda x: torch.log(1e-3 + 1 / torch.relu(x)), False),  # of minus zero that is minus infinity
+    ],
+)
+def test_a_short_logarithm_is_of_what_is_known_to_be_normal(
+    function: Callable[[Tensor], Tensor], is_short: bool
+) -> None:
+    x = torch.tensor([[0.0, -0.0, 1.0, -1.0, float("inf"), float("nan"), 3e38, 1e-38], [1e-3] * 8])
+    (kernel,) = compile_program(function, x).triton.values()
+    assert ("log_of_normal(" in kernel.source) == is_short
+    out = torch.zeros_like(function(x))
+    run_interpreted(kernel, [x.clone(), out])
+    torch.testing.assert_close(out, function(x), rtol=1e-6, atol=1e-30, equal_nan=True)
+
+
+def test_a_short_logarithm_is_right_to_the_last_bits() -> None:
+    (kernel,) = compile_program(lambda x: torch.log(x.clamp(min=2e-38)), torch.ones(1 << 14)).triton.values()
+    for x in (torch.logspace(-37, 38, 1 << 14), torch.linspace(0.6, 1.5, 1 << 14)):
+        out = torch.zeros(1 << 14)
+        run_interpreted(kernel, [x, out])
+        exact = x.double().log()
+        # Without a fused multiply-add the interpreter's last sum is rounded once more.
+        assert ((out.double() - exact).abs() <= 2.5e-7 * exact.abs()).all()
