@@ -5,9 +5,9 @@ from __future__ import annotations
 from compiler.codegen.program import Program, closure
 from compiler.codegen.triton.lengths import is_hidden_by_memory
 from compiler.codegen.triton.plan import next_power_of_two
-from compiler.codegen.triton.vectors import moves_of
+from compiler.codegen.triton.vectors import PIECE, moves_of
 from compiler.codegen.triton.walk import accesses_of
-from compiler.devices import Device
+from compiler.devices import WARP, Device
 from compiler.ir.size import hint, known
 from compiler.schedule.cost.work import NEAR_CACHE
 
@@ -20,6 +20,9 @@ _PROGRAM_US = 0.00064
 #: Bytes and elements of the rows that one warp holds, elements of the shortest of them, values of each that live at a
 #: time, and programs of each multiprocessor that keep it busy so.
 _BYTES_OF_A_WARP, _OF_A_WARP, _SHORTEST_ROW, _LIVE, _PROGRAMS_OF_A_WARP = 2048, 1024, 128, 4, 16
+
+#: Values that a lane holds where there is much to compute, and elements of the longest row of which it does.
+_HELD_BY_A_LANE, _LONGEST_ROW = 96, 4096
 
 #: Elements of a block of a scan.
 _SCANNED = 1024
@@ -38,7 +41,9 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
 
     On an H200, in us: a softmax of rows of 513 float32 takes 55 so, 59 by four warps for two rows; of 197 bfloat16 38
     and 56; a layer norm of 768 of three embeddings 17 and 22; the means of 196 cubes 14 and 16. Rows that fill their
-    blocks, and begin where vectors do, take as long either way; a layer norm of 1,000 float16 36 and 35."""
+    blocks, and begin where vectors do, take as long either way; a layer norm of 1,000 float16 36 and 35. Entropies of
+    rows of 512 float32 take 63 so and 78 by four warps for two rows, of 1,024 29 and 33; a layer norm of GELU of 1,024
+    bfloat16 54 and 61."""
     size, rows = known(program.space.reduction_numel), hint(program.space.numel)
     r_block = next_power_of_two(size)
     gathers = any(s.level == "r" for s in program.across)  # sums for each r are as many values again
@@ -46,13 +51,35 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
         return 0
     moves = moves_of(program, (*program.space.x, *program.space.r))
     is_ragged = 8 * size <= 7 * r_block or 2 * moves.alone > moves.all
-    has_reason = is_ragged or not is_hidden_by_memory(program, device)
+    has_reason = is_ragged or is_long_work(program, itemsize, device)
     for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if has_reason else ():
         at_once = max(elements // r_block, 1)
+        if not is_ragged and live * at_once * r_block > _HELD_BY_A_LANE * WARP:
+            continue
         is_enough = rows >= at_once * _PROGRAMS_OF_A_WARP * device.multiprocessors
         if is_enough and is_fed_by(rows / at_once, program, device):
             return at_once
     return 0
+
+
+def is_long_work(program: Program, itemsize: int, device: Device) -> bool:
+    """Whether there is more to compute for rows than memory hides, and a row is more than one vector of a warp's, so
+    that its sums go through several warps, or several times through one."""
+    r_block = next_power_of_two(known(program.space.reduction_numel))
+    return r_block * itemsize > WARP * PIECE and not is_hidden_by_memory(program, device)
+
+
+def elements_of_long_work(program: Program, live: int, itemsize: int, device: Device) -> int:
+    """Elements of a row for each thread, where there is more to compute than memory hides and rows are many; 0 for
+    others. Few threads take fewer instructions for the sums of a row than many, and hide as much of each other's waits
+    where nothing waits for memory. On an H200 entropies of 16,384 rows of 2,048 float32 take 52 us by 32 elements, 53
+    by 16, 60 by eight; of 8,192 of 4,096 52, 53 and 65; the Jensen-Shannon divergence of two rows of 1,000, with more
+    values live, 63, 52 and 54."""
+    rows, length = hint(program.space.numel), known(program.space.reduction_numel)
+    is_many = rows >= _PROGRAMS_OF_A_WARP * device.multiprocessors and length <= _LONGEST_ROW
+    if program.across or not is_many or not is_long_work(program, itemsize, device):
+        return 0
+    return next((elements for elements in (32, 16) if live * elements <= _HELD_BY_A_LANE), 0)
 
 
 def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]:

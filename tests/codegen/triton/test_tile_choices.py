@@ -277,6 +277,40 @@ def test_rows_that_are_made_of_small_tables_are_taken_several_at_once() -> None:
     assert plan.kind == "looped" and plan.axes[0].block == 8
 
 
+def test_short_rows_with_more_to_compute_than_memory_hides_are_held_by_one_warp() -> None:
+    def entropy(x: Tensor) -> Tensor:
+        chances = torch.softmax(x.float(), -1)
+        return -(chances * torch.log(chances + 1e-9)).sum(-1)
+
+    def tile_of(function: object, shape: str, dtype: torch.dtype = torch.float32) -> tuple[int, int]:
+        (plan,) = plans_of(function, tensor(shape, dtype))
+        return plan.axes[0].block, plan.num_warps
+
+    assert tile_of(entropy, "65536 512") == (2, 1)
+    assert tile_of(entropy, "16384 1024") == (1, 1)
+    # Long rows take the registers of several warps, though of few.
+    assert tile_of(entropy, "16384 2048") == (1, 2)
+    assert tile_of(entropy, "8192 4096") == (1, 4)
+    # Memory hides a softmax, and a layer norm.
+    for function in (lambda x: torch.softmax(x, -1), lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:])):
+        assert tile_of(function, "65536 512")[1] > 1
+
+
+def test_loops_in_several_passes_leave_room_for_two_programs() -> None:
+    def masked(x: Tensor, bias: Tensor, banned: Tensor) -> Tensor:
+        return torch.log_softmax((x.float() + bias).masked_fill(banned > 0, -1e9), -1)
+
+    def norm(x: Tensor) -> Tensor:
+        return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+    half = torch.bfloat16
+    (plan,) = plans_of(masked, tensor("512 50257", half), tensor("50257"), tensor("50257"))
+    assert (plan.kind, plan.axes[-1].block, plan.num_warps) == ("looped", 2048, 16)
+    # One tensor whose rows begin anywhere.
+    (plan,) = plans_of(norm, tensor("1024 40001", half))
+    assert (plan.kind, plan.axes[-1].block, plan.num_warps) == ("looped", 4096, 16)
+
+
 def test_short_rows_that_leave_lanes_empty_or_begin_anywhere_are_held_by_one_warp() -> None:
     def warps_of(rows: int, length: int) -> list[int]:
         return [plan.num_warps for plan in plans_of(lambda x: torch.softmax(x, -1), tensor(f"{rows} {length}"))]
