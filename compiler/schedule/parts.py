@@ -16,9 +16,11 @@ The last part keeps the name of the whole and follows the others, so that what r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import gcd
 
 from compiler.ir.body import Body, drop_dead
 from compiler.ir.choices import without_known_conditions, without_repeated_choices
@@ -30,6 +32,8 @@ from compiler.schedule.units import UnitGraph
 
 #: More parts are no kernel's results: each is a parameter.
 MOST_PARTS = 64
+#: More equal parts are not made by one loop: the values of each are in registers at one time.
+MOST_EQUAL_PARTS = 16
 _COMPARISONS = ("lt", "le", "gt", "ge")
 
 
@@ -71,15 +75,58 @@ class _Slice:
 def in_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> Parts | None:
     """The parts of a pointwise kernel that chooses by its position between what other kernels have made. None for any
     other kernel. `taken` are names that no part may have."""
-    if not _may_be_split(group, graph):
+    if not _may_be_split(group, graph) or not any(_is_made(buffer, graph) for buffer in group.read_buffers):
         return None
+    bodies = _bodies(group)
+    slices = _slices(group, bodies, graph) if bodies is not None else []
+    if bodies is None or len(slices) < 2:
+        return None
+    kernels = _kernels([piece.loops(group.space.x) for piece in slices], [piece.of(bodies) for piece in slices])
+    return _made_of(group, bodies, slices, kernels, graph, taken)
+
+
+def in_equal_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> Parts | None:
+    """The parts of a pointwise kernel that chooses by its position between values of which several read one tensor,
+    all as long as each other, as one kernel: what two of them need is read and computed once. None for any other."""
+    bodies = _bodies(group) if _may_be_split(group, graph) else None
+    slices = _equal_slices(group, bodies) if bodies is not None else []
+    if bodies is None or not slices:
+        return None
+    return _made_of(group, bodies, slices, [list(range(len(slices)))], graph, taken)
+
+
+def _bodies(group: Group) -> dict[str, Body] | None:
+    """What is stored, each as one body; None where there is none of some of them."""
     bodies = {name: body for name in group.stored if (body := compose(group, name)) is not None}
-    slices = _slices(group, bodies, graph) if len(bodies) == len(group.stored) else []
-    return _made_of(group, bodies, slices, graph, taken) if len(slices) > 1 else None
+    return bodies if len(bodies) == len(group.stored) else None
+
+
+def _equal_slices(group: Group, bodies: Mapping[str, Body]) -> list[_Slice]:
+    """The slices of the longest equal length along the one loop at whose variable the bodies' choices change, if
+    several of them read one tensor."""
+    cuts = {dim: set().union(*(_cuts(body, dim) for body in bodies.values())) for dim in group.space.x}
+    found = [(dim, points) for dim, points in cuts.items() if points]
+    if len(found) != 1:
+        return []
+    ((dim, points),) = found
+    assert isinstance(dim.size, int)
+    # What lies side by side is stored as one tile; see `compiler.schedule.interleaved`.
+    is_fast = any(dim in access.fast_dims for body in bodies.values() for access in body.writes)
+    length = 1 if is_fast and dim.size <= MOST_EQUAL_PARTS else gcd(dim.size, *points)
+    if dim.size // length > MOST_EQUAL_PARTS:
+        return []
+    slices = [_Slice(((dim, first, first + length),)) for first in range(0, dim.size, length)]
+    readers = Counter(
+        buffer
+        for piece in slices
+        for buffer in {access.buffer for body in piece.of(bodies).values() for access in body.reads}
+    )
+    return slices if any(count > 1 for count in readers.values()) else []
 
 
 def _may_be_split(group: Group, graph: UnitGraph) -> bool:
-    """Whether a kernel may choose between results of others, and each element that it stores is one of its points."""
+    """Whether a kernel may choose between values by its position, and each element that it stores is one of its
+    points."""
     if type(group) is not Group or group.space.r or group.updated or group.has_check:
         return False
     if not any(i.op == "where" for member in group.members for i in member.body.instructions):
@@ -88,8 +135,7 @@ def _may_be_split(group: Group, graph: UnitGraph) -> bool:
     if any(not isinstance(layout.numel, int) or layout.numel != layout.storage_numel for layout in layouts):
         return False
     readers = (graph.units[reader] for name in group.stored for reader in graph.readers[name])
-    is_updated = any(isinstance(reader, Group) and not group.stored.isdisjoint(reader.updated) for reader in readers)
-    return not is_updated and any(_is_made(buffer, graph) for buffer in group.read_buffers)
+    return not any(isinstance(reader, Group) and not group.stored.isdisjoint(reader.updated) for reader in readers)
 
 
 def _is_made(buffer: str, graph: UnitGraph) -> bool:
@@ -157,8 +203,14 @@ def _cuts(body: Body, dim: Dim) -> Iterator[int]:
 
 
 def _made_of(
-    group: Group, bodies: Mapping[str, Body], slices: Sequence[_Slice], graph: UnitGraph, taken: Collection[str]
+    group: Group,
+    bodies: Mapping[str, Body],
+    slices: Sequence[_Slice],
+    kernels: Sequence[Sequence[int]],
+    graph: UnitGraph,
+    taken: Collection[str],
 ) -> Parts:
+    """The parts of `slices`, in kernels of those at the places that `kernels` has."""
     nodes = {member.name: member.node for member in group.members}
     of_slices = [piece.of(bodies) for piece in slices]
     last = max(range(len(slices)), key=lambda place: (_latest(of_slices[place].values(), graph), place))
@@ -166,7 +218,7 @@ def _made_of(
     groups: list[Group] = []
     made: dict[str, list[LoopNode]] = {name: [] for name in bodies}
     loops_of = [piece.loops(group.space.x) for piece in slices]
-    for places in sorted(_kernels(loops_of, of_slices), key=lambda places: last in places):
+    for places in sorted(kernels, key=lambda places: last in places):
         loops = loops_of[places[0]]
         members: list[Member] = []
         for place in sorted(places, key=lambda place: place == last):

@@ -28,7 +28,7 @@ from compiler.schedule.records.decisions import Decision, decision_on
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, third_between
 from compiler.schedule.rules.own_product import own_product
-from compiler.schedule.rules.parts import makers_of, split_in_parts, weigh_parts
+from compiler.schedule.rules.parts import makers_of, splits_in_parts, weigh_parts
 from compiler.schedule.rules.products import is_call
 from compiler.schedule.rules.shared_operand import may_share
 from compiler.schedule.units import Unit, produced_by
@@ -175,21 +175,19 @@ class Search:
         changed = False
         units = [] if "parts" in self.context.disabled else list(self.graph.units.values())
         for unit in (unit for unit in units if isinstance(unit, Group)):
-            found = split_in_parts(unit, self.context)
-            if found is None:
-                continue
-            trial = Search(replace(self.context, graph=found.graph))
-            trial.turn = self.turn
-            trial._fuse(found.numbers)
-            refusal = weigh_parts(self.graph, trial.context)
-            if refusal is None:
-                changed = True
-                self.decisions += trial.decisions
-                self._passed_over += trial._passed_over
-                self.context, self.graph, self.turn = trial.context, trial.graph, trial.turn
-                continue
-            for maker in makers_of(unit, self.graph):
-                self.record(maker, self.graph.number_of(unit), refusal)
+            for found in splits_in_parts(unit, self.context):
+                trial = Search(replace(self.context, graph=found.graph))
+                trial.turn = self.turn
+                trial._fuse(found.numbers)
+                refusal = weigh_parts(self.graph, trial.context)
+                if refusal is None:
+                    changed = True
+                    self.decisions += trial.decisions
+                    self._passed_over += trial._passed_over
+                    self.context, self.graph, self.turn = trial.context, trial.graph, trial.turn
+                    break
+                for maker in makers_of(unit, self.graph):
+                    self.record(maker, self.graph.number_of(unit), refusal)
         return changed
 
     def _take_recomputed(self, maker: int, buffer: str, found: Recomputed) -> list[int]:

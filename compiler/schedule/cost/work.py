@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import torch
 
@@ -220,9 +221,11 @@ def _sectors_shared(group: Group, traffic: Traffic, layouts: Mapping[str, Layout
         for touch, together in runs:
             access = touch.access
             length = access.run if access.fast_dims else together
-            sectors = 1 + (length - 1) * itemsize / SECTOR
-            if not access.fast_dims:
-                sectors = min(sectors, access.least_stride * itemsize / SECTOR)
+            apart = [abs(hint(step)) for _, step in access.index.terms if step not in (1, -1)]
+            # Runs begin at multiples of as many bytes, and end before the next one begins.
+            aligned = gcd(SECTOR, itemsize * gcd(hint(access.index.offset), *apart))
+            sectors = 1 + (length * itemsize - aligned) / SECTOR
+            sectors = min([sectors, *(step * itemsize / SECTOR for step in apart)])
             times = touch.times * together / length
             shared += max(times * (sectors - length * itemsize / SECTOR), 0)
     return round(shared)

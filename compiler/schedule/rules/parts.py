@@ -15,7 +15,7 @@ from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.cost.touches import traffic_of
 from compiler.schedule.group import Group, parts_of
 from compiler.schedule.memory.order import as_written
-from compiler.schedule.parts import in_parts
+from compiler.schedule.parts import Parts, in_equal_parts, in_parts
 from compiler.schedule.pieces import PIECE, moves_pieces
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules.verdicts import Context
@@ -38,14 +38,18 @@ class Split:
     numbers: tuple[int, ...]
 
 
-def split_in_parts(group: Group, context: Context) -> Split | None:
-    """The units with the parts of `group` in its place; None where it has none, or where wishes are about it."""
+def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
+    """The units with the parts of `group` in its place, for each way to have parts; none where wishes are about it."""
     before = context.graph
     if context.wishes.are_about(group):
-        return None
-    parts = in_parts(group, before, before.layouts)
-    if parts is None:
-        return None
+        return
+    for split in (in_parts, in_equal_parts):
+        parts = split(group, before, before.layouts)
+        if parts is not None:
+            yield _with(parts, group, before)
+
+
+def _with(parts: Parts, group: Group, before: UnitGraph) -> Split:
     nodes = [new for node in before.graph.nodes for new in parts.nodes.get(node.name, (node,))]
     layouts = before.layouts | {node.name: node.layout for made in parts.nodes.values() for node in made}
     graph = replace(before.graph, nodes=nodes, buffers=layouts)
