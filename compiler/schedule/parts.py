@@ -11,6 +11,11 @@ result's memory, and as such it may join the kernel that makes what it reads. Wh
 and shift, a sum with another tensor) goes with it. So the parts need not be in memory themselves, and what a recurrence
 stacks is stored by the steps that make it.
 
+Where no other kernel makes what is chosen between, but several values read one tensor, the parts are as long as the
+longest length that divides each of them, and one loop computes all: what two of them need is loaded and computed once.
+
+    for i, x: c[i, x] = i < 1 ? a[x] : a[x] + a[n + x]    ->    for x: c[0, x] = a[x];  c[1, x] = a[x] + a[n + x]
+
 The last part keeps the name of the whole and follows the others, so that what reads the whole waits for all of them.
 """
 

@@ -186,7 +186,7 @@ class Search:
                     self._passed_over += trial._passed_over
                     self.context, self.graph, self.turn = trial.context, trial.graph, trial.turn
                     break
-                for maker in makers_of(unit, self.graph):
+                for maker in makers_of(unit, self.graph) if found.is_for_makers else ():
                     self.record(maker, self.graph.number_of(unit), refusal)
         return changed
 

@@ -136,3 +136,53 @@ def test_parts_that_move_one_small_element_at_a_time_are_expected_to_take_longer
 
     odd, even = expected_us(7), expected_us(8)
     assert odd > even + 2 if dtype == torch.bfloat16 else odd == pytest.approx(even, rel=0.01)
+
+
+def average(x: Tensor) -> Tensor:
+    """Steps of an input, each with what came before."""
+    state, seen = x[0], [x[0]]
+    for step in range(1, 4):
+        state = 0.9 * state + 0.1 * x[step]
+        seen.append(state)
+    return torch.stack(seen)
+
+
+def rotation_of_a_third(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Parts of 16, 16 and 64 columns: six of 16."""
+    first, second, rest = x.split((16, 16, 64), -1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin, rest), -1)
+
+
+def boxes(distances: Tensor, centres: Tensor) -> Tensor:
+    """Parts of two columns, which lie side by side: four of one."""
+    before, after = distances.sigmoid().chunk(2, -1)
+    low, high = centres - before, centres + after
+    return torch.cat(((low + high) / 2, high - low), -1)
+
+
+EQUAL_PARTS: list[tuple[Function, list[Tensor], int, int]] = [
+    (average, [torch.randn(4, 1 << 16)], 4, 4),
+    (rotation_of_a_third, [torch.randn(4096, 96), torch.randn(4096, 16), torch.randn(4096, 16)], 8, 6),
+    (boxes, [torch.randn(1 << 16, 4), torch.randn(1 << 16, 2)], 6, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "loads", "stores"), EQUAL_PARTS, ids=[program[0].__name__ for program in EQUAL_PARTS]
+)
+def test_equal_parts_of_one_tensor_load_each_element_once(
+    function: Function, inputs: list[Tensor], loads: int, stores: int
+) -> None:
+    compilation = compile_program(function, *inputs)
+    (kernel,) = compilation.triton.values()
+    assert (kernel.source.count("tl.load("), kernel.source.count("tl.store(")) == (loads, stores)
+    expected = function(*(one.double() for one in inputs))
+    for (result,) in (compilation.build().call(list(inputs)), call_interpreted(compilation, inputs)):
+        assert relative_error(result, expected) < 1e-5
+
+
+def test_what_shares_no_tensor_is_not_parted() -> None:
+    """One after another, as they lie: each element of the result takes one load of one of them already."""
+    a, b = torch.randn(1 << 16), torch.randn(1 << 16)
+    (kernel,) = compile_program(lambda a, b: torch.stack((a, b)), a, b).triton.values()
+    assert kernel.source.count("tl.store(") == 1

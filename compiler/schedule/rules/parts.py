@@ -32,10 +32,12 @@ SMALL = 8
 
 @dataclass(frozen=True)
 class Split:
-    """A graph in which the parts of one kernel are units of their own, and their numbers."""
+    """A graph in which the parts of one kernel are units of their own, and their numbers; whether they are there for
+    the kernels that make what they read."""
 
     graph: UnitGraph
     numbers: tuple[int, ...]
+    is_for_makers: bool
 
 
 def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
@@ -46,16 +48,16 @@ def splits_in_parts(group: Group, context: Context) -> Iterator[Split]:
     for split in (in_parts, in_equal_parts):
         parts = split(group, before, before.layouts)
         if parts is not None:
-            yield _with(parts, group, before)
+            yield _with(parts, group, before, is_for_makers=split is in_parts)
 
 
-def _with(parts: Parts, group: Group, before: UnitGraph) -> Split:
+def _with(parts: Parts, group: Group, before: UnitGraph, is_for_makers: bool) -> Split:
     nodes = [new for node in before.graph.nodes for new in parts.nodes.get(node.name, (node,))]
     layouts = before.layouts | {node.name: node.layout for made in parts.nodes.values() for node in made}
     graph = replace(before.graph, nodes=nodes, buffers=layouts)
     units = [*(unit for unit in before.units.values() if unit is not group), *parts.groups]
     after = UnitGraph(graph, as_written(units, graph))
-    return Split(after, tuple(after.number_of(part) for part in parts.groups))
+    return Split(after, tuple(after.number_of(part) for part in parts.groups), is_for_makers)
 
 
 def weigh_parts(before: UnitGraph, context: Context) -> Refuse | None:
