@@ -6,11 +6,13 @@ than those that they come from, the schedule goes on with that graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler.devices import Device
+from compiler.ir.index import Dim, Index, Mod
 from compiler.ir.nodes import Layout
+from compiler.ir.size import is_multiple
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.cost.touches import traffic_of
 from compiler.schedule.group import Group, parts_of
@@ -88,8 +90,19 @@ def _alone_us(group: Group, layouts: Mapping[str, Layout], device: Device) -> fl
         for touch in traffic.touches:
             elements = PIECE // layouts[touch.access.buffer].dtype.itemsize
             if elements >= SMALL and traffic.lane in touch.access.fast_dims:
-                alone += touch.times * (not moves_pieces(touch.access.index, dims, elements))
+                alone += touch.times * (not _in_pieces(touch.access.index, dims, elements))
     return 2e6 * ALONE * alone / device.flops
+
+
+def _in_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
+    """Whether each `elements` neighbours along `dims` are a piece, those of one loop made of several, too: of
+    `64*(x0 // 1024) + x0 % 64`, eight."""
+    if moves_pieces(index, dims, elements):
+        return True
+    return is_multiple(index.offset, elements) and all(
+        is_multiple(atom.divisor if step in (1, -1) and isinstance(atom, Mod) else step, elements)
+        for atom, step in index.terms
+    )
 
 
 def _changed(graph: UnitGraph, other: UnitGraph) -> list[Group]:
