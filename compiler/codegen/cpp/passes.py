@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from compiler.codegen.cpp.lanes import Lanes, lanes_of
 from compiler.codegen.cpp.ops import columns_text, literal
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
@@ -15,7 +16,7 @@ from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
-from compiler.ir.size import is_multiple, text_of
+from compiler.ir.size import is_multiple, known, text_of
 
 #: A row that is so short is not worth long vectors.
 SHORT_ROW = 128
@@ -234,6 +235,10 @@ class PassPrinter(ScanPrinter):
 
     def _r_loops(self, loops: ExitStack, section: Section, accumulators: list[Accumulator], suffix: str = "") -> None:
         plan, writer = self.plan, self.writer
+        lanes = self._lanes_of_pass(section, accumulators)
+        if lanes is not None:
+            self._declare_lanes(lanes, accumulators, suffix)
+            loops.callback(self._join_lanes, lanes, accumulators, suffix)
         for dim in self._loops_of_a_chunk:
             if plan.tile and not plan.has_short_rows and dim == plan.r_loops[-1]:
                 self._enter_tile(loops, section, dim)
@@ -243,8 +248,14 @@ class PassPrinter(ScanPrinter):
                     self._row_in_pieces(pieces, dim, accumulators, suffix)
                     self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
+                if lanes is not None and lanes.has_blocks:
+                    self._row_in_blocks(section, lanes, accumulators, suffix)
+                    self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
+                    return
                 self._prepare_row(loops, self.without_kept(section), dim)
-                if self.is_in_lanes(section):
+                if lanes is not None:
+                    self.simd(section.statements, dim)
+                elif self.is_in_lanes(section):
                     self.simd_of_scans(section)
                 else:
                     self._simd(accumulators, suffix, self.without_kept(section))
@@ -259,7 +270,7 @@ class PassPrinter(ScanPrinter):
         if self.is_in_lanes(section):
             self.advance_in_lanes(section)
         else:
-            self._one_point(section, accumulators, suffix)
+            self._one_point(section, accumulators, suffix, lanes)
         self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
 
     def _enter_tile(self, loops: ExitStack, section: Section, dim: Dim) -> None:
@@ -293,7 +304,46 @@ class PassPrinter(ScanPrinter):
             with self.writer.block(between(dim, piece.start, piece.end, is_in_chunk)), self.knowing(piece.statements):
                 self._one_point(Section("r", piece.statements), accumulators, suffix)
 
-    def _one_point(self, section: Section, accumulators: list[Accumulator], suffix: str) -> None:
+    # Sums of a row in lanes.
+
+    def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
+        statements, r_loops = self.without_kept(section), self.plan.r_loops
+        if not r_loops or self.is_in_lanes(section) or len(self._pieces_of_row(section, r_loops[-1])) > 1:
+            return None
+        return lanes_of(self.plan, statements, accumulators)
+
+    def _declare_lanes(self, lanes: Lanes, accumulators: list[Accumulator], suffix: str) -> None:
+        for a in accumulators:
+            (field,) = a.fields
+            text = f"alignas(64) {field.ctype} {a.name}{suffix}_lanes[{lanes.count}] = {{}};"
+            self.writer.line(text, a.statement.nodes)
+
+    def _join_lanes(self, lanes: Lanes, accumulators: list[Accumulator], suffix: str) -> None:
+        for a in accumulators:
+            name = f"{a.name}{suffix}"
+            self.writer.line(f"{name} += fs::sum_of_lanes<{lanes.count}>({name}_lanes);", a.statement.nodes)
+
+    def _row_in_blocks(
+        self, section: Section, lanes: Lanes, accumulators: list[Accumulator], suffix: str
+    ) -> None:  # fmt: skip
+        """The innermost loop in blocks of as many points as there are lanes, and the points that are left."""
+        writer, dim, count, name = self.writer, lanes.dim, lanes.count, lanes.dim.name
+        statements, (whole, rest) = self.without_kept(section), divmod(known(dim.size), count)
+        with writer.block(f"for (int64_t {name}_start = 0; {name}_start < {whole * count}; {name}_start += {count})"):
+            writer.line(f"const int64_t {name}_end = {name}_start + {count};")
+            with self.preparing(statements, dim, True, count):
+                self.simd(section.statements, dim)
+                with writer.block(f"for (int64_t {name}_lane = 0; {name}_lane < {count}; ++{name}_lane)"):
+                    writer.line(f"const int64_t {name} = {name}_start + {name}_lane;")
+                    self._one_point(section, accumulators, suffix, lanes)
+        if rest:
+            self._simd(accumulators, suffix, statements)
+            with writer.block(between(dim, whole * count, whole * count + rest, False)):
+                self._one_point(section, accumulators, suffix)
+
+    def _one_point(
+        self, section: Section, accumulators: list[Accumulator], suffix: str, lanes: Lanes | None = None
+    ) -> None:
         by_number = {a.statement.number: a for a in accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
@@ -304,7 +354,8 @@ class PassPrinter(ScanPrinter):
                 self.statement(statement)
                 continue
             operands = [self.names[number] for number in statement.operands]
-            for text in accumulator.take(operands, suffix, self.lane):
+            names = (suffix, self.lane) if lanes is None else (f"{suffix}_lanes", lanes.place)
+            for text in accumulator.take(operands, *names):
                 self.writer.line(text, statement.nodes)
 
     def _prepare_row(self, loops: ExitStack, statements: Sequence[Statement], dim: Dim) -> None:

@@ -21,7 +21,10 @@ from compiler.codegen.cpp.kept import KEPT_COST, cost
 from compiler.codegen.cpp.ops import HALF_TYPES
 from compiler.codegen.program import Program, Statement
 from compiler.ir.index import Dim
+from compiler.ir.size import hint
 
+#: Elements of a block that is one vector, whose array the compiler keeps in a register.
+LANES = 16
 #: Elements of one block of a loop without blocks of its own: few enough for several rows in the first-level cache.
 WIDE_BLOCK = 1024
 #: The longest loop whose rows are converted at a time.
@@ -63,9 +66,9 @@ def can_be_wide(statement: Statement, dim: Dim, program: Program) -> bool:
 
 def wide_accesses(program: Program, statements: Sequence[Statement], dim: Dim) -> list[Statement]:
     """The loads and stores that are converted apart from a loop over `dim` which does `statements`: where it computes
-    much, and of float16, whose conversion takes more instructions, wherever there are several."""
+    much, and of float16, whose conversion takes more instructions, wherever a vector of them lies."""
     found = [statement for statement in statements if can_be_wide(statement, dim, program)]
     if any(cost(statement) >= KEPT_COST for statement in statements):
         return found
-    of_float16 = [s for s in found if s.buffer is not None and program.storage[s.buffer] == torch.float16]
-    return of_float16 if len(of_float16) > 1 else []
+    is_vector = hint(dim.size) >= LANES
+    return [s for s in found if is_vector and s.buffer is not None and program.storage[s.buffer] == torch.float16]

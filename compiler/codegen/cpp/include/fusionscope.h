@@ -9,6 +9,7 @@
 #include "elementary.h"
 #include "float8.h"
 #include "half.h"
+#include "lanes.h"
 #include "positions.h"
 #include "random.h"
 #include "relative.h"
