@@ -20,7 +20,7 @@ def begins_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
     """Whether the places of each `elements` neighbours begin at a multiple of that."""
     if not is_multiple(index.offset, elements):
         return False
-    if _is_walk(index, dims):
+    if is_walk(index, dims):
         return True
     others = [factor for atom, factor in index.terms if atom != dims[-1]]
     return is_multiple(dims[-1].size, elements) and all(is_multiple(factor, elements) for factor in others)
@@ -32,7 +32,7 @@ def moves_pieces(index: Index, dims: Sequence[Dim], elements: int) -> bool:
     return is_whole and index.coefficient(dims[-1]) in (1, -1) and begins_pieces(index, dims, elements)
 
 
-def _is_walk(index: Index, dims: Sequence[Dim]) -> bool:
+def is_walk(index: Index, dims: Sequence[Dim]) -> bool:
     """Whether it goes through all loops one after another."""
     step = index.coefficient(dims[-1])
     for dim in reversed(dims):

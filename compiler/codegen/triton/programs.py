@@ -17,9 +17,12 @@ COALESCED_POINTS = 32
 #: How long a device takes to start a program: 131,072 take 84 us on an H200, one after another, whatever their size is.
 _PROGRAM_US = 0.00064
 
-#: Bytes and elements of the rows that one warp holds, elements of the shortest of them, values of each that live at a
-#: time, and programs of each multiprocessor that keep it busy so.
-_BYTES_OF_A_WARP, _OF_A_WARP, _SHORTEST_ROW, _LIVE, _PROGRAMS_OF_A_WARP = 2048, 1024, 128, 4, 16
+#: Bytes and elements of the rows that one warp holds, how many rows those are at the most, values of each element that
+#: live at a time, and programs of each multiprocessor that keep it busy so.
+_BYTES_OF_A_WARP, _OF_A_WARP, _ROWS_OF_A_WARP, _LIVE, _PROGRAMS_OF_A_WARP = 2048, 1024, 8, 4, 16
+#: Elements of the shortest row that one warp holds, and of one that is loaded one element at a time: the lanes of two
+#: warps lie along that otherwise; and how many times as long as its bytes such a row takes at the least.
+_SHORTEST_ROW, _SHORTEST_ALONE, _AS_LONG_AS_BYTES = 128, 64, 4
 
 #: Values that a lane holds where there is much to compute, and elements of the longest row of which it does.
 _HELD_BY_A_LANE, _LONGEST_ROW = 96, 4096
@@ -43,23 +46,39 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     and 56; a layer norm of 768 of three embeddings 17 and 22; the means of 196 cubes 14 and 16. Rows that fill their
     blocks, and begin where vectors do, take as long either way; a layer norm of 1,000 float16 36 and 35. Entropies of
     rows of 512 float32 take 63 so and 78 by four warps for two rows, of 1,024 29 and 33; a layer norm of GELU of 1,024
-    bfloat16 54 and 61."""
+    bfloat16 54 and 61. A softmax of 150,528 rows of 49 float16 with a bias that is looked up takes 31 us by one warp
+    for eight rows, 45 by two, and 44 by four for 32."""
     size, rows = known(program.space.reduction_numel), hint(program.space.numel)
     r_block = next_power_of_two(size)
     gathers = any(s.level == "r" for s in program.across)  # sums for each r are as many values again
-    if not _SHORTEST_ROW <= r_block <= _OF_A_WARP or live > _LIVE or gathers:
+    if not _SHORTEST_ALONE <= r_block <= _OF_A_WARP or live - _of_wide_places(program) > _LIVE or gathers:
         return 0
     moves = moves_of(program, (*program.space.x, *program.space.r))
-    is_ragged = 8 * size <= 7 * r_block or 2 * moves.alone > moves.all
-    has_reason = is_ragged or is_long_work(program, itemsize, device)
+    is_padded = 8 * size <= 7 * r_block if r_block >= _SHORTEST_ROW else size % 2 == 1
+    is_ragged = is_padded or 2 * moves.alone > moves.all
+    has_reason = is_ragged or (r_block >= _SHORTEST_ROW and is_long_work(program, itemsize, device))
     for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if has_reason else ():
-        at_once = max(elements // r_block, 1)
+        at_once = min(max(elements // r_block, 1), _ROWS_OF_A_WARP)
         if not is_ragged and live * at_once * r_block > _HELD_BY_A_LANE * WARP:
             continue
         is_enough = rows >= at_once * _PROGRAMS_OF_A_WARP * device.multiprocessors
-        if is_enough and is_fed_by(rows / at_once, program, device):
+        # Short rows that are loaded one element at a time take longer than their bytes: 31 us above, of 6.
+        started = rows / at_once / (1 if r_block >= _SHORTEST_ROW else _AS_LONG_AS_BYTES)
+        if is_enough and is_fed_by(started, program, device):
             return at_once
     return 0
+
+
+def _of_wide_places(program: Program) -> int:
+    """Registers for each element that `live_registers` counts for 64-bit numbers where these are loaded places alone,
+    which are cut to 32 bits at once."""
+    by_number = {s.number: s for s in program.statements}
+    wide = {s.number for s in program.statements if s.level == "r" and s.dtype.itemsize == 8 and s.op != "constant"}
+    readers = [s for s in program.statements if not wide.isdisjoint(s.needs)]
+    are_places = all(by_number[n].op == "load" for n in wide) and all(
+        s.op == "to_dtype" and s.dtype.itemsize == 4 for s in readers
+    )
+    return 2 if wide and are_places else 0
 
 
 def is_long_work(program: Program, itemsize: int, device: Device) -> bool:

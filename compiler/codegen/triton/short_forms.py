@@ -5,7 +5,7 @@
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
     mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
-    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`)
+    positions in int64    ->  positions in int32     everywhere that they fit (see `narrow.py`, `short_places.py`)
     log(exp(x) + 1e-9)    ->  log_of_normal(...)     everywhere that bounds allow it (see `logarithms.py`)
 
 The functions of CUDA's libm are right to the last bits of a float32, which takes 25 instructions for an error function.
@@ -30,6 +30,7 @@ from compiler.codegen.narrow import in_32_bits
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.triton.logarithms import with_short_logarithms
 from compiler.codegen.triton.random import REACHES, WORDS
+from compiler.codegen.triton.short_places import with_short_places
 from compiler.schedule.group import Group
 
 #: The error that a form may have, relative to its value.
@@ -85,8 +86,9 @@ def short_program(
     """The program of `group` in short forms; see `build_program`."""
 
     def shorten(statements: list[Statement]) -> list[Statement]:
-        narrow = in_32_bits(statements if rewrite is None else rewrite(statements), group.space.reduction_numel)
-        return in_short_forms(narrow, storage)
+        rewritten = statements if rewrite is None else rewrite(statements)
+        narrow = in_32_bits(rewritten, group.space.reduction_numel)
+        return in_short_forms(with_short_places(narrow), storage)
 
     return build_program(group, storage, is_persistent, shorten)
 

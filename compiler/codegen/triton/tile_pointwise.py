@@ -14,11 +14,12 @@ from compiler.codegen.triton.short_forms import short_program
 from compiler.codegen.triton.vectors import Moves, moves_of
 from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_bytes, unit_bytes, with_last
 from compiler.devices import Device
-from compiler.ir.index import Dim
+from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.size import hint, is_multiple, product
 from compiler.schedule.cost.shape import ALONE
+from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
-from compiler.schedule.pieces import PIECE
+from compiler.schedule.pieces import PIECE, is_walk
 
 #: Elements that a thread takes at the most: of half types and bytes, beside elements of 32 bits, and where accesses
 #: have gaps; and accesses of which so few are no windows.
@@ -27,6 +28,8 @@ _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
 _WIDE_GAP = 3
 #: Instructions of a thread that are fetched once for all warps.
 _LONGEST_TEXT = 2400
+#: Points of a side of a tile at the least, and of a run through several loops that is one.
+_SHORTEST_SIDE, _LEAST_RUN = 4, 32
 #: Points of a loop from which on lanes go along it.
 _LONG_ENOUGH = 4
 
@@ -36,6 +39,16 @@ _LONG_ENOUGH = 4
 #: warps, 52 by eight, 85 by 128 elements and four; 32 million sums of three in rows of odd length 81 us by 1,024
 #: elements, 73 by 512.
 _FEW_AT_ONCE, _MANY_WARPS, _WARPS = 2, 8, 4
+
+#: Warps of a program whose lanes look up neighbours in one image, where the near cache of a multiprocessor holds a few:
+#: programs that run at a time should not be of many.
+#: On an H200 a grid sample of 16 x 32 images of 128 x 128 float32 takes 109 us by programs of 256 elements and eight
+#: warps, 100 by 512 and sixteen, 87 by 1,024 and 32, and 74 by 2,048 and 32.
+_WARPS_OF_AN_IMAGE = 32
+
+#: Loads and stores of a kernel that loads everything first, so that two elements of each fill the registers. On an
+#: H200 sixteen steps of a recurrence on 262,144 states (69 of them) take 37.6 us by two elements a thread, 26.8 by one.
+_MANY_ACCESSES = 64
 
 #: A tile of what is read again for each row: so many rows, and lanes along a row. On an H200 the distances of 4,096
 #: points to 4,096 others take 37 us by 1,024 elements of a row, 21 so.
@@ -66,7 +79,11 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     dims = with_last(dims, fastest(dims, near_bytes(accesses, dims)))
     other = _transposed_dim(accesses, dims)
     if other is not None:
-        return _plan_transposed(program, dims, other, accesses, device)
+        return _plan_transposed(program, with_last(dims[:-1], other), dims[-1:], accesses, device)
+    other = _transposed_run(accesses, dims)
+    if other is not None:
+        at = dims.index(other) + 1
+        return _plan_transposed(program, dims[:at], dims[at:], accesses, device)
     program = replace(program, space=Space(dims))
     moves = moves_of(program, dims)
     if 2 * moves.alone > moves.all and _is_read_for_each_row(accesses, dims):
@@ -85,29 +102,46 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
 def _transposed_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
     """The loop that must be a tile axis of its own: contiguous in accesses that the last loop strides through."""
     inner = dims[-1]
-    if hint(inner.size) < 4:
+    if hint(inner.size) < _SHORTEST_SIDE:
         return None
     strided = [a for a in accesses if a.index.stride(inner) not in (0, 1, -1)]
-    unit = unit_bytes(strided, dims[:-1])
+    return _longest(unit_bytes(strided, dims[:-1]))
+
+
+def _transposed_run(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
+    """The same where the last loop is short, but most of what is not contiguous along the other one runs through all
+    loops after that without a gap, as the pixels of an image do that is put together of small patches."""
+    strided = [a for a in accesses if a.index.stride(dims[-1]) not in (0, 1, -1)]
+    other = None if hint(dims[-1].size) >= _SHORTEST_SIDE else _longest(unit_bytes(strided, dims[:-1]))
+    if other is None:
+        return None
+    run = dims[dims.index(other) + 1 :]
+    others = [a for a in accesses if a.index.stride(other) not in (1, -1)]
+    runs = [a for a in others if is_walk(a.index, run) and a.index.coefficient(run[-1]) == 1]
+    points = prod(hint(dim.size) for dim in run)
+    return other if points >= _LEAST_RUN and 2 * len(runs) > len(others) else None
+
+
+def _longest(unit: dict[Dim, int]) -> Dim | None:
+    """The loop along which most bytes are contiguous, if there is one with points enough for a side of a tile."""
     best = max(unit, key=lambda dim: unit[dim], default=None)
-    return best if best is not None and unit[best] and hint(best.size) >= 4 else None
+    return best if best is not None and unit[best] and hint(best.size) >= _SHORTEST_SIDE else None
 
 
 def _plan_transposed(
-    program: Program, dims: tuple[Dim, ...], other: Dim, accesses: list[Access], device: Device
+    program: Program, y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...], accesses: list[Access], device: Device
 ) -> Plan:
     """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions."""
-    y_dims = with_last(dims[:-1], other)
-    x_size, y_size = hint(dims[-1].size), prod(hint(dim.size) for dim in y_dims)
+    x_size, y_size = (prod(hint(dim.size) for dim in dims) for dims in (x_dims, y_dims))
     side = 64 if len(accesses) <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
         side = 32
     x_block, y_block = min(side, next_power_of_two(x_size)), min(side, next_power_of_two(y_size))
-    if hint(other.size) < side:
-        y_block = min(y_block, max(next_power_of_two(hint(other.size)), 4))
-    axes = (Axis("y", y_dims, y_block), Axis("x", dims[-1:], x_block))
+    if hint(y_dims[-1].size) < side:
+        y_block = min(y_block, max(next_power_of_two(hint(y_dims[-1].size)), 4))
+    axes = (Axis("y", y_dims, y_block), Axis("x", x_dims, x_block))
     warps = warps_for(x_block * y_block, 16 if side == 64 else 8)
-    return Plan("pointwise", replace(program, space=Space((*y_dims, dims[-1]))), axes, warps)
+    return Plan("pointwise", replace(program, space=Space((*y_dims, *x_dims))), axes, warps)
 
 
 def _is_read_for_each_row(accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
@@ -163,8 +197,10 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     gaps between them, a thread that takes several makes the gaps between lanes as many times as large. Where half of
     them move one element at a time, lanes lie close, unless several read one element of an image that is enlarged; and
     closest where most find their places in memory: a grid sample of 8 x 16 x 256 x 256 takes 121 us by one element, 126
-    by two, 133 by four. A third that is far apart is enough to lie close: four taps of each of 1,024 channels, side by
-    side, take 279 us by eight elements of 33,554,432 bfloat16, a kernel of the same accesses by fewer 95.
+    by two, 133 by four, in programs of eight warps. Of bytes as many lie in a line as of floats with small gaps: a step
+    of the game of life on 16,777,216 takes 57 us by two elements, 49 by four, 46 by eight. A third that is far apart is
+    enough to lie close: four taps of each of 1,024 channels, side by side, take 279 us by eight elements of 33,554,432
+    bfloat16, a kernel of the same accesses by fewer 95.
 
     In kernels of few accesses the vector is the widest element's: Triton gives a thread as many neighbours of each
     tensor, so an int8 beside float32 takes 27 us by eight elements, 33 by sixteen; and where some are apart, such as
@@ -173,7 +209,12 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     along = [a for a in accesses if dims[-1] in a.index.dims or a.index.indirections]
     widest = max((access.itemsize for access in along), default=1)
     if 2 * moves.looked_up > moves.all > _FEW_ACCESSES:
+        is_sampled = moves.sampled == moves.looked_up and all(_is_near(access) for access in along)
+        return (_FEW_AT_ONCE, _WARPS_OF_AN_IMAGE) if is_sampled else (1, _MANY_WARPS)
+    if len(along) > _MANY_ACCESSES and min(access.itemsize for access in along) >= 4:
         return 1, _MANY_WARPS
+    if widest == 1 and 2 * moves.alone >= moves.all > _FEW_ACCESSES and not moves.placed and not moves.looked_up:
+        return _MOST_OF_WIDE, _WARPS
     if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
         return _FEW_AT_ONCE, _MANY_WARPS
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
@@ -181,7 +222,8 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
         return (_FEW_AT_ONCE, _MANY_WARPS) if _has_wide_gaps(along, dims) else (_MOST_APART, _WARPS)
     if len(along) <= _FEW_ACCESSES:
-        has_gaps = any(_is_apart(access, dims) for access in accesses)
+        # Linear interpolation between entries of a table takes 15.8 us by eight elements, 15.3 by four.
+        has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
         return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS
     apart = [access for access in along if _is_apart(access, dims)]
     far = [access for access in apart if abs(hint(access.index.stride(dims[-1]) or 0)) >= _WIDE_GAP]
@@ -194,6 +236,13 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     return (_MOST_OF_WIDE if is_large and widest > 2 else _MOST_AT_ONCE), _WARPS
 
 
+def _is_near(access: Access) -> bool:
+    """Whether all places that an access may be at, where memory tells, fit into half of a near cache."""
+    places = [(atom, factor) for atom, factor in access.index.terms if isinstance(atom, Indirect)]
+    low, high = Index(0, tuple(places)).bounds
+    return hint(high - low) * access.itemsize <= NEAR_CACHE // 2
+
+
 def _of_long_text(at_once: int, warps: int, length: int) -> tuple[int, int]:
     """As many elements as leave the text of a thread, which is `length` for each, where it is at hand, and many warps
     that go through it in step. On an H200 ten sines and ninety sums and products of 16,777,216 bfloat16 take 283 us by
@@ -202,7 +251,7 @@ def _of_long_text(at_once: int, warps: int, length: int) -> tuple[int, int]:
     few = at_once
     while few > _FEW_AT_ONCE and few * length > _LONGEST_TEXT:
         few //= 2
-    return few, _MANY_WARPS if few < at_once or few <= _FEW_AT_ONCE else warps
+    return few, max(warps, _MANY_WARPS) if few < at_once or few <= _FEW_AT_ONCE else warps
 
 
 def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:

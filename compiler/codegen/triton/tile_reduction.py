@@ -121,11 +121,12 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
 
 def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:
     """Whether neighbours in the memory that is read or written for each point of a reduction are different points of
-    x; rows that are looked up, one for each point, are among it."""
+    x; rows that are looked up, one for each point, are among it, and tensors that are stacked. So they are where
+    nothing is read or written for each point."""
     program = short_program(group, storage)
     accesses = accesses_of(replace(program, statements=tuple(s for s in program.statements if s.level == "r")))
     x_unit, r_unit = unit_bytes(accesses, group.space.x), unit_bytes(accesses, group.space.r)
-    return max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
+    return not accesses or max(x_unit.values(), default=0) > max(r_unit.values(), default=0)
 
 
 def _plan_team(program: Program, walk: Walk, held: int, floats: bool, device: Device) -> Plan | None:

@@ -23,18 +23,20 @@ _FROM = {"ge": 0, "lt": 0, "gt": 1, "le": 1}
 @dataclass(frozen=True)
 class Moves:
     """Of the accesses that vary along the loop that lanes run through in order: how many there are, how many move one
-    element at a time, and how many of these are where an interpolation has them, and where memory tells."""
+    element at a time, and how many of these are where an interpolation has them, and where memory tells; and of the
+    latter those whose places are computed from floats in memory, as samples of an image are."""
 
     all: int
     alone: int
     placed: int
     looked_up: int
+    sampled: int
 
 
 def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
     """How lanes move elements along the last of `dims`."""
     by_number = {s.number: s for s in program.statements}
-    everything = alone = placed = looked_up = 0
+    everything = alone = placed = looked_up = sampled = 0
     for s in program.statements:
         if s.op not in ("load", "store") or s.index is None or s.buffer is None:
             continue
@@ -46,9 +48,11 @@ def moves_of(program: Program, dims: Sequence[Dim]) -> Moves:
             makers = [by_number[n] for n in closure((place.value for place in s.index.indirections), by_number)]
             alone += 1
             is_looked_up = any(maker.op == "load" for maker in makers)
+            is_computed = any(maker.dtype.is_floating_point for maker in makers)
             looked_up += is_looked_up
-            placed += not is_looked_up and any(maker.dtype.is_floating_point for maker in makers)
-    return Moves(everything, alone, placed, looked_up)
+            sampled += is_looked_up and is_computed
+            placed += not is_looked_up and is_computed
+    return Moves(everything, alone, placed, looked_up, sampled)
 
 
 def _is_in_pieces(s: Statement, by_number: Mapping[int, Statement], dims: Sequence[Dim], elements: int) -> bool:

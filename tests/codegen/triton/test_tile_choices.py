@@ -81,6 +81,26 @@ def test_the_sum_of_three_long_rows_is_written_out() -> None:
     assert plan.kind == "pointwise"
 
 
+def test_tensors_that_are_stacked_and_reduced_are_read_once_each() -> None:
+    """Lanes for the tensors would load each of them in turn, for all lanes but one in vain."""
+    tensors = [tensor("n 2048", torch.bfloat16) for _ in range(6)]
+    for reduce in (lambda *x: torch.stack(x).mean(0), lambda *x: torch.stack(x, -1).float().std(-1)):
+        (plan,) = plans_of(reduce, *tensors)
+        assert plan.kind == "pointwise"
+        statements = plan.program.statements
+        assert [s.op for s in statements].count("load") == 6 and not any(s.op == "where" for s in statements)
+
+
+def test_images_that_are_put_together_of_small_patches_are_read_and_written_along_memory() -> None:
+    def put_together(patches: Tensor) -> Tensor:
+        return patches.view(32, 16, 16, 2, 2, 16).permute(0, 5, 1, 3, 2, 4).reshape(32, 16, 32, 32) * 1.5
+
+    (plan,) = plans_of(put_together, tensor("32 256 64", torch.bfloat16))
+    rows, columns = plan.axes
+    assert rows.dims[-1].size == 16 and rows.block == 16
+    assert [dim.size for dim in columns.dims] == [16, 2, 16, 2] and columns.block == 32
+
+
 def test_the_columns_of_a_team_are_chosen_by_what_it_reads() -> None:
     def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
         scale = x.abs().amax(0) / 127
@@ -254,13 +274,52 @@ def test_few_elements_are_taken_by_many_threads() -> None:
     assert (elements_of_a_thread(plan), plan.num_warps) == (1, 8)
 
 
-def test_elements_whose_places_are_looked_up_are_taken_one_by_a_thread() -> None:
-    (plan,) = plans_of(
-        lambda x, grid: torch.nn.functional.grid_sample(x, grid, align_corners=False),
-        tensor("8 16 256 256"),
-        tensor("8 256 256 2"),
-    )
-    assert elements_of_a_thread(plan) == 1
+def test_elements_whose_places_are_looked_up_are_taken_one_by_a_thread_and_by_large_programs_in_small_images() -> None:
+    def plan_of(size: int) -> Plan:
+        (plan,) = plans_of(
+            lambda x, grid: torch.nn.functional.grid_sample(x, grid, align_corners=False),
+            tensor(f"8 16 {size} {size}"),
+            tensor("8 256 256 2"),
+        )
+        return plan
+
+    large, small = plan_of(256), plan_of(128)
+    assert elements_of_a_thread(large) == 1
+    assert (elements_of_a_thread(small), small.num_warps) == (2, 32)
+
+
+def test_values_that_are_looked_up_one_by_one_are_few_for_each_thread() -> None:
+    (plan,) = plans_of(lambda x, t: t[x.floor().long()] * x, tensor("4194304"), tensor("256"))
+    assert elements_of_a_thread(plan) == 4
+
+
+def test_bytes_beside_each_other_are_taken_as_close_as_floats() -> None:
+    def neighbours(x: Tensor) -> Tensor:
+        return sum((x.roll((i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1)), torch.zeros_like(x))
+
+    for dtype, elements in ((torch.uint8, 8), (torch.float32, 2)):
+        (plan,) = plans_of(neighbours, tensor("2048 2048", dtype))
+        assert elements_of_a_thread(plan) == elements
+
+
+def test_kernels_of_very_many_loads_take_one_element_a_thread() -> None:
+    def recurrence(x: Tensor) -> Tensor:
+        state = torch.zeros_like(x[0])
+        for part in x:
+            state = torch.tanh(0.5 * state + part)
+        return state
+
+    few, many = (plans_of(recurrence, tensor(f"{steps} 1048576"))[0] for steps in (12, 66))
+    assert (elements_of_a_thread(few), elements_of_a_thread(many)) == (4, 1)
+
+
+def test_short_rows_that_are_loaded_one_element_at_a_time_are_held_by_one_warp() -> None:
+    def scores(x: Tensor, table: Tensor, place: Tensor) -> Tensor:
+        return torch.softmax(x + table[place].view(49, 49, 12).permute(2, 0, 1), -1)
+
+    half = torch.float16
+    (plan,) = plans_of(scores, tensor("256 12 49 49", half), tensor("169 12", half), index("2401", "169"))
+    assert (plan.axes[0].block, plan.num_warps) == (8, 1)
 
 
 def test_a_sum_that_stores_each_element_too_takes_few_of_them_a_thread() -> None:
