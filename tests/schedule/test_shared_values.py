@@ -70,7 +70,7 @@ HALVES = torch.empty(16384, 2048, dtype=torch.bfloat16)
 EDGES = torch.zeros(2, 262144, dtype=torch.int64)
 TABLE = torch.empty(1024, 32)
 PROGRAMS = [
-    Program(gate_and_halves, (HALVES,), 2),
+    Program(gate_and_halves, (HALVES,), 1),
     Program(crop_of_an_output, (torch.empty(64, 240, 720, dtype=torch.uint8),), 1),
     Program(norm_and_rotation, (torch.empty(4, 1024, 3072), TABLE, TABLE), 1),
     Program(pairs, (torch.empty(1 << 22, 2), torch.empty(1 << 22, 2)), 1),
@@ -89,6 +89,7 @@ def test_kernels_and_what_is_between_them(program: Program) -> None:
     # Nothing that is as large as what is read and written goes through memory but the result.
     largest = max(max(x.nbytes for x in program.inputs) // 4, 1 << 16)
     kept = {name for name, b in compilation.memory.buffers.items() if b.fate not in ("register", "input", "output")}
+    kept -= compilation.memory.slices.keys()
     layouts = compilation.schedule.graph.buffers  # type: ignore[union-attr]
     assert all(layouts[name].bytes < largest or "index_put" in name for name in kept)
 
@@ -102,7 +103,8 @@ def test_parts_of_a_stack_are_loaded_where_they_are_needed() -> None:
     compilation = compile_program(stream, torch.empty(9, 1024, 1024))
     text = "".join(kernel.source for kernel in compilation.triton.values())
     loads = re.findall(r"tl\.load\((.*?other=|[^\n]*\n)", text, re.DOTALL)
-    assert len(loads) == 9 and all("other=" in load for load in loads)
+    # Each plane by itself, or behind the mask of its part.
+    assert len(loads) == 9 and ("where" not in text or all("other=" in load for load in loads))
 
 
 def test_what_a_row_shares_is_loaded_before_the_parts_of_a_stack_are_told_apart() -> None:

@@ -149,3 +149,16 @@ def test_in_place_no_memory_is_taken() -> None:
     plan = planned(optimiser, *(SQUARE.clone() for _ in range(3))).memory
     assert plan is not None
     assert plan.peak_bytes == 0
+
+
+def test_pointers_of_a_batch_that_share_memory_are_not_restricted_in_cpp() -> None:
+    """Told that they are, a C++ compiler may load an element again after it was overwritten."""
+    compilation = planned(optimiser_of_a_list, *(torch.rand(n) for n in (64, 64, 8, 8)))
+    assert compilation.memory is not None
+    (group,) = compilation.groups
+    shared = compilation.memory.written_over(group)
+    compilation.generate(wants_triton=False)
+    (kernel,) = compilation.cpp.values()
+    assert len(shared) == 4 and kernel.config["shape"] == "batch"
+    for name in kernel.parameters:
+        assert (f"__restrict__ {name}_ptr" in kernel.source) == (name not in shared)

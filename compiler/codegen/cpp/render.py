@@ -45,7 +45,7 @@ def render_cpp(
     """
     plans = [make_plan(_program(_simplified(part), storage), written_over) for part in parts_of(group)]
     if len(plans) > 1:
-        return _render_batch(group.name, plans)
+        return _render_batch(group.name, plans, written_over)
     (plan,) = plans
     printer = _KernelPrinter(plan)
     printer.written_over = written_over
@@ -91,8 +91,10 @@ def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:
     return build_program(group, storage, rewrite=rewrite)
 
 
-def _render_batch(name: str, plans: Sequence[Plan]) -> RenderedKernel:
+def _render_batch(name: str, plans: Sequence[Plan], written_over: frozenset[str]) -> RenderedKernel:
     printers = [_KernelPrinter(plan) for plan in plans]
+    for printer in printers:
+        printer.written_over = written_over
     buffers = dict.fromkeys(buffer for printer in printers for buffer in printer.parameters)
     reads = frozenset(buffer for printer in printers for buffer in printer.program.reads)
     writes = {buffer: printer for printer in printers for buffer in printer.program.writes}

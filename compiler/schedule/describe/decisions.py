@@ -45,7 +45,10 @@ class Numbers:
                 self.made[place] = self._numbers[both] = len(self._numbers)
 
     def of(self, unit: Any) -> int:
-        return self._numbers[names_of(unit)]
+        """Parts of a concatenation that are one kernel from the start, which no fusion made, have the number of the
+        last of them, which has the name of the whole."""
+        found = self._numbers.get(names_of(unit))
+        return self._numbers[frozenset((unit.members[-1].name,))] if found is None else found
 
 
 def describe_decisions(
