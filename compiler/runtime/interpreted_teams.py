@@ -65,12 +65,18 @@ class _Turns:
             self.turn[number].release()
             self.back.acquire()
             if self.errors:
+                self._end_all()
                 raise self.errors[0]
             idle = 0 if self.progressed or self.is_done[number] else idle + 1
             if not self.is_done[number]:
                 waiting.append(number)
             if idle > count:
                 raise RuntimeError("every program waits for another one")
+
+    def _end_all(self) -> None:
+        """After an error: what has the turn given to it fails in its place, so that no thread waits for ever."""
+        for turn in self.turn:
+            turn.release()
 
     def _program(self, number: int) -> None:
         self.turn[number].acquire()
@@ -144,3 +150,5 @@ class _Turns:
         number = self.current
         self.back.release()
         self.turn[number].acquire()
+        if self.errors:
+            raise RuntimeError("another program has failed")

@@ -12,13 +12,16 @@ import torch
 from compiler import report as rep
 from compiler.compile import GraphCompilation
 from compiler.present import kernel_lines
+from compiler.runtime.interpreted_work import TooMuchWork
 from compiler.runtime.trial import record_launches
 from compiler.runtime.triton_interpreter import interpret, programs
 from compiler.runtime.triton_offline import compile_offline
 from compiler.runtime.verify import relative_error
 
-#: Emulating one program instance takes about half a millisecond; a kernel with more of them is not emulated.
+#: Emulating one program instance takes half a millisecond at least; a kernel with more of them is not emulated.
 MOST_PROGRAMS = 1500
+#: Nor is one that takes more than this, which is between one second and three; `interpreted_work.py` has the unit.
+MOST_WORK = 400_000_000
 
 
 def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str) -> None:
@@ -66,7 +69,10 @@ def check_by_emulation(compilation: GraphCompilation, report: rep.Graph, inputs:
             for parameter, t in zip(rendered.parameters, launch.before, strict=True)
         ]
         try:
-            interpret(rendered, results, launch.sizes)
+            interpret(rendered, results, launch.sizes, MOST_WORK)
+        except TooMuchWork as error:
+            artifact.check = f"not run: {error}"
+            continue
         except Exception as error:
             artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
             continue

@@ -1,8 +1,8 @@
 """Running a Triton kernel on CPU tensors, in Triton's own interpreter, to check what it computes.
 
-It emulates one program instance at a time with NumPy: about half a millisecond each, so it is for small problems;
-`programs` tells how many instances a launch has. It checks values, not speed, and an access out of bounds is a real
-one: call it in a process that may die.
+It emulates one program instance at a time with NumPy: half a millisecond each or far more, so it is for small problems;
+`programs` tells how many instances a launch has, and a launch may be given a bound on its work. It checks values, not
+speed, and an access out of bounds is a real one: call it in a process that may die.
 
 The interpreter is meant to be switched on by an environment variable before Triton is imported, which would keep this
 process from compiling kernels. Here it is switched on for the length of one call instead. What it gets wrong for our
@@ -22,10 +22,12 @@ kernels is put right in the same scope:
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from triton.runtime.jit import JITFunction
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.float8 import FLOAT8
 from compiler.runtime.interpreted_teams import WAITING, run_in_turns
+from compiler.runtime.interpreted_work import Work
 from compiler.runtime.triton_source import (
     block_sizes,
     cluster_of,
@@ -60,8 +63,12 @@ def programs(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
     return grid_size(kernel, sizes)
 
 
-def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequence[int] = ()) -> None:
-    """Run `kernel` on CPU tensors in the order of its parameters, and its sizes; its outputs are filled in place."""
+def interpret(
+    kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequence[int] = (), most_work: float = math.inf
+) -> None:
+    """Run `kernel` on CPU tensors in the order of its parameters, and its sizes; its outputs are filled in place.
+
+    Raises `TooMuchWork`, with the outputs filled in part, where it takes more than `most_work`."""
     if len(tensors) != len(kernel.parameters):
         raise ValueError(f"{kernel.name} takes {len(kernel.parameters)} tensors, got {len(tensors)}")
     arguments: list[Any] = [tensor.view(torch.uint8) if tensor.dtype in FLOAT8 else tensor for tensor in tensors]
@@ -76,7 +83,8 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
     namespace = _namespace(kernel)
     function = namespace[kernel.name]
     names = function.arg_names
-    with _one_at_a_time, _interpreting(function.fn):
+    work = Work(count, most_work)
+    with _one_at_a_time, _interpreting(function.fn, work):
         body = InterpretedFunction(function.fn).rewrite()
         values = {name: stock._implicit_cvt(tensor) for name, tensor in zip(names, arguments, strict=False)}
         values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
@@ -90,6 +98,7 @@ def interpret(kernel: RenderedKernel, tensors: list[torch.Tensor], sizes: Sequen
             for number in range(count):
                 builder.set_grid_idx(number, 0, 0)
                 body(**values)
+                work.program_has_ended(number + 1)
 
 
 def _namespace(kernel: RenderedKernel) -> dict[str, Any]:
@@ -113,8 +122,8 @@ _MOST_NAMESPACES = 256
 
 
 @contextmanager
-def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
-    """Within the block, Triton's language works on NumPy arrays."""
+def _interpreting(function: Callable[..., Any], work: Work) -> Iterator[None]:
+    """Within the block, Triton's language works on NumPy arrays, and `work` is told of all that it does."""
     scopes = [stock._patch_lang(function), stock._patch_lang(tl.sum.fn)]
     ours = scopes[-1]
     ours.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.reshape(-1)[0]))
@@ -122,7 +131,8 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
     ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
     ours.set_attr(InterpreterBuilder, "create_assert", _assert)
-    ours.set_attr(InterpreterBuilder, "create_dot", _dot)
+    ours.set_attr(InterpreterBuilder, "create_dot", partial(_dot, work))
+    ours.set_attr(TensorHandle, "__post_init__", work.counting(_value_made))
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
     ours.set_attr(stock.ScanOps, "generic_scan", _scan_in_steps)
@@ -136,6 +146,7 @@ def _interpreting(function: Callable[..., Any]) -> Iterator[None]:
             scope.restore()
 
 
+_value_made = TensorHandle.__post_init__
 _OPTIONS = replace(stock.interpreter_builder.options, debug=True, sanitize_overflow=False)
 
 
@@ -164,9 +175,10 @@ def _cast(builder: Any, source: Any, wanted: Any) -> Any:
     return _stock_cast(builder, source, wanted)
 
 
-def _dot(_builder: Any, left: Any, right: Any, total: Any, *_settings: Any) -> Any:
+def _dot(work: Work, left: Any, right: Any, total: Any, *_settings: Any) -> Any:
     """A product of tiles, added to `total`, whose type its sums have. TensorFloat-32 is not rounded to."""
-    one, two = (_cast(_builder, operand, tl.float32).data for operand in (left, right))
+    one, two = (_cast(stock.interpreter_builder, operand, tl.float32).data for operand in (left, right))
+    work.add_product(one, two)
     return TensorHandle(np.matmul(one, two, dtype=total.data.dtype) + total.data, total.dtype.scalar)
 
 

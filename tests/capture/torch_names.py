@@ -208,14 +208,15 @@ TABLE = (
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),
     ),
     Taken(
-        ("compiler/runtime/triton_interpreter.py",),
+        ("compiler/runtime/triton_interpreter.py", "compiler/runtime/interpreted_work.py"),
         "run kernels on a CPU",
         (
             "triton.runtime.jit.JITFunction",
             *_names(
                 "triton.runtime.interpreter",
-                "InterpretedFunction InterpreterBuilder.cast_impl ReduceOps ScanOps TensorHandle "
-                "interpreter_builder.options interpreter_semantic.to_tensor _get_np_dtype _implicit_cvt _patch_lang",
+                "InterpretedFunction InterpreterBuilder.cast_impl ReduceOps ScanOps "
+                "TensorHandle.__post_init__ interpreter_builder.options interpreter_semantic.to_tensor "
+                "_get_np_dtype _implicit_cvt _patch_lang",
             ),
         ),
     ),

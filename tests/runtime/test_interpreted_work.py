@@ -1,0 +1,69 @@
+"""What is too much for Triton's interpreter: launches are judged by what they have it do, not by their programs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from compiler import pipeline
+from compiler.options import Options, Timing
+from compiler.runtime import offline
+from compiler.runtime.interpreted_work import TooMuchWork
+from compiler.runtime.triton_interpreter import interpret, programs
+from tests.compile_program import compile_program
+
+
+def test_the_length_of_a_sum_counts() -> None:
+    kernels = []
+    for length in (256, 2048):
+        x, y = (torch.randn(*shape, dtype=torch.bfloat16) for shape in ((256, length), (length, 256)))
+        compilation = compile_program(lambda x, y: (x @ y).relu(), x, y)
+        (kernel,) = compilation.triton.values()
+        assert kernel.config["plan"] == "product"
+        kernels.append((kernel, [x, y, torch.empty(256, 256, dtype=torch.bfloat16)]))
+    (short, of_short), (long, of_long) = kernels
+    assert programs(short) == programs(long)
+    most = 200_000_000
+    interpret(short, of_short, (), most)
+    with pytest.raises(TooMuchWork, match=rf"^{programs(long)} program instances as long as these are too much"):
+        interpret(long, of_long, (), most)
+
+
+def test_many_programs_are_refused_after_the_first() -> None:
+    x = torch.randn(256 * 1024)
+    (kernel,) = compile_program(lambda x: x * 2 + 1, x).triton.values()
+    out = torch.zeros_like(x)
+    with pytest.raises(TooMuchWork):
+        interpret(kernel, [x, out], (), 1_000_000)
+    written = int((out != 0).sum())
+    assert written * programs(kernel) == out.numel()
+
+
+def test_programs_that_wait_for_each_other_all_end() -> None:
+    x = torch.randn(1, 60001)
+    (kernel,) = compile_program(lambda x: torch.softmax(x, -1), x).triton.values()
+    assert kernel.config["plan"] == "team"
+    before = threading.active_count()
+    with pytest.raises(TooMuchWork):
+        interpret(kernel, [x, torch.empty_like(x)], (), 200_000)
+    for thread in threading.enumerate()[before:]:
+        thread.join(10)
+    assert threading.active_count() == before
+
+
+SOURCE = """
+import torch
+block = torch.compile(lambda x, y: (x @ y).relu())
+block(torch.randn(32, 512), torch.randn(512, 32))
+"""
+
+
+def test_a_report_says_what_was_too_much_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offline, "MOST_WORK", 100_000)
+    report = pipeline.explore(SOURCE, Options(timing=Timing(enabled=False)))
+    assert report.error is None
+    (twin,) = [one for kernel in report.graphs[0].kernels for one in kernel.also if one.language == "triton"]
+    assert twin.check is not None and twin.check.startswith("not run: ") and twin.check.endswith("Triton's interpreter")
+    assert twin.max_error is None
