@@ -9,7 +9,7 @@ fewer.
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -30,6 +30,10 @@ DRAW = "draw"
 #: Functions that `libdevice` calls by other names than CUDA does.
 _OTHER_NAMES = {"fast_dividef": "fast_fdivide"}
 
+#: What a text takes from Triton's language and from libdevice. A comment that spoke of more would cost no more than the
+#: time to link it.
+_USED = re.compile(r"\b(tl|libdevice)\.(\w+)")
+
 
 def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, Any]:
     """Triton's options for the libraries of a kernel with this text and pointers to such elements; none for
@@ -49,11 +53,9 @@ def library_options(source: str, pointers: Iterable[torch.dtype]) -> dict[str, A
 def _symbols(source: str) -> tuple[tuple[str, ...], bool]:
     """The functions of libdevice that a kernel needs, none where that is not known; and whether it draws numbers."""
     used: dict[str, set[str]] = {"tl": set(), "libdevice": set()}
-    draws = False
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in used:
-            used[node.value.id].add(node.attr)
-        draws |= isinstance(node, ast.FunctionDef) and node.name == DRAW
+    for module, name in _USED.findall(source):
+        used[module].add(name)
+    draws = f"\ndef {DRAW}(" in source
     called = {f"__nv_{_OTHER_NAMES.get(name, name)}f" for name in used["libdevice"]}
     if not called <= ARGUMENTS.keys() or not used["tl"] <= _NEEDS_NONE:
         return (), draws

@@ -6,11 +6,13 @@ also goes into the debug information, which is how a line of PTX finds its line 
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import linecache
+import marshal
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import torch
@@ -73,47 +75,67 @@ def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
 def shared_function(kernel: RenderedKernel) -> Any:
     """The function of the kernel, or that of an equal one that was loaded before: layers of a model differ in the names
     of their tensors, and Triton would compile each of them."""
-    text = _without_names(kernel.source, kernel.name)
-    if text not in _functions:
-        _functions[text] = kernel_namespace(kernel)[kernel.name]
-    return _functions[text]
+    content = _without_names(kernel.source, file_name(kernel), kernel.name)
+    if content not in _functions:
+        _functions[content] = kernel_namespace(kernel)[kernel.name]
+    return _functions[content]
 
 
-def text_without_names(kernel: RenderedKernel) -> str:
-    """The kernel's text but for the names in it."""
-    return _without_names(kernel.source, kernel.name)
+def content_without_names(kernel: RenderedKernel) -> bytes:
+    """What the kernel is but for the names in it, the same for equal kernels under one version of Python."""
+    return _without_names(kernel.source, file_name(kernel), kernel.name)
 
 
-#: Functions by their text without names.
-_functions: dict[str, Any] = {}
+#: Functions by what they are without names.
+_functions: dict[bytes, Any] = {}
 
 
 @lru_cache(maxsize=512)
-def _without_names(source: str, name: str) -> str:
-    """The module with the kernel's own name, its variables in the order in which they come up, and no docstring."""
-    module = ast.parse(source)
-    function = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    variables = {argument.arg: f"_{place}" for place, argument in enumerate(function.args.args)}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            variables.setdefault(node.id, f"_{len(variables)}")
-    # Block sizes are given by name.
-    variables = {old: old if old.endswith("BLOCK") else new for old, new in variables.items()}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name):
-            node.id = variables.get(node.id, node.id)
-        elif isinstance(node, ast.arg):
-            node.arg = variables[node.arg]
-    function.name = "kernel"
-    if ast.get_docstring(function) is not None:
-        del function.body[0]
-    return ast.dump(module)
+def _without_names(source: str, file: str, name: str) -> bytes:
+    """The module as Python's compiler has it, where variables are places, without comments and lines; and without the
+    kernel's own name, those of its variables, and its docstring."""
+    module = _compiled(source, file)
+    return marshal.dumps(
+        _without_places(module).replace(
+            co_names=tuple("kernel" if known == name else known for known in module.co_names),
+            co_consts=tuple(
+                _without_variables(one, source) if isinstance(one, CodeType) and one.co_name == name
+                else _without_places(one) if isinstance(one, CodeType)
+                else one
+                for one in module.co_consts
+            ),
+        ),
+        0,  # later versions also tell which strings Python has interned
+    )  # fmt: skip
+
+
+def _without_variables(function: CodeType, source: str) -> CodeType:
+    documented = re.search(rf"^def {function.co_name}\([^)]*\):\n\s*\"\"\"", source, re.MULTILINE) is not None
+    return _without_places(function).replace(
+        co_name="kernel",
+        co_qualname="kernel",
+        # Block sizes are given by name.
+        co_varnames=tuple(
+            variable if variable.endswith("BLOCK") else f"_{place}"
+            for place, variable in enumerate(function.co_varnames)
+        ),
+        co_consts=(None, *function.co_consts[1:]) if documented else function.co_consts,
+    )
+
+
+def _without_places(code: CodeType) -> CodeType:
+    return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
 
 
 def forget_kernels() -> None:
     """Let the next load of each kernel compile it anew: functions keep what was compiled for them."""
     _namespace.cache_clear()
     _functions.clear()
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str, file: str) -> CodeType:
+    return compile(source, file, "exec")
 
 
 @lru_cache(maxsize=512)
@@ -124,7 +146,7 @@ def _namespace(source: str, file: str, name: str) -> dict[str, Any]:
 def _execute(source: str, file: str, name: str) -> dict[str, Any]:
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     namespace: dict[str, Any] = {"__name__": name, "__file__": file}
-    exec(compile(source, file, "exec"), namespace)
+    exec(_compiled(source, file), namespace)
     return namespace
 
 

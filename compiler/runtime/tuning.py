@@ -31,7 +31,7 @@ from compiler.runtime.disk_cache import cache_directory
 from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 from compiler.runtime.triton_compile import prepare_all
 from compiler.runtime.triton_launch import TritonLauncher, load_triton
-from compiler.runtime.triton_source import text_without_names
+from compiler.runtime.triton_source import content_without_names
 from compiler.schedule.products.best_tile import tile_of, tiles_within
 from compiler.schedule.products.loops import Product
 from compiler.schedule.products.tiles import Tile
@@ -169,9 +169,9 @@ def _times(calls: list[Call], watch: Stopwatch) -> list[float | None]:
 
 
 def _identity(kernel: RenderedKernel, buffers: Buffers) -> str:
-    """What decides the time of a kernel: its text without names, its blocks, and how its tensors lie."""
+    """What decides the time of a kernel: what it is without names, its blocks, and how its tensors lie."""
     layouts = [str(buffers[name]) for name in kernel.parameters]
-    return repr((text_without_names(kernel), sorted(kernel.config.items(), key=str), layouts))
+    return repr((content_without_names(kernel), sorted(kernel.config.items(), key=str), layouts))
 
 
 def _arguments_text(call: ExternNode) -> str:
