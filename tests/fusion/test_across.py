@@ -16,8 +16,11 @@ from compiler.codegen.triton.render import render_plan
 from compiler.codegen.triton.tile import plan_tile
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
+from compiler.ir.size import known
 from compiler.runtime.triton_interpreter import interpret
 from compiler.runtime.verify import relative_error
+from compiler.schedule.cost.shape import shape_of
+from compiler.schedule.cost.touches import touches_of, traffic_by
 from compiler.schedule.records.reasons import Refuse
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
 
@@ -70,6 +73,11 @@ CASES = [
     Case("rows, columns and all", lambda x: (x.amax(1), x.amax(0), x.amax()), (rnd(300, 130),)),
     Case("the sum of all that rows make", lambda x: (torch.softmax(x, -1), (torch.softmax(x, -1) * x).sum()),
          (rnd(300, 130),)),
+    Case("rows that several programs share, and their mean",
+         lambda x: ((x.sigmoid().sum(1) + 1).log().mean(), x.sigmoid().sum(1), x.exp().mean()), (rnd(3, 40001),)),
+    Case("variances of rows that several programs share", lambda x: x.var(1).mean(), (rnd(5, 40001),)),
+    Case("columns that several programs share, and their mean", lambda x: (x.square().sum(0) + 1).log().mean(),
+         (rnd(9000, 70),)),
     Case("a value of a row, once for each element", lambda x: (x.amax(1), (x.amax(1)[:, None] + 0 * x).mean()),
          (rnd(300, 130),)),
 ]  # fmt: skip
@@ -118,6 +126,28 @@ def test_parts_are_joined_in_teams_or_at_once(team_size: int) -> None:
     made = sorted(float(one.sum()) for one in outputs.values())
     wanted = sorted(float(one.sum()) for one in (x.sum(0), x.amax(1), x.amax(1).sum()))
     assert made == pytest.approx(wanted, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "function, inputs",
+    [
+        (lambda x: ((x.sigmoid().sum(1) + 1).log().mean(), x.exp().mean()), (torch.empty(64, 262144),)),
+        (lambda x: x.var(1).mean(), (torch.empty(100, 100_000),)),
+        (lambda x: (x.square().sum(0) + 1).log().mean(), (torch.empty(65536, 256),)),
+    ],
+)
+def test_few_long_rows_keep_the_device_busy_and_are_foreseen_so(
+    function: Callable[..., Any], inputs: tuple[Tensor, ...]
+) -> None:
+    """A program for each row, as where rows are many, would leave most of the device idle."""
+    compilation = compile_program(function, *inputs)
+    assert compilation.loops is not None and kernel_count(compilation) == (1, 0)
+    plan, device = _plan_of(compilation), device_for("sm_90")
+    assert plan.kind == "split" and known(plan.grid) >= 2 * device.multiprocessors
+    (group,) = compilation.groups
+    layouts = compilation.loops.buffers
+    shape = shape_of(group, traffic_by(group, touches_of(group, layouts)), layouts, device)
+    assert shape.programs == pytest.approx(known(plan.grid), rel=0.2) and shape.is_split and shape.joins_rows
 
 
 def _plan_of(compilation: GraphCompilation) -> Any:

@@ -4,6 +4,9 @@ Each program takes some rows x, one block after the other, and adds what is redu
 one for each r, or one for all. At the end it writes them to the workspace and counts itself as done. Sums for each r
 of many programs are too much for one of them to read, so programs form teams: the last of a team joins the parts of
 the team, and the last of those joins what the teams made. Always in the same order, so results do not vary.
+
+Rows that are too few for a program each are shared (`parts.py`): the last program of a row has its result, and leaves
+that instead.
 """
 
 from __future__ import annotations
@@ -37,6 +40,14 @@ class Gathering:
         self.reductions = {s.number: reduction_of(s) for s in plan.program.across}
         self.has_rows = any(axis.name == "x" for axis in plan.vectors)
         self.r_axis: Axis = plan.axes[-1]
+        #: Names of a program's part, and of the parts of all; where the workspace and the counters begin.
+        self.part, self.all_parts = "part", "parts"
+        self.first_byte = self.first_counter = 0
+
+    def come_after(self, bytes_of_rows: int, counters_of_rows: int) -> None:
+        """Gather what the programs leave that have joined a row's parts, for which there is a workspace already."""
+        self.part, self.all_parts = "x_block", "all_rows"
+        self.first_byte, self.first_counter = bytes_of_rows, counters_of_rows
 
     # While rows are gone through --------------------------------------------------------------------------------
 
@@ -67,7 +78,7 @@ class Gathering:
     def workspace(self) -> tuple[dict[int, int], int]:
         """Where the parts of each reduction lie in the workspace (in bytes), and its size."""
         places: dict[int, int] = {}
-        size = 0
+        size = self.first_byte
         for s in self.plan.program.across:
             places[s.number] = size
             values = (self.plan.parts + self.plan.teams) * self._row if s.level == "r" else self.plan.parts
@@ -89,7 +100,7 @@ class Gathering:
             start = places[s.number]
             base = f"(workspace_ptr + {start})" if start else "workspace_ptr"
             self.writer.line(f"{name}_ptr = {base}.to(tl.pointer_type({_type(reduction)}))", s.nodes)
-            place = self._place(s, "part")
+            place = self._place(s, self.part)
             self.writer.line(f"tl.store({', '.join([place, name, *self._mask(s)])})", s.nodes)
 
     def join(self, tail: Callable[[], None]) -> None:
@@ -97,7 +108,9 @@ class Gathering:
         writer, plan = self.writer, self.plan
         writer.line("tl.debug_barrier()")
         if not plan.teams:
-            self.last_of("counters_ptr", str(plan.parts), "arrived", lambda: self.finish("0", plan.parts, tail))
+            counter = f"counters_ptr + {self.first_counter}" if self.first_counter else "counters_ptr"
+            name = "arrived_rows" if self.first_counter else "arrived"
+            self.last_of(counter, str(plan.parts), name, lambda: self.finish("0", plan.parts, tail))
             return
         writer.line(f"team = part // {plan.team_size}")
         size = f"tl.minimum({plan.team_size}, {plan.parts} - team * {plan.team_size})"
@@ -179,12 +192,12 @@ class Gathering:
     def _add_up_values(self, statements: list[Statement]) -> None:
         """Single values of all programs, loaded at once."""
         if statements:
-            self.writer.line(f"parts = tl.arange(0, {next_power_of_two(self.plan.parts)})")
+            self.writer.line(f"{self.all_parts} = tl.arange(0, {next_power_of_two(self.plan.parts)})")
         for s in statements:
             reduction, name = self.reductions[s.number], f"{s.target}_acc"
             load = (
-                f"tl.load({name}_ptr + parts, parts < {self.plan.parts}, other={reduction.identity}, "
-                'cache_modifier=".cg")'
+                f"tl.load({name}_ptr + {self.all_parts}, {self.all_parts} < {self.plan.parts}, "
+                f'other={reduction.identity}, cache_modifier=".cg")'
             )
             self.writer.line(f"{name} = {reduction.collapse(load, 0)}", s.nodes)
 

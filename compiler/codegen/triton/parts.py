@@ -1,6 +1,7 @@
 """Programs that share a row: what each leaves of its part in the workspace, and how the parts come together.
 
-    split    each program loops over its part;  the last one to arrive joins the parts and goes on alone
+    split    each program loops over its part;  the last one to arrive joins the parts and goes on alone, and the last
+             of those of all rows joins what is reduced across them
     team     each program holds its part in registers;  all wait until the last one has arrived, each joins the parts
              for itself, in the same order, and goes on with its own
 
@@ -118,7 +119,7 @@ class RowParts:
 
     def split_sections(self) -> None:
         """Each program reduces its part of r; the last one to finish combines the parts, in their order."""
-        sections = self.plan.program.sections
+        sections, gathering = self.plan.program.sections, self.kernel.gathering
         place = next(number for number, section in enumerate(sections) if section.level == "r")
         before, reducing, after = sections[:place], sections[place], sections[place + 1 :]
         self.kernel.print_sections(before)
@@ -130,10 +131,15 @@ class RowParts:
         self.writer.line("arrived = tl.atomic_add(counters_ptr + x_block, 1)")
         self.writer.line(f"if arrived == {self.plan.splits - 1}:")
         with self.writer.indented():
+            if self.plan.parts:
+                gathering.start()
             self._join(reducing)
             self.kernel.print_sections(after)
             self.writer.line("# The counter is left as it was found: zero.")
             self.writer.line("tl.store(counters_ptr + x_block, 0)")
+            if self.plan.parts:
+                gathering.store_parts()
+                gathering.join(self.kernel.print_tail)
 
     def _part(self, section: Section) -> None:
         r_axis, chunk = self.plan.axes[-1], str(self.plan.chunk)

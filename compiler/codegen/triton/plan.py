@@ -6,11 +6,12 @@ The kinds of plan, of which `tile.py` chooses one for a group and a device:
     pointwise, 2-D       y, x: where one side walks memory along another loop than the other side (a transpose)
     persistent           x, r: all of r in registers, every value loaded and computed once
     looped               x, r: blocks of r, one loop for each pass
-    split                looped over a part of r; the last program to finish combines the parts
+    split                looped over a part of r; the last program of a row to finish combines the parts
     team                 a part of r in registers; the programs of a row exchange what they reduce and go on
 
 What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
-program to finish joins what they gathered (see `across.py`).
+program to finish joins what they gathered (see `across.py`). Of a split plan, the last program of each row leaves what
+the last of all joins.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ class Plan:
     `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call);
     those of a team that `is_cluster` are started together. Where something is reduced across x there are `parts`
     programs, each of which takes `chunk` rows, in teams of `team_size` if that is not 0; `slices` times as many, if
-    each takes only a slice of these rows. Loops over what is loaded keep the loads of `stages` blocks
-    under way, in shared memory, if that is more than one. A thread should do with `most_registers`, if that is not 0,
-    so that one more program runs at the same time. What it reads `passes_by` the cache, which keeps what others left
-    there, but for what is `read_again` after it."""
+    each takes only a slice of these rows. The `parts` of a `split` plan are its blocks of rows. Loops over what is
+    loaded keep the loads of `stages` blocks under way, in shared memory, if that is more than one. A thread should do
+    with `most_registers`, if that is not 0, so that one more program runs at the same time. What it reads `passes_by`
+    the cache, which keeps what others left there, but for what is `read_again` after it."""
 
     kind: Kind
     program: Program = field(hash=False)
@@ -99,8 +100,13 @@ class Plan:
         return -(-self.parts // self.team_size) if self.team_size else 0
 
     @property
+    def takes_rows_in_turn(self) -> bool:
+        """Whether a program goes through several blocks of rows, to gather what is reduced across them."""
+        return self.parts > 0 and self.kind != "split"
+
+    @property
     def grid(self) -> Integer:
-        if self.parts:
+        if self.takes_rows_in_turn:
             return self.parts * self.slices
         return product(axis.blocks for axis in self.axes if axis.name != "r") * self.splits
 

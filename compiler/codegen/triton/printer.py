@@ -43,6 +43,8 @@ class KernelPrinter:
         self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
         self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
         self.parts = RowParts(self)
+        if plan.kind == "split" and plan.parts:
+            self.gathering.come_after(self.parts.workspace[1], known(plan.axes[0].blocks))
         self.slices = RowSlices(self, KernelPrinter(plan_of_rows(plan))) if plan.slices > 1 else None
         self.is_wide = plan.needs_wide_offsets
 
@@ -77,7 +79,8 @@ class KernelPrinter:
             counters, size = self.parts.counters_of_teams, self.parts.workspace[1]
             config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
         if plan.parts:
-            config |= {"workspace_bytes": self.gathering.workspace[1], "counters": 1 + plan.teams, "parts": plan.parts}
+            size, counters = self.gathering.workspace[1], self.gathering.first_counter + 1 + plan.teams
+            config |= {"workspace_bytes": size, "counters": counters, "parts": plan.parts}
         if self.slices:
             config |= {"workspace_bytes": self.slices.workspace[1], "counters": self.slices.counters}
             config |= {"slices": plan.slices}
@@ -102,7 +105,7 @@ class KernelPrinter:
             self.parts.split_sections()
         elif self.plan.kind == "team":
             self.parts.team_sections()
-        elif self.plan.parts:
+        elif self.plan.takes_rows_in_turn:
             self._rows_of_a_part()
         else:
             self.print_sections(self.program.sections)
@@ -150,7 +153,7 @@ class KernelPrinter:
                 self.writer.line(f"x_block = {place} // {self.plan.splits}")
                 self.writer.line(f"part = {place} % {self.plan.splits}")
             self.place_axis(outer[0], "x_block")
-        elif self.plan.parts:
+        elif self.plan.takes_rows_in_turn:
             self.writer.line(f"part = {place} // {self.plan.slices}" if self.slices else f"part = {place}")
             if self.slices:
                 self.writer.line(f"slice = {place} % {self.plan.slices}")
@@ -197,7 +200,7 @@ class KernelPrinter:
         """The places along an axis that the lanes of block number `block`, or of one that starts at `block`, take."""
         if axis.is_scalar:
             return block
-        if axis.name == "x" and self.plan.parts:
+        if axis.name == "x" and self.plan.takes_rows_in_turn:
             return f"{block} + {lanes}"
         if axis.name == "r":
             first = f"part * {self.plan.share}" if block == "part" else block
@@ -359,7 +362,11 @@ class KernelPrinter:
         if self.slices:
             self.slices.join()
             return
-        self.gathering.join(lambda: self.print_statements(Section("x", plan.program.tail), 0))
+        self.gathering.join(self.print_tail)
+
+    def print_tail(self) -> None:
+        """What follows when everything is joined."""
+        self.print_statements(Section("x", self.program.tail), 0)
 
 
 def _loops(dims: tuple[Dim, ...]) -> str:

@@ -74,6 +74,14 @@ def plan_across(plan: Plan, walk: Walk, holds_columns: bool, device: Device) -> 
     return loading_ahead(plan, device) if is_long or (plan.kind == "looped" and carries(plan.program)) else plan
 
 
+def joins_rows_last(program: Program) -> bool:
+    """Whether all that is reduced across x are results of rows, so that a row's programs need not know of other rows:
+    the last of them has what is to be gathered."""
+    place = next(number for number, section in enumerate(program.sections) if section.level == "r")
+    early = {s.number for section in program.sections[: place + 1] for s in section.statements}
+    return all(s.level == "x" and s.number not in early for s in program.across)
+
+
 #: Elements of a row that a program takes, and of a block of rows; threads of the program.
 _SLICE, _BLOCK_OF_SLICES, _WARPS_OF_SLICES = 2048, 16384, 16
 

@@ -22,7 +22,7 @@ from compiler.codegen.triton.programs import (
     stores_elements,
 )
 from compiler.codegen.triton.short_forms import short_program
-from compiler.codegen.triton.tile_across import plan_across
+from compiler.codegen.triton.tile_across import joins_rows_last, plan_across
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
 from compiler.codegen.triton.tile_registers import (
     REGISTERS_FOR_ADDRESSES,
@@ -37,6 +37,7 @@ from compiler.codegen.triton.vectors import PIECE
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
 from compiler.devices import WARP, Device
 from compiler.ir.size import hint, is_multiple, known
+from compiler.schedule.cost.columns import Walked
 from compiler.schedule.cost.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.group import Group, Space
@@ -97,6 +98,10 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     if group.across:
         # Nobody shares the rows of several passes, so those of columns are in narrow blocks, for enough programs.
         is_one_pass, is_held = len(r_sections(looped)) == 1, fits or any(s.level == "r" for s in persistent.across)
+        if is_one_pass and not is_held and joins_rows_last(looped):
+            shared = _plan_of_shares(looped, group, walk, walked, device)
+            if shared.kind == "split":
+                return replace(shared, parts=known(shared.axes[0].blocks))
         plan = (
             _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, is_one_pass, device)
         )
@@ -108,15 +113,20 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
             persistent = replace(main, space=Space(x_dims, (apart.main,)))
         return whole or _plan_persistent(persistent, walk, device)
     # Not in several passes: the last program alone knows the result of the first.
-    is_shared = len(r_sections(looped)) == 1 and not group.has_scan
+    if len(r_sections(looped)) == 1 and not group.has_scan:
+        plan = _plan_of_shares(looped, group, walk, walked, device)
+        return loading_ahead(plan, device) if plan.kind == "looped" and carries(looped) else plan
     if goes_across and not group.has_scan:
-        plan = streamed_plan(looped, group, walked, is_shared, carries(looped), device)
-    else:
-        plan = _plan_looped(looped, walk, is_shared, device)
-        if not is_shared and not group.has_scan and not walk.is_outer:
-            plan = _in_few_programs(plan, walked.itemsize, device)
-        plan = shared_rows(plan, device) if is_shared else plan
-    return loading_ahead(plan, device) if plan.kind == "looped" and is_shared and carries(looped) else plan
+        return streamed_plan(looped, group, walked, False, carries(looped), device)
+    plan = _plan_looped(looped, walk, False, device)
+    return plan if group.has_scan or walk.is_outer else _in_few_programs(plan, walked.itemsize, device)
+
+
+def _plan_of_shares(program: Program, group: Group, walk: Walk, walked: Walked, device: Device) -> Plan:
+    """A loop of one pass, by several programs to a row where rows alone do not fill the device."""
+    if walk.is_outer and not walk.is_mixed:
+        return streamed_plan(program, group, walked, True, carries(program), device)
+    return shared_rows(_plan_looped(program, walk, True, device), device)
 
 
 def is_outer(group: Group, storage: dict[str, torch.dtype]) -> bool:

@@ -36,7 +36,7 @@ def passes_by(plan: Plan, device: Device) -> bool:
     is_streamed = plan.kind in ("split", "looped") and len(r_sections(program)) == 1
     return (
         (is_streamed or is_column)
-        and not plan.parts
+        and not plan.takes_rows_in_turn
         and not stores_elements(plan.program)
         and sum(a.bytes for a in loads) <= _CACHES_PASSED * device.l2_bytes
     )

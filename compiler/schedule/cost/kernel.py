@@ -108,7 +108,7 @@ def terms_of(work: Work, shape: Shape, device: Device) -> Terms:
         arithmetic=arithmetic,
         # A program that is alone on its multiprocessor waits for what it loads and computes in turn.
         few=arithmetic * busy / resident + max(bytes_us, steps_us),
-        ends=device.split_us * shape.is_split
+        ends=device.split_us * (shape.is_split + shape.joins_rows)
         + device.lone_step_us * shape.lone_steps
         + (device.cluster_exchange_us if shape.in_clusters else device.exchange_us) * shape.exchanges
         + 1e6 * work.crowd / device.crowd_rate,

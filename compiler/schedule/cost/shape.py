@@ -53,6 +53,8 @@ class Shape:
     #: How many times as long as the simplest one a step waits for what it has loaded.
     step_weight: int = 1
     is_split: bool = False
+    #: Whether the last program of each row leaves a value for the last one of all.
+    joins_rows: bool = False
     #: Blocks of independent points that a program takes one after another.
     blocks: int = 1
     #: The loops along which neighbouring lanes do not lie, though the kernel reduces: memory that is contiguous along
@@ -77,6 +79,8 @@ def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], devi
     if not group.space.r:
         return _pointwise(group, traffic, layouts, device)
     shape = _reduction(group, traffic, layouts, device)
+    if shape.is_split and group.across:
+        return replace(shape, joins_rows=True)
     return _taking_several_blocks(shape, device) if group.across else shape
 
 
@@ -151,8 +155,11 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
     passes = in_blocks
     is_shared = len(passes) == 1 and not group.has_scan
-    if goes_across and not group.has_scan and not group.across:
-        return _streamed(group, passes, walked, across, device)
+    may_share = is_shared and not sums_of_rows(group)
+    if goes_across and not group.has_scan and (may_share or not group.across):
+        streamed = _streamed(group, passes, walked, across, device)
+        if streamed.is_split or not group.across:
+            return streamed
     if is_outer:
         x_block = min(64 if itemsize >= 4 else 128, _power_of_two(rows))
         while not is_shared and x_block > SECTOR // itemsize and rows < x_block * device.multiprocessors:
@@ -180,8 +187,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     if few is not None and not group.across:
         r_block, threads = few, device.threads_per_block
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
-    # Programs that gather across x take whole rows.
-    splits = _splits(programs, threads, steps, device) if is_shared and not group.across else 1
+    # Programs that gather for each r take whole rows.
+    splits = _splits(programs, threads, steps, device) if may_share else 1
     weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
     steps = -(-steps // splits)
     return Shape(programs * splits, threads, steps, passes, weight, splits > 1, across=across, carries=carries)
