@@ -25,8 +25,14 @@ aten = torch.ops.aten
 #: Whole numbers narrower than this are compared in it: GPUs scan registers, which have 32 bits.
 NARROWEST = torch.int32
 
+#: Scans that short rows are written out for.
+WRITTEN_OUT = ("sum", "prod")
+
 #: Scans whose chunks are joined by an operation on their results.
 JOINED = {"sum": ops.add, "prod": ops.mul, "max": ops.maximum, "min": ops.minimum}
+
+#: Elements of a row whose running sums and products are written out.
+MOST_WRITTEN_OUT = 4
 
 #: So few rows do not keep a GPU busy, and one that is shorter is done before a second kernel has begun.
 MOST_ROWS, LONG_ROW = 128, 1 << 15
@@ -46,6 +52,8 @@ def scan_along(
         value = ops.to_dtype(x.load(position), computed)
         return ops.scan(kind, value, ops.index_value(position[at])) if is_position else ops.scan(kind, value)
 
+    if x.rank and kind in WRITTEN_OUT and x.shape[at] in range(1, MOST_WRITTEN_OUT + 1):
+        return _written_out(build, kind, x, at, dtype, computed, label)
     if x.rank and 0 not in x.shape:
         chunk = chunk_for(x.shape, at) if kind in JOINED else None
         if chunk is not None:
@@ -54,6 +62,29 @@ def scan_along(
     return build.pointwise(
         x.shape, dtype, (lambda position: ops.constant(0, dtype)) if is_position else x.load, label=label
     )
+
+
+def _written_out(
+    build: Builder, kind: str, x: TensorValue, at: int, dtype: torch.dtype, computed: torch.dtype, label: str
+) -> TensorValue:
+    """The scan of rows of two, three or four elements as arithmetic at each point: it fuses with whatever reads it, and
+    what stores a point of the row has no more of it than that point needs. The gradient of a product over two sides of
+    a box is made of such scans."""
+    length, join = known(x.shape[at]), JOINED[kind]
+
+    def element(position: Position) -> Any:
+        place = ops.index_value(position[at])
+        values = [
+            ops.to_dtype(x.load((*position[:at], Index.number(number), *position[at + 1 :])), computed)
+            for number in range(length)
+        ]
+        total = values[0]
+        for number, value in enumerate(values[1:], start=1):
+            is_behind = ops.ge(place, ops.constant(number, torch.int64))
+            total = ops.where(is_behind, join(total, value), total)
+        return total
+
+    return build.pointwise(x.shape, dtype, element, label=label)
 
 
 def chunk_for(shape: Sequence[Integer], at: int) -> int | None:

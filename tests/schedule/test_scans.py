@@ -95,3 +95,26 @@ def test_a_scatter_at_places_that_a_scan_counts() -> None:
         return torch.zeros_like(x).scatter_add(0, torch.where(chosen, place, 0), torch.where(chosen, x, 0.0))
 
     assert kernel_count(check(function, rnd(300)))[1] == 0
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_running_products_of_a_few_elements_are_arithmetic_that_fuses(length: int) -> None:
+    """What comes before each element of a row and what comes after it, as in the gradient of a product."""
+
+    def others(x: Tensor) -> Tensor:
+        ones = torch.ones_like(x[:, :1])
+        before = torch.cat((ones, x[:, :-1]), -1).cumprod(-1)
+        after = torch.cat((ones, x.flip(-1)[:, :-1]), -1).cumprod(-1).flip(-1)
+        return before * after * x.prod(-1, keepdim=True)
+
+    compilation = check(others, rnd(37, length))
+    assert (kernel_count(compilation) == (1, 0)) == (length <= 4)
+
+
+def test_short_running_sums_take_infinities_and_half_types_as_long_ones_do() -> None:
+    x = torch.tensor([[1.0, float("inf"), -2.0], [float("nan"), 1.0, 2.0], [3e38, 3e38, -1.0]])
+    (result,) = call_interpreted(compile_program(lambda x: x.cumsum(-1), x), [x])
+    assert torch.equal(result.nan_to_num(9.0), x.cumsum(-1).nan_to_num(9.0))
+    halves = torch.tensor([[2048.0, 1.0, 1.0, 1.0]], dtype=torch.float16)
+    (result,) = call_interpreted(compile_program(lambda x: x.cumsum(-1), halves), [halves])
+    assert result.tolist() == [[2048.0, 2049.0 // 2 * 2, 2050.0, 2052.0]]
