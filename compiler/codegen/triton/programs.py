@@ -101,6 +101,20 @@ def elements_of_long_work(program: Program, live: int, itemsize: int, device: De
     return next((elements for elements in (32, 16) if live * elements <= _HELD_BY_A_LANE), 0)
 
 
+#: Elements of a row that is short, accesses from which on a program has many, and registers for the values of all.
+_SHORT_ROW, _MANY_ACCESSES, _REGISTERS_FOR_ACCESSES = 8, 16, 64
+
+
+def elements_of_many_accesses(program: Program) -> int:
+    """Elements for each thread where rows of a few elements have many loads and stores, whose values all live at a
+    time, such as the sides of a box and their gradients; 0 for others."""
+    accesses = sum(s.op in ("load", "store") for s in program.statements)
+    is_short = next_power_of_two(known(program.space.reduction_numel)) <= _SHORT_ROW
+    if not is_short or accesses <= _MANY_ACCESSES:
+        return 0
+    return max(next_power_of_two(_REGISTERS_FOR_ACCESSES // accesses + 1) // 2, 2)
+
+
 def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]:
     """Small programs, of which others go on while the warps of one wait for each other's sums. On an H200 running sums
     of 4,096 rows of 8,192 int64 take 112 us by blocks of 1,024, 122 by 2,048, 252 by 4,096; those of 64 x 512 x 512

@@ -15,6 +15,7 @@ from compiler.codegen.triton.programs import (
     COALESCED_POINTS,
     block_of_scan,
     elements_of_long_work,
+    elements_of_many_accesses,
     is_fed_by,
     reads_rows_at_loaded_places,
     reads_tables_for_each_row,
@@ -210,6 +211,9 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     of_work = elements_of_long_work(program, live_registers(program), walk.itemsize, device) if goes_along else 0
     if of_work and is_fed_by(rows / max(1, of_work * WARP // r_block), program, device):
         x_block = max(1, of_work * WARP // r_block)
+    of_accesses = elements_of_many_accesses(program)
+    if of_accesses:
+        x_block = min(x_block, max(4 * WARP * of_accesses // r_block, 1))
     is_short = walk.is_mixed and run * walk.itemsize < _SECTOR
     if not (goes_along or is_short):
         x_block = max(x_block, COALESCED_POINTS)
@@ -224,6 +228,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
     x_block = min(x_block, next_power_of_two(max(rows, 1)))
     per_thread = _elements_per_thread(r_block, walk.itemsize) if is_fed else many // 128
     per_thread = max(per_thread, of_work)
+    per_thread = min(per_thread, of_accesses) if of_accesses else per_thread
     if reads_rows_at_loaded_places(program):
         # On an H200 524,288 products of two rows of 128 float32 out of 65,536 take 67 us so, 74 by eight elements.
         per_thread = max(per_thread, 16)

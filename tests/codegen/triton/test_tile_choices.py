@@ -418,3 +418,15 @@ def test_long_rows_that_are_added_up_both_ways_are_taken_in_slices() -> None:
     (plan,) = plans_of(lambda x: (x.sum(0), x.sum(1)), tensor("8192 8192"))
     assert plan.slices > 1 and plan.slices * plan.axes[-1].block == 8192
     assert plan.grid == plan.parts * plan.slices <= 132
+
+
+def test_short_rows_of_many_tensors_are_taken_by_few_elements_a_thread() -> None:
+    """What a thread loads and stores of them lives at the same time."""
+    names = [f"t{number}" for number in range(7)]
+
+    def function(*tensors: Tensor) -> tuple[Tensor, ...]:
+        total = sum(tensors, tensors[0]).prod(-1, keepdim=True)
+        return *(one * total for one in tensors), *(one > total for one in tensors)
+
+    (plan,) = plans_of(function, *(tensor("1048576 2") for _ in names))
+    assert plan.kind == "persistent" and plan.axes[0].block * 2 == 2 * 32 * plan.num_warps
