@@ -42,8 +42,13 @@ def compile_program(
     function: Callable[..., Any], *inputs: Any, target: str = "sm_90", dynamic: bool = False, **knobs: Any
 ) -> GraphCompilation:
     """Everything up to kernels' text, for the CPU and for `target`."""
+    return compile_graph(capture_graph(function, *inputs, dynamic=dynamic), target, **knobs)
+
+
+def compile_graph(graph: torch.fx.GraphModule, target: str = "sm_90", **knobs: Any) -> GraphCompilation:
+    """The same of a graph that was captured."""
     compilation = GraphCompilation(torch.device("cpu"), device_for(target), Options(knobs=knobs))
-    compilation.lower(capture_graph(function, *inputs, dynamic=dynamic))
+    compilation.lower(graph)
     compilation.plan()
     compilation.generate(wants_triton=True)
     return compilation

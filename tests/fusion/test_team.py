@@ -30,20 +30,20 @@ def normalised_images(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
 
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
-    "softmax": (lambda x: torch.softmax(x, -1), (rnd(4, 50001),)),
-    "softmax of bfloat16": (lambda x: torch.softmax(x, -1), (rnd(4, 50001).bfloat16(),)),
+    "softmax": (lambda x: torch.softmax(x, -1), (rnd(2, 50001),)),
+    "softmax of bfloat16": (lambda x: torch.softmax(x, -1), (rnd(2, 50001).bfloat16(),)),
     "softmax of columns": (lambda x: torch.softmax(x, 0), (rnd(3000, 70),)),
     "batch norm in training": (normalised_images, (rnd(16, 6, 60, 60) + 10, rnd(6), rnd(6))),
-    "layer norm of a long row": (lambda x: torch.nn.functional.layer_norm(x, (50001,)), (rnd(4, 50001) + 100,)),
+    "layer norm of a long row": (lambda x: torch.nn.functional.layer_norm(x, (50001,)), (rnd(2, 50001) + 100,)),
     "distance to the mean, and to the largest": (
         lambda x: (x - x.mean(-1, keepdim=True), x.amax(-1), x.argmax(-1), x - x.amax(-1, keepdim=True)),
-        (rnd(4, 50001),),
+        (rnd(2, 50001),),
     ),
     "two exchanges": (
         lambda x: (x - x.mean(-1, keepdim=True)).abs() / (x - x.mean(-1, keepdim=True)).abs().amax(-1, keepdim=True),
-        (rnd(4, 50001),),
+        (rnd(2, 50001),),
     ),
-    "truth": (lambda x: x * (x > 4).any(-1, keepdim=True), (rnd(4, 50001),)),
+    "truth": (lambda x: x * (x > 4).any(-1, keepdim=True), (rnd(2, 50001),)),
 }
 
 

@@ -18,7 +18,7 @@ from compiler.ir.nodes import ExternNode, LoopNode
 from compiler.options import Options
 from compiler.runtime.executable import build_executable
 from compiler.runtime.triton_interpreter import interpret as run_triton
-from tests.compile_program import capture_graph, compile_program
+from tests.compile_program import capture_graph, compile_graph, compile_program
 
 #: The first is what the kernels are made for; the others are larger and smaller, odd, and no multiples of a block.
 SIZES = (6, 9, 31, 4)
@@ -142,9 +142,9 @@ def test_one_compilation_serves_every_size(program: Program, monkeypatch: pytest
 
 @every_program
 def test_loops_and_triton_kernels_serve_every_size(program: Program) -> None:
-    compilation = compile_program(program.function, *program.inputs(SIZES[0]), dynamic=True)
-    assert compilation.loops is not None
     graph = capture_graph(program.function, *program.inputs(SIZES[0]), dynamic=True)
+    compilation = compile_graph(graph)
+    assert compilation.loops is not None
     executable = compilation.build()
     emulated = {
         kernel.name: (lambda *given, kernel=kernel: run_triton(
