@@ -8,6 +8,7 @@ reported and every sample is kept.
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,9 @@ from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 
 #: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
 WARMUP_CALLS = 3
+#: The share of `Timing.max_seconds` after which a CPU makes no more of them: what runs there was compiled before, and a
+#: call that long has met all of the memory that it works on.
+WARMUP_SHARE = 0.25
 #: Calls whose time on the host is taken: with few of them a neighbour of the host decides.
 HOST_SAMPLES = 21
 #: Rounds that are taken even when the time is up.
@@ -95,8 +99,7 @@ def take_samples(
     ):
         host: dict[Name, float | None] = dict.fromkeys(names)
         for name, call in contestants.items():
-            for _ in range(WARMUP_CALLS):
-                call()
+            _warm_up(call, math.inf if device.type == "cuda" else WARMUP_SHARE * timing.max_seconds)
             watch.prepare(call)
             if device.type == "cuda":
                 host[name] = statistics.median(watch.wall(call) for _ in range(HOST_SAMPLES))
@@ -107,6 +110,15 @@ def take_samples(
             for name in order_of_round(names, turn):
                 taken[name].append(watch.sample(contestants[name]))
     return {name: Samples(tuple(taken[name]), host[name]) for name in names}
+
+
+def _warm_up(call: Call, most_seconds: float) -> None:
+    """All calls before the first sample; no more of them once they have taken as long as that."""
+    began = time.perf_counter()
+    for _ in range(WARMUP_CALLS):
+        call()
+        if time.perf_counter() - began > most_seconds:
+            break
 
 
 def measure_each(
@@ -165,7 +177,8 @@ def _method(watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: l
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
     sentences = [
         watch.method,
-        f"{rounds} interleaved rounds after {WARMUP_CALLS} warm-up calls; medians and quartiles.",
+        f"{rounds} interleaved rounds after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; "
+        "medians and quartiles.",
     ]
     queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
     if queueing:

@@ -69,8 +69,11 @@ def test_calls_are_warm_before_they_are_sampled() -> None:
         def prepare(self, call: Call) -> None:
             seen.append(count)
 
-    take_samples({"eager": call}, Watch(), CPU, Timing(min_runs=3))
+    take_samples({"eager": call}, Watch(), CPU, Timing(min_runs=3, max_seconds=60))
     assert seen == [WARMUP_CALLS]
+    # What takes long beside the time that there is for samples is warm after one call.
+    take_samples({"eager": call}, Watch(), CPU, Timing(min_runs=3, max_seconds=1e-9))
+    assert seen[1] - seen[0] == 1
 
 
 def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
