@@ -14,7 +14,7 @@ from compiler.codegen.triton.plan import Axis, Plan
 from compiler.devices import Device
 from compiler.ir.size import Integer, hint, known
 from compiler.schedule.cost.columns import Columns, Walked, most_parts, shares_of, streamed_columns
-from compiler.schedule.cost.shape import columns_of, is_heavy, passes_over_r, walked_of
+from compiler.schedule.cost.shape import columns_of, computes_much, is_heavy, passes_over_r, walked_of
 from compiler.schedule.group import Group
 
 
@@ -35,7 +35,7 @@ def streamed_plan(
     """Loops over blocks of r. In one pass (`is_shared`) several programs may share a column; `carries` says that sums
     are carried along which are relative to another result."""
     rows, length = hint(program.space.numel), expected_length(program.space.reduction_numel)
-    columns = streamed_columns(rows, length, walked, is_shared, is_heavy(group), device)
+    columns = streamed_columns(rows, length, walked, is_shared, is_heavy(group), computes_much(group), device)
     plan = _of_columns("looped", program, columns)
     if not is_shared or not isinstance(program.space.numel, int):
         return plan

@@ -35,6 +35,9 @@ SHORT = 32
 #: Bytes that a thread loads at a time, and blocks of a row from which on a loop in several passes takes them so.
 VECTOR, LEAST_BLOCKS = 16, 4
 
+#: Weighted operations for an element that are much: a gate's gradients by sigmoid and tanh take 46.
+MUCH = 28
+
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
 #: high, and for a scan, which goes through shared memory several times. Measured on the H200.
 ACROSS_STEP, SCAN_STEP = 2, 10
@@ -200,7 +203,7 @@ def _streamed(
     """Loops over the rows of columns."""
     rows, size, carries = hint(group.space.numel), hint(group.space.reduction_numel), bool(group.single_pass)
     is_shared = len(passes) == 1
-    tile = streamed_columns(rows, size, walked, is_shared, is_heavy(group), device)
+    tile = streamed_columns(rows, size, walked, is_shared, is_heavy(group), computes_much(group), device)
     programs, blocks = -(-rows // tile.x_block), -(-size // tile.r_block)
     shares = shares_of(programs, blocks, tile.warps, most_parts(tile, carries), carries, device) if is_shared else 1
     steps = -(-blocks // shares) * len(passes)
@@ -216,7 +219,7 @@ def _splits(programs: int, threads: int, steps: int, device: Device) -> int:
     most = device.multiprocessors * max(device.threads_per_multiprocessor, 1)
     if programs * threads * 3 > most or steps < 4:
         return 1
-    return max(1, min(-(-most // (threads * programs)), steps // 2, 1024))
+    return max(1, min(most // (threads * programs), steps // 2, 1024))
 
 
 def _warps(elements: int, per_thread: int, most: int) -> int:
@@ -299,6 +302,14 @@ def writes_rows(group: Group) -> bool:
     r_dims = frozenset(group.space.r)
     writes = [a for m in group.members for a in m.body.writes if a.buffer in group.stored]
     return any(not access.index.dims.isdisjoint(r_dims) for access in writes)
+
+
+def computes_much(group: Group) -> bool:
+    """Whether so much is computed for each element that is stored, that the registers it takes keep other programs
+    out."""
+    r_dims = frozenset(group.space.r)
+    work = sum(m.body.operations for m in group.members if not m.body.dims.isdisjoint(r_dims))
+    return writes_rows(group) and work >= MUCH
 
 
 def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:
