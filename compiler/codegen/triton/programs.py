@@ -19,7 +19,7 @@ _PROGRAM_US = 0.00064
 
 #: Bytes and elements of the rows that one warp holds, how many rows those are at the most, values of each element that
 #: live at a time, and programs of each multiprocessor that keep it busy so.
-_BYTES_OF_A_WARP, _OF_A_WARP, _ROWS_OF_A_WARP, _LIVE, _PROGRAMS_OF_A_WARP = 2048, 1024, 8, 4, 16
+_BYTES_OF_A_WARP, _OF_A_WARP, _ROWS_OF_A_WARP, _LIVE, _PROGRAMS_OF_A_WARP = 2048, 1024, 8, 6, 16
 #: Elements of the shortest row that one warp holds, and of one that is loaded one element at a time: the lanes of two
 #: warps lie along that otherwise; and how many times as long as its bytes such a row takes at the least.
 _SHORTEST_ROW, _SHORTEST_ALONE, _AS_LONG_AS_BYTES = 128, 64, 4
@@ -47,7 +47,8 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     blocks, and begin where vectors do, take as long either way; a layer norm of 1,000 float16 36 and 35. Entropies of
     rows of 512 float32 take 63 so and 78 by four warps for two rows, of 1,024 29 and 33; a layer norm of GELU of 1,024
     bfloat16 54 and 61. A softmax of 150,528 rows of 49 float16 with a bias that is looked up takes 31 us by one warp
-    for eight rows, 45 by two, and 44 by four for 32."""
+    for eight rows, 45 by two, and 44 by four for 32. The gradients of the cosines of 16,384 rows of 768 bfloat16, with
+    six registers for each element, 26 by one warp, 36 by two and 37 by four."""
     size, rows = known(program.space.reduction_numel), hint(program.space.numel)
     r_block = next_power_of_two(size)
     gathers = any(s.level == "r" for s in program.across)  # sums for each r are as many values again

@@ -27,7 +27,7 @@ _MOST_AT_ONCE, _MOST_OF_WIDE, _MOST_APART, _FEW_ACCESSES = 16, 8, 4, 4
 #: Places from one element to the next that are a wide gap.
 _WIDE_GAP = 3
 #: Instructions of a thread that are fetched once for all warps.
-_LONGEST_TEXT = 2400
+_LONGEST_TEXT = 1800
 #: Points of a side of a tile at the least, and of a run through several loops that is one.
 _SHORTEST_SIDE, _LEAST_RUN = 4, 32
 #: Points of a loop from which on lanes go along it.
@@ -247,7 +247,7 @@ def _of_long_text(at_once: int, warps: int, length: int) -> tuple[int, int]:
     """As many elements as leave the text of a thread, which is `length` for each, where it is at hand, and many warps
     that go through it in step. On an H200 ten sines and ninety sums and products of 16,777,216 bfloat16 take 283 us by
     sixteen elements, 218 by four, 209 by four in programs of eight warps; three powers for each of 8,388,608 float32
-    89 us by eight elements, 84 by four."""
+    89 us by eight elements, 84 by four; a pendulum's six sines of 2,097,152 17.5 by eight, 15.7 by four."""
     few = at_once
     while few > _FEW_AT_ONCE and few * length > _LONGEST_TEXT:
         few //= 2

@@ -135,6 +135,26 @@ def test_few_long_rows_are_shared_before_they_are_gathered() -> None:
 
     (plan,) = plans_of(loss, tensor("16 4 512 512"), tensor("16 4 512 512"))
     assert plan.kind == "split" and plan.parts == 4
+    # No more programs than the device holds at one time.
+    assert plan.splits * 4 * plan.num_warps <= H200.multiprocessors * H200.threads_per_multiprocessor // 32
+
+
+def test_columns_that_are_stored_beside_their_sum_take_few_elements_a_thread() -> None:
+    """Half types, of which a thread would take 16 of each of three tensors."""
+
+    def gradients(raw: Tensor, x: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+        slope = g.float() * (x.float().tanh() - x.float()) * raw.float().sigmoid()
+        return slope.bfloat16(), slope.sum(0)
+
+    def sums(raw: Tensor, x: Tensor, g: Tensor) -> Tensor:
+        return (g.float() * x.float() * raw.float()).sum(0)
+
+    def elements(function: object) -> int:
+        (plan,) = plans_of(function, *[tensor("4096 4096", torch.bfloat16)] * 3)
+        assert plan.kind == "split"
+        return plan.axes[0].block * plan.axes[1].block // (32 * plan.num_warps)
+
+    assert (elements(gradients), elements(sums)) == (8, 16)
 
 
 def test_few_parts_of_a_variance_are_joined_at_once() -> None:
@@ -379,6 +399,13 @@ def test_short_rows_that_leave_lanes_empty_or_begin_anywhere_are_held_by_one_war
         return [plan.num_warps for plan in plans_of(lambda x: torch.softmax(x, -1), tensor(f"{rows} {length}"))]
 
     assert warps_of(50000, 513) == warps_of(32768, 800) == warps_of(131072, 197) == [1]
+
+    def gradients(x: Tensor, y: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = x * g, y * g
+        return first - y * (second * x).sum(-1, keepdim=True), second - x * (first * y).sum(-1, keepdim=True)
+
+    (of_two,) = plans_of(gradients, tensor("16384 768"), tensor("16384 768"), tensor("16384 1"))
+    assert of_two.num_warps == 1
     # Rows that fill their blocks, few rows, and rows that are long gain nothing.
     assert 1 not in (*warps_of(32768, 1000), *warps_of(1000, 800), *warps_of(16384, 4000))
 
