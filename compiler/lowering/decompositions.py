@@ -103,12 +103,23 @@ def _native_group_norm(
     return result.reshape(x.shape).to(x.dtype), mean.to(x.dtype), reciprocal.to(x.dtype)
 
 
+def _silu_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """PyTorch's decomposition has 1 / (1 + exp(-x)) in the place of the sigmoid, which is another division beside the
+    one of the SiLU that is computed again."""
+    if not x.dtype.is_floating_point:
+        return NotImplemented  # type: ignore[no-any-return]
+    computed = torch.float64 if x.dtype == torch.float64 else torch.float32
+    value, slope = x.to(computed), torch.sigmoid(x.to(computed))
+    return (gradient.to(computed) * slope * (1 + value * (1 - slope))).to(x.dtype)
+
+
 @cache
 def _table() -> dict[Any, Callable[..., Any]]:
     table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     split = [getattr(aten, name) for name in SPLIT if hasattr(aten, name)]
     table.update(get_decompositions(split))
     table[aten.native_group_norm.default] = _native_group_norm
+    table[aten.silu_backward.default] = _silu_backward
     table.update({target: _of_floats(table[target]) for target in ROUNDED_IN_STEPS})
     kept = {getattr(aten, name) for name in KEPT if hasattr(aten, name)}
     return {target: function for target, function in table.items() if _packet(target) not in kept}

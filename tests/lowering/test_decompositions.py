@@ -30,3 +30,14 @@ def test_a_group_norm_is_the_operators(
     for one, wanted in zip(found, expected, strict=True):
         assert (one.double() - wanted).abs().max() <= tolerance * max(1.0, float(wanted.abs().max()))
     assert found[0].is_contiguous(memory_format=layout)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_the_gradient_of_a_silu_is_the_operators(dtype: torch.dtype) -> None:
+    x = torch.tensor([-1e4, -90.0, -20.0, -1.2784, -0.5, 0.0, 0.5, 3.0, 20.0, 90.0, 1e4]).to(dtype)
+    gradient = torch.linspace(-2, 2, 11).to(dtype)
+    wanted = aten.silu_backward(gradient.double(), x.double())
+    found = decompositions()[aten.silu_backward.default](gradient, x)
+    assert found.dtype == dtype
+    # Of magnitude 2 at the most; the difference from 1 of the sigmoid of -1.28 is taken of numbers of magnitude 1.
+    assert (found.double() - wanted).abs().max() <= 8 * torch.finfo(dtype).eps
