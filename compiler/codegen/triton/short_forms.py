@@ -2,6 +2,7 @@
 
     1 + erf(x)            ->  one_plus_erf(x)       where all that is made of it is stored in half types
     1 + tanh(x)           ->  one_plus_tanh(x)      likewise
+    1 - tanh(x)^2         ->  p (2 - p)             where p is one_plus_tanh(x), and sums may follow as well
     exp(x), sigmoid(x)    ->  quick_exp(x), ...     likewise
     uniform(...) > 0.1    ->  reaches(word, n)      everywhere: the same comparison, bit for bit
     mask * x * 1.25       ->  where(mask, 1.25, 0.0) * x    everywhere: the same number
@@ -13,13 +14,14 @@ An H200 issues some 30 instructions for each element of bfloat16 that its memory
 keeps 8 or 11 of the 24 bits. The forms here have relative errors of less than 1e-5, a twentieth of the last bit of a
 float16, over the whole line: `1 + erf(x)` for x far below zero is smaller than the rounding of the sum as written, and
 here it keeps its digits. So they may stand where nothing follows that makes a relative error larger: products and
-quotients, choices between values, sums of what is positive.
+quotients, choices between values, sums of what is positive. `one_plus_tanh` is right to 1e-6, a 250th of what rounding
+to a float16 does: where it takes part in sums, as in the gradient of a GELU, their terms may cancel to as much.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -102,14 +104,55 @@ def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtyp
 
 
 def _for_half_results(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
-    by_number = {s.number: s for s in statements}
-    readers = _readers(statements)
-    needs_few_digits: dict[int, bool] = {}
+    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    needs_few_digits = _needing_few_digits(statements, storage)
+    short = [_short(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
+    return _with_gradients_of_tanh(short, storage) if any(s.op == "tanh" for s in short) else short
+
+
+def _needing_few_digits(
+    statements: Sequence[Statement], storage: Mapping[str, torch.dtype], may_cancel: bool = False
+) -> dict[int, bool]:
+    """For each statement whether results in half types alone are made of it, in ways that do not make its error larger;
+    one that is so small that terms of a sum `may_cancel` may become larger there."""
+    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    found: dict[int, bool] = {}
     for s in reversed(statements):
-        needs_few_digits[s.number] = bool(readers[s.number]) and all(
-            _takes_few_digits(s, reader, needs_few_digits, by_number, storage) for reader in readers[s.number]
+        found[s.number] = bool(readers[s.number]) and all(
+            _takes_few_digits(s, reader, found, by_number, storage, may_cancel) for reader in readers[s.number]
         )
-    return [_short(s, by_number, readers) if needs_few_digits[s.number] else s for s in statements]
+    return found
+
+
+def _with_gradients_of_tanh(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:
+    """The statements with p = 1 + tanh(x) in the place of each tanh(x) of which only 1 + tanh(x) and 1 - tanh(x)^2 are
+    made. On an H200 CUDA's function, whose branch no two elements of a thread share, is half of the gradient of a GELU;
+    and 1 - tanh(x)^2 = p (2 - p) keeps its digits where x is far below zero."""
+    by_number, readers = {s.number: s for s in statements}, _readers(statements)
+    needs_few_digits = _needing_few_digits(statements, storage, may_cancel=True)
+    new = _Numbers(statements)
+    result: dict[int, list[Statement]] = {}
+    instead: dict[int, int] = {}
+    for s in statements:
+        sums = [r for r in readers[s.number] if r.op == "add" and _is_plus_one(r, by_number)]
+        squares = [r for r in readers[s.number] if r.op == "square" or (r.op, r.operands) == ("mul", (s.number,) * 2)]
+        rests = [r for square in squares for r in readers[square.number]]
+        is_gradient = squares and len(sums) + len(squares) == len(readers[s.number])
+        if s.op != "tanh" or s.dtype != torch.float32 or not (is_gradient and needs_few_digits[s.number]):
+            continue
+        if not all(r.op == "sub" and by_number[r.operands[0]].value == 1 for r in rests):
+            continue
+        nodes = tuple(dict.fromkeys(node for one in (*sums, s, *squares) for node in one.nodes))
+        result[s.number] = [replace(s, op="one_plus_tanh", nodes=nodes)]
+        for gone in (*sums, *squares):
+            result[gone.number] = []
+        instead |= {one.number: s.number for one in sums}
+        for rest in rests:
+            two = new.like(rest, "constant", (), torch.float32, 2.0)
+            other = new.like(rest, "sub", (two.number, s.number), torch.float32)
+            result[rest.number] = [two, other, replace(rest, op="mul", operands=(s.number, other.number))]
+    kept = [new for s in statements for new in result.get(s.number, [s])]
+    return [replace(s, operands=tuple(instead.get(number, number) for number in s.operands)) for s in kept]
 
 
 def _readers(statements: Iterable[Statement]) -> dict[int, list[Statement]]:
@@ -126,8 +169,10 @@ def _takes_few_digits(
     needs_few_digits: Mapping[int, bool],
     by_number: Mapping[int, Statement],
     storage: Mapping[str, torch.dtype],
+    may_cancel: bool,
 ) -> bool:
-    """Whether `reader` passes a relative error of `value` on to results in half types alone, no larger than it is."""
+    """Whether `reader` passes a relative error of `value` on to results in half types alone, no larger than it is but
+    where terms of a sum `may_cancel`."""
     if value.dtype != torch.float32 or value.number not in reader.operands:
         return False
     if reader.op == "store":
@@ -136,8 +181,10 @@ def _takes_few_digits(
         return False
     if reader.op == "where":
         return reader.operands[0] != value.number
-    if reader.op == "reduce":
-        return reader.value == "sum" and value.op == "exp"
+    if reader.op in ("reduce", "across"):
+        return reader.value == "sum" and (may_cancel or value.op == "exp")
+    if may_cancel and reader.op in ("add", "sub"):
+        return True
     if reader.op == "add":
         return value.op in ("exp", *_SHORT_PLUS_ONE) and _is_plus_one(reader, by_number)
     return reader.op in _KEEPS_DIGITS

@@ -55,6 +55,43 @@ def test_a_form_has_the_same_limits(function: Callable[[Tensor], Tensor]) -> Non
     torch.testing.assert_close(ours, function(x), rtol=0, atol=0, equal_nan=True)
 
 
+def gradient_of_gelu(given: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    gradient = torch.ops.aten.gelu_backward(given, x, approximate="tanh")
+    return gradient, gradient.sum(0)
+
+
+def gradient_of_tanh(x: Tensor) -> Tensor:
+    return 1 - torch.tanh(x) ** 2
+
+
+@pytest.mark.parametrize("function", [gradient_of_gelu, gradient_of_tanh, lambda x: 3 - gradient_of_tanh(x)])
+def test_gradients_of_tanh_have_its_short_form(function: Callable[..., Tensor]) -> None:
+    inputs = torch.randn(64, 64, dtype=HALF), torch.linspace(-6, 6, 1 << 12, dtype=HALF).view(64, 64)
+    inputs = inputs[-function.__code__.co_argcount :]
+    compilation = compile_program(function, *inputs)
+    text = "".join(kernel.source for kernel in compilation.triton.values())
+    assert "= one_plus_tanh(" in text and "libdevice.tanh(" not in text
+    exact = function(*(x.double() for x in inputs))
+    exact = exact if isinstance(exact, tuple) else (exact,)
+    for ours, wanted in zip(call_interpreted(compilation, list(inputs)), exact, strict=True):
+        # Half of the last bit, and what terms that cancel leave of the function's error.
+        torch.testing.assert_close(ours.double(), wanted, rtol=2.0**-8, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function, dtype",
+    [
+        (gradient_of_tanh, torch.float32),
+        (lambda x: torch.tanh(x) ** 2, HALF),
+        (lambda x: (1 - torch.tanh(x) ** 2) * torch.tanh(x), HALF),
+        (lambda x: (1 - torch.tanh(x) ** 2).float(), HALF),
+        (lambda x: torch.log(1 - torch.tanh(x) ** 2), HALF),
+    ],
+)
+def test_other_squares_of_tanh_keep_it(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> None:
+    assert "one_plus_tanh" not in texts_of(function, torch.randn(64, 256, dtype=dtype))
+
+
 def erf_twice(x: Tensor) -> Tensor:
     erf = torch.erf(x)
     return (1 + erf) * erf
