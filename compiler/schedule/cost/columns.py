@@ -35,6 +35,9 @@ ELEMENTS_OF_MUCH = 8
 ELEMENTS_OF_A_PASS = 8
 #: Values of all parts of a column that a thread of the last program holds as it joins them.
 MOST_JOINED, MOST_CARRIED = 64, 32
+#: Elements of all columns, for each multiprocessor, that are so few that no two programs share a column, and those of
+#: one program; a thread of it takes so many, and it has so many warps at the most.
+FEW_ELEMENTS, FEW_BY_PROGRAM, FEW_BY_THREAD, FEW_WARPS = 1024, 4096, 4, 16
 #: Warps of a program; few where columns are short.
 LEAST_WARPS, WARPS, MOST_WARPS = 2, 4, 32
 #: A loop has so many steps at the least before its blocks grow.
@@ -83,6 +86,9 @@ def streamed_columns(
     a column; a heavy one carries several values along for each element, one that `computes_much` stores something of
     what it computes for each."""
     x_block = min(max(LINE // walked.itemsize, 1), _power_above(rows))
+    few = _whole_columns(rows, length, walked, device) if is_shared else None
+    if few is not None:
+        return few
     if is_shared:
         # The parts of fewer columns are joined at a time where each is several values.
         x_block = min(x_block, HELD_COLUMNS) if is_heavy else x_block
@@ -103,6 +109,14 @@ def streamed_columns(
     warps = MOST_WARPS if programs <= device.multiprocessors else 16 if programs <= 2 * device.multiprocessors else 8
     r_block = min(ELEMENTS_OF_A_PASS * warps * WARP // x_block, _power_above(length))
     return Columns(x_block, r_block, max(min(warps, x_block * r_block // (ELEMENTS_OF_A_PASS * WARP)), 1))
+
+
+def _whole_columns(rows: int, length: int, walked: Walked, device: Device) -> Columns | None:
+    """Whole columns of so few elements that nobody need wait for others that share them; None for more."""
+    x_block, r_block = min(max(SECTOR // walked.itemsize, 1), _power_above(rows)), _power_above(length)
+    if rows * length > FEW_ELEMENTS * device.multiprocessors or x_block * r_block > FEW_BY_PROGRAM:
+        return None
+    return Columns(x_block, r_block, max(min(x_block * r_block // (FEW_BY_THREAD * WARP), FEW_WARPS), 1))
 
 
 def most_parts(tile: Columns, carries: bool) -> int:

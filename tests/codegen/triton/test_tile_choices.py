@@ -173,6 +173,18 @@ def test_programs_that_share_columns_take_whole_lines_of_memory_and_as_many_step
         assert plan.chunk * plan.splits == 32768
 
 
+def test_columns_of_few_elements_are_nobody_else_s() -> None:
+    """To wait for others takes longer than to go over a few elements more."""
+
+    def summed(x: Tensor) -> Tensor:
+        return x.sum(0)
+
+    (plan,) = plans_of(summed, tensor("64 256"))
+    assert plan.kind != "split" and plan.axes[-1].block == 64 and plan.axes[0].block == 8
+    (plan,) = plans_of(summed, tensor("4096 256"))
+    assert plan.kind == "split"
+
+
 def test_long_columns_are_few_large_programs_where_several_passes_go_over_them() -> None:
     """Small ones would leave most of each multiprocessor idle while they wait for what they load."""
     (plan,) = plans_of(lambda x: torch.softmax(x, 0), tensor("8192 4096", torch.bfloat16))
