@@ -11,12 +11,14 @@ from compiler.codegen.program import Program
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.codegen.triton.slices import JOINED
 from compiler.codegen.triton.tile_registers import (
+    ASYNCHRONOUS_COPIES,
+    LOADED_AHEAD,
     REGISTERS_FOR_ADDRESSES,
     carries,
     live_registers,
     loading_ahead,
     r_sections,
-    registers,
+    registers_of_sums,
 )
 from compiler.codegen.triton.walk import Walk
 from compiler.devices import Device
@@ -29,8 +31,9 @@ _LONG_ROW = 4096
 #: 18 us by 1,024 programs of 128 threads, 31 by 2,048 of 256.
 _HELD_AT_ONCE = 8
 
-#: Programs of a multiprocessor that take several short rows at a time.
-_AT_ONCE = 2
+#: Programs of a multiprocessor that take several short rows at a time; and of those that take such of half types, or
+#: rows that are loaded ahead.
+_AT_ONCE, _MOST_AT_ONCE = 2, 3
 
 #: Rows of parts that one program joins without help.
 _MOST_PARTS = 32
@@ -59,8 +62,10 @@ def plan_across(plan: Plan, walk: Walk, holds_columns: bool, device: Device) -> 
     at_once = max(1, device.threads_per_multiprocessor // (32 * plan.num_warps))
     if sums_of_rows:
         # A second wave of programs would write as many rows of sums again.
-        at_once = min(at_once, max(1, device.registers_per_multiprocessor // max(registers(plan), 1)))
-        at_once = at_once if plan.axes[0].block == before.block else min(at_once, _AT_ONCE)
+        of_program = 32 * plan.num_warps * (plan.most_registers or registers_of_sums(plan))
+        at_once = min(at_once, max(1, device.registers_per_multiprocessor // of_program))
+        most = at_once if x_axis.block == before.block else _AT_ONCE
+        at_once = min(at_once, _MOST_AT_ONCE if plan.most_registers or plan.stages > 1 else most)
         programs = min(blocks, device.multiprocessors * at_once)
         programs = max(min(programs, rows // _ROWS_OF_A_PART), min(blocks, device.multiprocessors))
     else:
@@ -134,24 +139,59 @@ def _in_large_programs(plan: Plan, device: Device) -> Plan:
     return replace(plan, num_warps=max(4, r_axis.block * plan.axes[0].block // (16 * 32)))
 
 
-#: Elements of a block of short rows, and warps of its program.
+#: Elements of a block of short rows, and warps of its program; elements of the shortest row that is loaded ahead, and
+#: bytes of all that is loaded for one.
 _BLOCK_OF_ROWS, _WARPS_OF_ROWS = 4096, 8
+_LEAST_AHEAD, _LEAST_BYTES_AHEAD = 512, 4096
 
 
 def _in_blocks_of_rows(plan: Plan, device: Device) -> Plan:
-    """Short rows of 32-bit elements several at a time, so that programs wait for their sums less often, and fewer parts
-    are joined, where the registers hold two programs of them. On an H200 both passes of a layer norm of 32,768 x 768
-    float32 take 159 us so, by four rows and 256 programs of 256 threads, 173 by one row and 1,171 programs of 128; of
-    rows of 2,048 107 and 120; the sums of products of 32,768 x 1,024 along both axes 111 and 127. With a GELU besides,
-    more values live, and it is 196 and 173; of half types, which are converted first, 63 and 59."""
+    """Short rows of 32-bit elements, and half types in rows that are shorter still, several at a time, so that programs
+    wait for their sums less often, and fewer parts are joined, where the registers hold two programs of them. On an
+    H200 both passes of a layer norm of 32,768 x 768 float32 take 159 us so, by four rows and 256 programs of 256
+    threads, 173 by one row and 1,171 programs of 128; of rows of 2,048 107 and 120; the sums of products of 32,768 x
+    1,024 along both axes 111 and 127. With a GELU besides, more values live, and it is 196 and 173. The gradient of an
+    RMS norm of 131,072 x 128 bfloat16 takes 40 us by 32 rows and 396 programs of 256 threads, 44 by 264 of them, 57 by
+    16 rows and 631 programs of 128; but where all of it is of half types a layer norm of rows of 768 63 and 59."""
     x_axis, r_axis = plan.axes
     rows, x_block = known(x_axis.numel), max(_BLOCK_OF_ROWS // r_axis.block, 1)
     loads = (plan.program.storage[s.buffer or ""].itemsize for s in plan.program.statements if s.op == "load")
-    if min(loads, default=0) < 4 or x_block <= x_axis.block or rows < 2 * x_block * device.multiprocessors:
-        return plan
+    is_wide = min(loads, default=0) >= 4
+    is_short = is_wide or r_axis.block < _LEAST_AHEAD
+    if not is_short or x_block <= x_axis.block or rows < 2 * x_block * device.multiprocessors:
+        return _loading_rows_ahead(plan, device)
     axes = (replace(x_axis, block=x_block, is_scalar=False), r_axis)
     in_blocks = replace(plan, axes=axes, num_warps=max(_WARPS_OF_ROWS, plan.num_warps))
     held = live_registers(plan.program) + sum(s.level == "r" for s in plan.program.across)
     threads = 32 * in_blocks.num_warps
     registers_of_one = held * x_block * r_axis.block + REGISTERS_FOR_ADDRESSES * threads
-    return in_blocks if _AT_ONCE * registers_of_one <= device.registers_per_multiprocessor else plan
+    if _AT_ONCE * registers_of_one > device.registers_per_multiprocessor:
+        return plan
+    most = device.registers_per_multiprocessor // (_MOST_AT_ONCE * threads) // 8 * 8
+    return in_blocks if is_wide else replace(in_blocks, most_registers=most)
+
+
+def _loading_rows_ahead(plan: Plan, device: Device) -> Plan:
+    """One row at a time by many threads, with the next ones on their way to shared memory: a thread then has few sums,
+    and while the warps wait for each other's parts of a row, memory does not wait for them. On an H200 the gradient of
+    a layer norm of 16,384 x 768, of which 10 bytes are loaded and 6 stored for each element, takes 70 us so, by 396
+    programs of 256 threads; 87 with one row ahead, 95 without; 106 by two rows and 631 programs of 128 threads, whose
+    184 registers leave room for 264 of them."""
+    x_axis, r_axis = plan.axes
+    rows, length = known(x_axis.numel), known(r_axis.numel)
+    x_dims = frozenset(plan.program.space.x)
+    loads = [s for s in plan.program.statements if s.op == "load" and s.level == "r"]
+    of_rows = [s for s in loads if s.index is not None and not s.index.dims.isdisjoint(x_dims)]
+    bytes_of_point = sum(plan.program.storage[s.buffer or ""].itemsize for s in of_rows)
+    held = _MOST_AT_ONCE * (LOADED_AHEAD - 1) * bytes_of_point * r_axis.block
+    if (
+        r_axis.block < _LEAST_AHEAD
+        or bytes_of_point * length < _LEAST_BYTES_AHEAD
+        or rows < _ROWS_OF_A_PART * device.multiprocessors
+        or any(s.index is not None and s.index.indirections for s in loads)
+        or device.capability < ASYNCHRONOUS_COPIES
+        or held > device.shared_per_multiprocessor
+    ):
+        return plan
+    axes = (replace(x_axis, block=1, is_scalar=True), r_axis)
+    return replace(plan, axes=axes, num_warps=max(_WARPS_OF_ROWS, plan.num_warps), stages=LOADED_AHEAD)
