@@ -476,21 +476,6 @@ def test_sums_of_rows_leave_room_for_programs_that_load_the_next_rows() -> None:
     assert plan.axes[0].block * plan.axes[1].block == 4096 and 2 * 132 < plan.parts <= 3 * 132
 
 
-def test_columns_whose_elements_are_stored_are_few_for_each_thread() -> None:
-    """More is computed and held for each of them."""
-
-    def gated(given: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        gradient = given * torch.tanh(x)
-        return gradient, gradient.sum(0)
-
-    half = torch.bfloat16
-    (plan,) = plans_of(gated, tensor("16384 3072", half), tensor("16384 3072", half))
-    elements = plan.axes[0].block * plan.axes[1].block // (32 * plan.num_warps)
-    assert plan.kind == "split" and elements == 8
-    (plan,) = plans_of(lambda given, x: (given * x).sum(0), tensor("16384 3072", half), tensor("16384 3072", half))
-    assert plan.axes[0].block * plan.axes[1].block // (32 * plan.num_warps) == 16
-
-
 def test_long_rows_that_are_added_up_both_ways_are_taken_in_slices() -> None:
     (plan,) = plans_of(lambda x: (x.sum(0), x.sum(1)), tensor("8192 8192"))
     assert plan.slices > 1 and plan.slices * plan.axes[-1].block == 8192
