@@ -53,6 +53,10 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
         pad_joint(joint, options)
 
     time_guards_as_they_are()
+    if any(isinstance(one, torch.Tensor) and one.is_cuda for one in example_inputs):
+        from compiler.compile import have_helpers
+
+        have_helpers(graph)  # which are ready by the time that there are kernels
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
         return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
 

@@ -111,6 +111,8 @@ class GraphCompilation:
         return self.triton if self.runs_on.type == "cuda" else self.cpp
 
     def lower(self, graph: GraphModule) -> None:
+        if self.runs_on.type == "cuda":
+            have_helpers(graph)
         self.cannot_run = refusal_of_streams(graph.graph)
         if self.writes_inputs:
             mark_updates(graph)
@@ -180,7 +182,7 @@ class GraphCompilation:
 
     def _launchers_of_gpu(self) -> dict[str, Callable[..., None]]:
         from compiler.runtime.triton_compile import prepare_all
-        from compiler.runtime.triton_launch import load_triton
+        from compiler.runtime.triton_launch import load_triton, one_of_each_first
 
         assert self.schedule is not None
         launchers = {name: load_triton(kernel) for name, kernel in self.primary.items()}
@@ -189,7 +191,7 @@ class GraphCompilation:
         prepare_all(
             [
                 partial(launcher.prepare_for, [dtypes[name] for name in launcher.kernel.parameters], device)
-                for launcher in launchers.values()
+                for launcher in one_of_each_first(launchers.values())
                 if launcher.kernel.grid != 0
             ]
         )
@@ -206,6 +208,13 @@ class GraphCompilation:
             self.primary[g.name].name: product_launcher(g, self.primary[g.name], compiled, layouts) for g in products
         }
         return {kernel.name: together.get(kernel.name) or compiled[kernel.name] for kernel in self.primary.values()}
+
+
+def have_helpers(graph: GraphModule) -> None:
+    """Start what compiles kernels beside this process, where the graph is one of many."""
+    from compiler.runtime.compile_helpers import start_helpers_for
+
+    start_helpers_for(len(graph.graph.nodes))
 
 
 def _tuning(device: torch.device, model: Device, loops: LoopGraph) -> Tuning:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
+from compiler.devices import usable_cores
 from compiler.runtime.cpp_compiler import load_library
 from compiler.runtime.launcher import CpuKernel, cpu_launch, launcher_library
 
@@ -44,12 +44,8 @@ def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
 
 def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:
     """One translation unit, or one for each processor where there are many kernels."""
-    count = max(1, min(_processors(), len(kernels) // KERNELS_OF_ONE_UNIT))
+    count = max(1, min(usable_cores(), len(kernels) // KERNELS_OF_ONE_UNIT))
     return [kernels[place::count] for place in range(count)] if kernels else []
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _bind(library: ctypes.CDLL, kernel: RenderedKernel) -> Kernel:

@@ -54,7 +54,15 @@ def _is_ours_alone(directory: Path) -> bool:
 @functools.cache
 def temporary_directory(kind: str) -> Path:
     """For a user without a home that can be written, or whose disk is full: gone with the machine's temporary files."""
-    return Path(tempfile.mkdtemp(prefix=f"fusionscope-{kind}-"))
+    return Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+
+
+def is_temporary(directory: Path) -> bool:
+    """Whether what `cache_directory` gave is of this process alone."""
+    return directory.name.startswith(_TEMPORARY)
+
+
+_TEMPORARY = "fusionscope-cache-"
 
 
 def limit_bytes() -> int:

@@ -22,6 +22,7 @@ from compiler.runtime.disk_cache import (
     BLOCK,
     Entry,
     cache_directory,
+    is_temporary,
     is_whole,
     limit_bytes,
     make_room,
@@ -161,6 +162,20 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
         for settings, known in zip((cache, compilation), before, strict=True):
             settings.clear()
             settings.update(known)
+
+
+def is_shared() -> bool:
+    """Whether another process with the same environment leaves a kernel, and has it compiled, as this one does now."""
+    return (
+        knobs.cache.manager_class is KernelCache
+        and vars(knobs.runtime).get("add_stages_inspection_hook") is with_our_stages
+        and not is_temporary(cache_directory("triton"))
+    )
+
+
+def is_for_readers() -> bool:
+    """Whether threads that compile now compile for readers too."""
+    return not _users_launch
 
 
 def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Made:

@@ -2,7 +2,8 @@
 
 Kernels that differ in names alone are one function (see `shared_function`), which is compiled when the first of them is
 asked for; the others wait for it. Triton's passes, and the assembler, leave Python's interpreter to others while they
-work, so that threads are enough.
+work, so that threads are enough for a few; many are compiled by other processes (see `compile_helpers`), each of which
+a thread waits for.
 
 A kernel is loaded here and not by Triton, which up to 3.6 has a C compiler make a function that launches it, for every
 list of argument types anew; that takes as long as all the rest, and `launcher.cpp` launches every one of ours.
@@ -10,8 +11,8 @@ list of argument types anew; that takes as long as all the rest, and `launcher.c
 
 from __future__ import annotations
 
-import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -21,6 +22,8 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.devices import usable_cores
+from compiler.runtime.compile_helpers import Helper, helpers, let_helper_compile
 from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
@@ -137,6 +140,7 @@ def _load(function: Any, arguments: Sequence[Any], settings: dict[str, Any], dev
     from compiler.runtime.triton_cache import through_cache
 
     def load(settings: dict[str, Any]) -> LoadedKernel:
+        let_helper_compile(function, device)
         compiled = function.warmup(*arguments, grid=(1,), **settings)
         try:
             return _loaded(compiled, device, cluster)
@@ -205,26 +209,40 @@ def _tile_in_memory(told: Any) -> TileInMemory:
 
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:
-    """Call each, the first in this thread and the others beside it; but the first of a process alone, as that one also
-    sets up what Triton needs of the device.
+    """Call each, in their order as far as there are threads: a few here, until helpers that compile have begun, and one
+    for each of those. The first of a process is called alone, as it also sets up what Triton needs of the device.
 
     A kernel that does not compile says so when it is launched."""
     if not _known:
         for prepare in prepares[:1]:
             _attempt(prepare)
         prepares = prepares[1:]
-    threads = min(len(prepares), os.cpu_count() or 1, MOST_THREADS)
-    if threads < 2:
-        for prepare in prepares:
-            _attempt(prepare)
-        return
-    with ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(_attempt, prepare) for prepare in prepares[1:]]
-        _attempt(prepares[0])
-        # What no other thread has begun with by then.
-        for prepare, other in zip(prepares[1:], others, strict=True):
-            if other.cancel():
-                _attempt(prepare)
+    left = deque(prepares)
+    asked = helpers()[: len(left)]
+    threads = min(len(left), usable_cores(), MOST_THREADS) - 1 + len(asked)
+    if threads > 0:
+        are_helped = threading.Event()
+        with ThreadPoolExecutor(threads) as pool:
+            for helper in asked:
+                pool.submit(_work_with, helper, left, are_helped)
+            for _ in range(threads - len(asked)):
+                pool.submit(_work, left, are_helped.is_set)
+            _work(left, are_helped.is_set)
+    _work(left)
+
+
+def _work(left: deque[Callable[[], object]], may_stop: Callable[[], bool] = lambda: False) -> None:
+    """Take from what is left to be done, from its start, until there is nothing."""
+    with suppress(IndexError):
+        while not may_stop():
+            _attempt(left.popleft())
+
+
+def _work_with(helper: Helper, left: deque[Callable[[], object]], are_helped: threading.Event) -> None:
+    with helper.asked(lambda: bool(left)) as is_there:
+        if is_there:
+            are_helped.set()
+            _work(left)
 
 
 def _attempt(prepare: Callable[[], object]) -> None:

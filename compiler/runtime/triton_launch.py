@@ -9,7 +9,7 @@ What differs goes through Triton's dispatch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -72,6 +72,11 @@ class TritonLauncher:
         self.registers: int | None = None
         self.spills: int | None = None
         self.shared_bytes: int | None = None
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """What two kernels have in common where they are compiled to the same, given tensors of the same dtypes."""
+        return (self._function, *self._blocks.items(), *self._options.items())
 
     @property
     def launch(self) -> Launch:
@@ -177,6 +182,20 @@ class TritonLauncher:
             self._record.workspace, self._record.counters = (tensor.data_ptr() for tensor in known)
             self._record.workspace_stream = stream
         return known
+
+
+def one_of_each_first(launchers: Iterable[TritonLauncher]) -> list[TritonLauncher]:
+    """In the order in which many are best compiled at the same time: of equal kernels one, those with most text before
+    the others; then the rest, which only wait for their equals."""
+    by_length = sorted(launchers, key=lambda launcher: -len(launcher.kernel.source))
+    found: set[tuple[Any, ...]] = set()
+    first: list[TritonLauncher] = []
+    rest: list[TritonLauncher] = []
+    for launcher in by_length:
+        form = launcher.form
+        (rest if form in found else first).append(launcher)
+        found.add(form)
+    return first + rest
 
 
 def _records(

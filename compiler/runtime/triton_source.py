@@ -1,13 +1,8 @@
-"""The text of a Triton kernel as a function, without a file.
-
-Triton reads a kernel's source through `inspect`, which asks `linecache`; an entry there stands for the file. Its name
-also goes into the debug information, which is how a line of PTX finds its line of the kernel.
-"""
+"""A Triton kernel's text as a function, and what Triton is to know of it besides."""
 
 from __future__ import annotations
 
 import hashlib
-import linecache
 import marshal
 import re
 from collections.abc import Callable, Sequence
@@ -20,6 +15,7 @@ import torch
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.size import Atom, Integer, Quotient
+from compiler.runtime.triton_text import code_of, execute
 
 #: Triton's names of the pointers to elements of each dtype.
 POINTERS: dict[torch.dtype, str] = {
@@ -69,7 +65,7 @@ def kernel_namespace(kernel: RenderedKernel) -> dict[str, Any]:
 
 def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
     """The same, executed again, for a caller that changes names in it."""
-    return _execute(kernel.source, file_name(kernel), kernel.name)
+    return execute(kernel.source, file_name(kernel), kernel.name)
 
 
 def shared_function(kernel: RenderedKernel) -> Any:
@@ -94,7 +90,7 @@ _functions: dict[bytes, Any] = {}
 def _without_names(source: str, file: str, name: str) -> bytes:
     """The module as Python's compiler has it, where variables are places, without comments and lines; and without the
     kernel's own name, those of its variables, and its docstring."""
-    module = _compiled(source, file)
+    module = code_of(source, file)
     return marshal.dumps(
         _without_places(module).replace(
             co_names=tuple("kernel" if known == name else known for known in module.co_names),
@@ -134,20 +130,8 @@ def forget_kernels() -> None:
 
 
 @lru_cache(maxsize=512)
-def _compiled(source: str, file: str) -> CodeType:
-    return compile(source, file, "exec")
-
-
-@lru_cache(maxsize=512)
 def _namespace(source: str, file: str, name: str) -> dict[str, Any]:
-    return _execute(source, file, name)
-
-
-def _execute(source: str, file: str, name: str) -> dict[str, Any]:
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {"__name__": name, "__file__": file}
-    exec(_compiled(source, file), namespace)
-    return namespace
+    return execute(source, file, name)
 
 
 def launch_options(kernel: RenderedKernel) -> dict[str, Any]:

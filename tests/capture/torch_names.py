@@ -188,6 +188,11 @@ TABLE = (
         ),
     ),
     Taken(
+        ("compiler/runtime/compile_helper.py", "compiler/runtime/compile_helpers.py"),
+        "have another process find the same key for a kernel",
+        ("triton.backends.nvidia.compiler", "triton.backends.nvidia.compiler.get_ptxas_version"),
+    ),
+    Taken(
         ("compiler/runtime/triton_source.py",),
         "tell Triton of a descriptor",
         ("triton.tools.tensor_descriptor.TensorDescriptor",),
@@ -203,7 +208,7 @@ TABLE = (
         ("triton.runtime.driver",),
     ),
     Taken(
-        ("compiler/runtime/triton_offline.py",),
+        ("compiler/runtime/triton_offline.py", "compiler/runtime/compile_helper.py"),
         "compile a kernel for a GPU that is not there",
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),
     ),

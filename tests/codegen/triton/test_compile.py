@@ -3,7 +3,6 @@ does without: on a pretended compiler."""
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -164,7 +163,7 @@ def test_kernels_are_compiled_together_once_one_of_the_process_is(
     is_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(triton_compile, "_known", {} if is_first else {("a kernel of before",): Future()})
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(triton_compile, "usable_cores", lambda: 3)
     order: list[str] = []
     together = threading.Barrier(2 if is_first else 3, timeout=30)
 
@@ -181,7 +180,7 @@ def test_each_of_more_kernels_than_threads_is_compiled_once(monkeypatch: pytest.
     monkeypatch.setattr(triton_compile, "_known", {("a kernel of before",): Future()})
     done: list[int] = []
     for cores in (1, 2, 8):
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(triton_compile, "usable_cores", lambda cores=cores: cores)
         prepare_all([partial(done.append, number) for number in range(20)])
     assert sorted(done) == sorted([*range(20)] * 3)
     prepare_all([])
