@@ -105,21 +105,6 @@ def test_a_helper_compiles_what_this_process_would(two: Helpers, compiles_here: 
 
 
 @pytest.mark.usefixtures("helped")
-def test_an_assembler_that_is_named_later_changes_no_key(
-    compiles_here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """TorchInductor names torch's own, when Triton has long asked another one for its version."""
-    ours = nvidia.get_ptxas(90).path
-    assert nvidia.get_ptxas_version(90)
-    another = tmp_path / "ptxas"
-    another.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo another\nexec {ours} "$@"\n')
-    another.chmod(0o755)
-    monkeypatch.setenv("TRITON_PTXAS_PATH", str(another))
-    assert compiled("one", 1.0).kernel
-    assert not compiles_here
-
-
-@pytest.mark.usefixtures("helped")
 def test_what_does_not_compile_says_so_here(compiles_here: list[str]) -> None:
     with pytest.raises(triton.CompilationError):
         compiled("wrong", 1.0, block=100)
@@ -143,17 +128,24 @@ def test_many_kernels_are_shared_by_helpers(
     assert len(compiles_here) <= 2  # what this thread had begun with before a helper was there
 
 
-def test_a_kernel_is_compiled_here_where_helpers_have_ended(
-    compiles_here: list[str], monkeypatch: pytest.MonkeyPatch
+def test_an_assembler_that_is_named_later_changes_no_key_and_helpers_that_end_leave_kernels_to_this_process(
+    compiles_here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """TorchInductor names torch's own assembler, when Triton has long asked another one for its version."""
+    assert nvidia.get_ptxas_version(90)
+    another = tmp_path / "ptxas"
+    another.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo another\nexec {nvidia.get_ptxas(90).path} "$@"\n')
+    another.chmod(0o755)
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(another))
     helpers = Helpers(1)
     monkeypatch.setattr(compile_helpers, "_helpers", helpers)
     with helpers.all[0].asked(lambda: True):
+        assert compiled("one", 1.0).kernel and not compiles_here
         (own,) = (name for name in os.listdir("/proc") if name.isdigit() and parent_of(name) == helpers.process.pid)
         os.kill(int(own), signal.SIGKILL)
-        assert compiled("one", 1.0).kernel and compiles_here
+        assert compiled("another", 2.0).kernel and compiles_here
     with helpers.all[0].asked(lambda: True):
-        assert compiled("another", 2.0).kernel
+        assert compiled("third", 3.0).kernel
     helpers.process.wait(timeout=30)
     assert not compile_helpers.helpers()
 
