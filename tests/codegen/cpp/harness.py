@@ -111,7 +111,7 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
 def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:
     """In one translation unit: another one would have headers to read, and each process of the suite has one core."""
     kernels = list({kernel.name: kernel for case in cases for kernel in case.kernels.values()}.values())
-    with patch("compiler.runtime.cpp_library._processors", lambda: 1):
+    with patch("compiler.runtime.cpp_library.usable_cores", lambda: 1):
         return compile_kernels(kernels)
 
 
