@@ -30,6 +30,8 @@ from compiler.runtime.compile_helper import Job
 from compiler.runtime.triton_cache import is_for_readers, is_shared
 from compiler.runtime.triton_text import text_of
 
+#: The environment variable that says how many helpers there are.
+SETTING = "FUSIONSCOPE_COMPILE_HELPERS"
 #: More helpers than these wait for the one interpreter that loads what they made.
 MOST_HELPERS = 12
 #: With fewer, threads do as well.
@@ -123,15 +125,26 @@ _in_this_thread = threading.local()
 
 
 def start_helpers_for(nodes: int) -> None:
-    """Have helpers where a graph of so many nodes is to be compiled, and there are cores for them."""
+    """Have helpers where a graph of so many nodes is to be compiled, and there are cores for them. Raises ValueError
+    for a setting that is no number."""
     global _helpers
-    count = min(MOST_HELPERS, usable_cores() - 1)
-    if nodes < LEAST_NODES or count < LEAST_HELPERS:
+    if nodes < LEAST_NODES or not (count := _wanted()):
         return
     with _lock, suppress(OSError):
         if not helpers():
             end_helpers()
             _helpers = Helpers(count)
+
+
+def _wanted() -> int:
+    """How many helpers to have: what $FUSIONSCOPE_COMPILE_HELPERS says, else by the cores."""
+    chosen = os.environ.get(SETTING)
+    if not chosen:
+        count = min(MOST_HELPERS, usable_cores() - 1)
+        return count if count >= LEAST_HELPERS else 0
+    if not chosen.isdecimal():
+        raise ValueError(f"{SETTING} is the number of processes that compile kernels, 0 for none, and not {chosen!r}.")
+    return int(chosen)
 
 
 def helpers() -> list[Helper]:

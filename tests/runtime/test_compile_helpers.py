@@ -166,7 +166,7 @@ def test_a_cache_of_the_user_is_not_left_to_helpers(compiles_here: list[str], mo
     assert compiled("one", 1.0).kernel and compiles_here
 
 
-def test_only_a_large_graph_has_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_graph_has_as_many_helpers_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
 
     class Counted:
@@ -187,3 +187,13 @@ def test_only_a_large_graph_has_helpers(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(compile_helpers, "usable_cores", lambda: 2)
     start_helpers_for(500)
     assert started == [7]
+    monkeypatch.setenv(compile_helpers.SETTING, "3")
+    start_helpers_for(500)
+    assert started == [7, 3]
+    monkeypatch.setattr(compile_helpers, "_helpers", None)
+    monkeypatch.setenv(compile_helpers.SETTING, "0")
+    start_helpers_for(500)
+    assert started == [7, 3]
+    monkeypatch.setenv(compile_helpers.SETTING, "all")
+    with pytest.raises(ValueError, match="not 'all'"):
+        start_helpers_for(500)
