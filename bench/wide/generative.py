@@ -43,7 +43,7 @@ def diffusion_loss_min_snr(predicted: Tensor, noise: Tensor, kept: Tensor) -> Te
 def velocity_prediction_loss(predicted: Tensor, clean: Tensor, noise: Tensor, time: Tensor) -> Tensor:
     angle = time.detach()[:, None, None, None] * 1.5707963
     goal = angle.cos() * noise.detach().float() - angle.sin() * clean.detach().float()
-    return F.mse_loss(predicted.float(), goal)
+    return F.mse_loss(predicted.float(), goal.float())
 
 
 @program(*[normal(32, 3, 192, 192)] * 3, normal(32), gradients=True)
