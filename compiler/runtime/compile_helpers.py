@@ -201,5 +201,12 @@ class _AskedFirst:
         )
 
 
-# A copy of this process would get answers that are not for it, and keep the helpers from ending.
-os.register_at_fork(after_in_child=end_helpers)
+def _in_a_copy() -> None:
+    """A copy of this process would get answers that are not for it, and keep the helpers from ending; and a thread that
+    held the lock is not there."""
+    global _lock
+    _lock = threading.Lock()
+    end_helpers()
+
+
+os.register_at_fork(after_in_child=_in_a_copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -148,6 +149,27 @@ def test_an_assembler_that_is_named_later_changes_no_key_and_helpers_that_end_le
         assert compiled("third", 3.0).kernel
     helpers.process.wait(timeout=30)
     assert not compile_helpers.helpers()
+
+
+def test_a_copy_of_this_process_has_none_and_can_start_its_own(
+    two: Helpers, compiles_here: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compile_helpers, "_helpers", two)
+    monkeypatch.setenv(compile_helpers.SETTING, "1")
+
+    def start() -> None:
+        assert not compile_helpers.helpers()
+        start_helpers_for(500)
+        assert len(compile_helpers.helpers()) == 1
+        compile_helpers.end_helpers()
+
+    with compile_helpers._lock:  # as another thread may have it
+        copy = multiprocessing.get_context("fork").Process(target=start)
+        copy.start()
+        copy.join(timeout=60)
+    assert copy.exitcode == 0
+    with two.all[0].asked(lambda: True):
+        assert compiled("one", 1.0).kernel and not compiles_here
 
 
 def parent_of(process: str) -> int | None:
