@@ -56,7 +56,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
     if any(isinstance(one, torch.Tensor) and one.is_cuda for one in example_inputs):
         from compiler.compile import have_helpers
 
-        have_helpers(graph)  # which are ready by the time that there are kernels
+        have_helpers(graph)  # now, as they take a while to begin
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
         return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
 

@@ -1,8 +1,8 @@
 """A process that compiles Triton kernels for another one, which starts it (see `compile_helpers`).
 
 It is told of a kernel what Triton's compiler was about to be told, compiles it, and leaves it in the cache on disk; its
-answer is only that it is done. One process reads Triton, which takes most of a second, and divides into as many as are
-wanted; none of them reads torch.
+answer is only that it is done. One process reads Triton, which takes seconds, and divides into as many as are wanted;
+none of them reads torch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Job:
     """A kernel as Triton's compiler takes it: the text of the module with the function `name`, the name of the file
     that it is said to be in, types of the arguments, values that are compiled in, what is known of the others, the
     compiler's options and the target; the environment that Triton and the cache take their settings from; what the
-    assembler has said of its version; and whether it is compiled for readers too (see `triton_cache.through_cache`)."""
+    assembler has said of its version; and whether it `is_launched` and nothing else (see `triton_cache`)."""
 
     text: str
     file: str
@@ -58,7 +58,7 @@ class Job:
     target: tuple[str, int, int]
     environment: Mapping[str, str]
     assembler: str
-    is_for_readers: bool = False
+    is_launched: bool = True
 
 
 def main(descriptors: Sequence[int]) -> None:
@@ -98,7 +98,7 @@ def done(job: Job) -> bool:
     os.environ.clear()
     os.environ.update(job.environment)
     try:
-        through_cache(partial(_compile, job), is_launched=not job.is_for_readers)
+        through_cache(partial(_compile, job), is_launched=job.is_launched)
     except Exception:
         return False
     return True

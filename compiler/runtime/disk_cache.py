@@ -25,6 +25,8 @@ MIB = 1 << 20
 DEFAULT_CACHE_MIB = 1024
 #: The unit in which most file systems hand out their space.
 BLOCK = 4096
+#: How the names of temporary folders begin.
+_TEMPORARY = "fusionscope-cache-"
 #: Whatever is still being written after as many seconds was left behind by a process that ended.
 ABANDONED_SECONDS = 3600.0
 
@@ -54,15 +56,12 @@ def _is_ours_alone(directory: Path) -> bool:
 @functools.cache
 def temporary_directory(kind: str) -> Path:
     """For a user without a home that can be written, or whose disk is full: gone with the machine's temporary files."""
-    return Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+    return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{kind}-"))
 
 
 def is_temporary(directory: Path) -> bool:
     """Whether what `cache_directory` gave is of this process alone."""
     return directory.name.startswith(_TEMPORARY)
-
-
-_TEMPORARY = "fusionscope-cache-"
 
 
 def limit_bytes() -> int:

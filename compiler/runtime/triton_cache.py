@@ -173,9 +173,9 @@ def is_shared() -> bool:
     )
 
 
-def is_for_readers() -> bool:
-    """Whether threads that compile now compile for readers too."""
-    return not _users_launch
+def compiles_to_launch() -> bool:
+    """Whether threads that compile now compile what is launched and nothing else."""
+    return _users_launch
 
 
 def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Made:
