@@ -11,7 +11,7 @@ import re
 import types
 from collections.abc import Iterable, Iterator
 
-from compiler.capture.torch_internals import TraceRecord, payload_texts
+from compiler.capture.torch_trace import TraceRecord, payload_texts
 from compiler.report import Artefact
 
 #: Characters of one text that are kept.

@@ -22,7 +22,8 @@ from compiler.capture.output import OutputRecorder
 from compiler.capture.recorder import Recorder
 from compiler.capture.replay import restored_state
 from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet
-from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, quiet_logs, reset_dynamo
+from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, reset_dynamo
+from compiler.capture.torch_trace import quiet_logs
 from compiler.options import Options
 from compiler.report import Error
 

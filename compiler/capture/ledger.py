@@ -18,7 +18,7 @@ from compiler.capture.guards import CompilationGuards, read_guards
 from compiler.capture.lines import SNIPPET_FILE, plain_function_name
 from compiler.capture.recompiles import report_recompile
 from compiler.capture.symbols import symbols_of
-from compiler.capture.torch_internals import TraceRecord, current_compile_id
+from compiler.capture.torch_trace import TraceRecord, current_compile_id
 from compiler.report import Artefact, Compilation, GraphBreak, Guard, Recompile, Symbol
 
 #: Characters of bytecode and of torch's own texts that a report holds altogether.

@@ -16,13 +16,8 @@ from compiler.capture.errors import line_of_error, name_lines
 from compiler.capture.ledger import Ledger
 from compiler.capture.lines import function_of_text, lines_of_text
 from compiler.capture.repeated_writes import write_to_repeated_memory
-from compiler.capture.torch_internals import (
-    TraceListener,
-    bytecode_seen,
-    current_compile_id,
-    is_dynamo_control_flow,
-    recompile_limit,
-)
+from compiler.capture.torch_internals import is_dynamo_control_flow, recompile_limit
+from compiler.capture.torch_trace import TraceListener, bytecode_seen, current_compile_id
 from compiler.capture.training import recomputed_in_backward, saved_for_backward
 from compiler.report import Note
 

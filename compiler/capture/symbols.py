@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from compiler.capture.lines import SNIPPET_FILE
 from compiler.capture.sources import words_of
-from compiler.capture.torch_internals import TraceRecord
+from compiler.capture.torch_trace import TraceRecord
 from compiler.report import Symbol
 
 _RANGE = re.compile(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]")

@@ -1,4 +1,5 @@
-"""Every use of Dynamo and AOTAutograd that is not documented, in one place: what each is, and why it is needed.
+"""Every use of Dynamo and AOTAutograd that is not documented, in one place: what each is, and why it is needed. Apart
+from it stand what torch tells of a compilation (`torch_trace.py`) and what makes calls short (`thin_calls.py`).
 
 `tests/capture/torch_names.py` is the table of the names that this takes from torch, and of those that other folders
 take, with the releases of torch in which each was found; a release that lacks one fails there with a sentence.
@@ -11,148 +12,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
-import logging
 import time
 import traceback
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import torch
 from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.source import GlobalStateSource
-
-
-@dataclass(frozen=True, eq=False)
-class TraceRecord:
-    """One record of torch's structured trace: `compile_id` is "frame/compilation", as in Dynamo's own logs.
-
-    `facts` are its fields and `stack` the user's frames, where it has any; `payload` is its text.
-    """
-
-    name: str
-    compile_id: str
-    payload: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    stack: tuple[tuple[str, int, str], ...] = ()
-
-
-class TraceListener(logging.Handler):
-    """Hands on what Dynamo and AOTAutograd tell the logger `torch.__trace` of each compilation.
-
-    It is what `tlparse` reads from files. Nothing public tells of a break in a frame that made no graph, which
-    compilation a failed guard led to, or which sizes became symbols. Without it, a report would have none of these.
-    """
-
-    #: Named artifacts, and kinds of records that are not artifacts.
-    WANTED = frozenset(
-        "dynamo_graph_break_reason recompile_reasons dynamo_start dynamo_output_graph dynamo_cpp_guards_str "
-        "aot_joint_graph aot_forward_graph aot_backward_graph aot_inference_graph "
-        "create_symbol symbolic_shape_specialization guard_added guard_added_fast".split()
-    )
-
-    def __init__(self, on_record: Callable[[TraceRecord], None]) -> None:
-        super().__init__(logging.DEBUG)
-        self._on_record = on_record
-
-    def emit(self, record: logging.LogRecord) -> None:
-        metadata = getattr(record, "metadata", None) or {}
-        kind = next((name for name in metadata if name in self.WANTED), None)
-        name = kind or (metadata.get("artifact") or {}).get("name")
-        if name not in self.WANTED:
-            return
-        compile_id = f"{metadata.get('frame_id')}/{metadata.get('frame_compile_id')}"
-        facts = metadata[kind] if kind and isinstance(metadata[kind], dict) else {}
-        frames = facts.get("user_stack") or facts.get("stack") or ()
-        payload = str(getattr(record, "payload", None) or "")
-        self._on_record(TraceRecord(name, compile_id, payload, facts, _frames(frames)))
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        logger = logging.getLogger("torch.__trace")
-        level = logger.level
-        logger.addHandler(self)
-        logger.setLevel(logging.DEBUG)
-        try:
-            yield
-        finally:
-            logger.removeHandler(self)
-            logger.setLevel(level)
-
-
-def _frames(frames: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, int, str], ...]:
-    """(file, line, function) of each frame of a trace record, which names files by number, so as to be short."""
-    from torch._logging.structured import INTERN_TABLE
-
-    files = {number: file for file, number in INTERN_TABLE.items()}
-    return tuple((files.get(frame.get("filename", -1), ""), int(frame["line"]), str(frame["name"])) for frame in frames)
-
-
-@contextlib.contextmanager
-def bytecode_seen(on_code: Callable[[str, types.CodeType, types.CodeType], None]) -> Iterator[None]:
-    """Call `on_code` with compile id, code before and code after, whenever Dynamo has rewritten a function.
-
-    The hook is what PyTorch's own documentation uses to look at bytecode. Without it a report would show none.
-    """
-    from torch._dynamo.convert_frame import register_bytecode_hook
-
-    handle = register_bytecode_hook(lambda before, after: on_code(current_compile_id(), before, after))
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-@contextlib.contextmanager
-def quiet_logs() -> Iterator[None]:
-    """Keep torch's log off the snippet's output: it repeats, with stacks of torch, what the report says.
-
-    A snippet that turns logs on itself (`torch._logging.set_logs`) gets new handlers with that, and its logs.
-    """
-    loggers = [logging.getLogger(name) for name in ("torch", *logging.root.manager.loggerDict) if _is_of_torch(name)]
-    handlers = [
-        handler
-        for logger in loggers
-        for handler in logger.handlers
-        if isinstance(handler, logging.StreamHandler) and logger.name != "torch.__trace"
-    ]
-    for handler in handlers:
-        handler.addFilter(_drop)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.removeFilter(_drop)
-
-
-def _is_of_torch(logger_name: str) -> bool:
-    return logger_name == "torch" or logger_name.startswith("torch.")
-
-
-def _drop(_record: logging.LogRecord) -> bool:
-    return False
-
-
-def payload_texts(payload: str) -> list[str]:
-    """The texts in a trace artifact: torch writes one string as it is and several as a JSON list."""
-    with contextlib.suppress(ValueError):
-        loaded = json.loads(payload)
-        if isinstance(loaded, list):
-            return [str(item) for item in loaded]
-    return [payload]
-
-
-def current_compile_id() -> str:
-    """Frame and compilation ("2/0") of the compilation under way: all that a graph, its guards and its trace share."""
-    return str(torch._guards.CompileContext.current_compile_id())
-
-
-def graph_break_reasons() -> dict[str, int]:
-    """Why Dynamo broke graphs in this process, each reason with how often; a reset of Dynamo does not begin anew."""
-    return {str(reason): count for reason, count in torch._dynamo.utils.counters["graph_break"].items()}
 
 
 def recompile_limit() -> int:

@@ -11,7 +11,8 @@ from compiler.capture import artefacts, ledger
 from compiler.capture.captured import Capture
 from compiler.capture.ledger import Ledger
 from compiler.capture.recorder import Recorder
-from compiler.capture.torch_internals import TraceRecord, reset_dynamo
+from compiler.capture.torch_internals import reset_dynamo
+from compiler.capture.torch_trace import TraceRecord
 from tests.capture.programs import captured, captured_source
 
 DYNAMIC = """

@@ -13,6 +13,7 @@ RELEASES = {"2.11": "3.6", "2.12": "3.7", "2.13": "3.7"}
 
 EVERYWHERE = ("compiler/", "server/", "bench/")
 INTERNALS = ("compiler/capture/torch_internals.py",)
+TRACE = ("compiler/capture/torch_trace.py",)
 THIN = ("compiler/capture/thin_calls.py",)
 
 
@@ -43,9 +44,9 @@ TABLE = (
         _names("torch.utils._pytree", "TreeSpec tree_flatten tree_leaves tree_map tree_map_only tree_unflatten"),
     ),
     # Dynamo and AOTAutograd.
-    Taken(INTERNALS, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
-    Taken(INTERNALS, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
-    Taken(INTERNALS, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
+    Taken(TRACE, "name files in the trace of a compilation", ("torch._logging.structured.INTERN_TABLE",)),
+    Taken(TRACE, "show bytecode", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
+    Taken(TRACE, "match graphs and their traces", ("torch._guards.CompileContext.current_compile_id",)),
     Taken(THIN, "make bytecode thin", ("torch._dynamo.convert_frame.register_bytecode_hook",)),
     Taken(
         THIN,
@@ -58,7 +59,7 @@ TABLE = (
         "see whether there are hooks on saved tensors",
         _names("torch._C._autograd", "_top_saved_tensors_default_hooks"),
     ),
-    Taken(INTERNALS, "count graph breaks of any place", ("torch._dynamo.utils.counters",)),
+    Taken(TRACE, "count graph breaks of any place", ("torch._dynamo.utils.counters",)),
     Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
     Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),
