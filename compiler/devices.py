@@ -12,6 +12,8 @@ nearest to the times of some 1,100 kernels on an H200 (`fusionscope bench --suit
 docs/performance/README.md says how near, and how near on kernels that were held out). Defaults of `Device` are fitted
 ones, and assumed of other GPUs.
 `fusionscope doctor --measure` measures what can be measured of the machine at hand.
+
+Torch is read only where it is asked for a device: processes that compile kernels read this file and not torch.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ import platform
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 #: The environment variable that names a file which `fusionscope doctor --measure` wrote, and the fields in it.
 RECORD_VARIABLE = "FUSIONSCOPE_DEVICE_RECORD"
@@ -295,10 +298,12 @@ def device_for(where: str | torch.device) -> Device:
 
     A GPU at hand that none of the records names takes the nearest record and its own sizes. An unknown target raises
     ValueError with the known ones."""
-    if isinstance(where, torch.device):
+    if not isinstance(where, str):
         return as_measured(cpu_device() if where.type == "cpu" else _gpu_at_hand(where))
     text = where.lower()
     if text == "cpu" or text.startswith("cuda"):
+        import torch
+
         return device_for(torch.device(text))
     for gpu in GPUS:
         if text == gpu.target or _matches(text, gpu):
@@ -326,6 +331,8 @@ def _matches(text: str, gpu: Device) -> bool:
 
 
 def _gpu_at_hand(where: torch.device) -> Device:
+    import torch
+
     properties = torch.cuda.get_device_properties(where)
     for gpu in GPUS:
         if _matches(properties.name.lower(), gpu):
@@ -348,4 +355,6 @@ def _gpu_at_hand(where: torch.device) -> Device:
 
 def current_device() -> Device:
     """The GPU if there is one, else the CPU."""
+    import torch
+
     return device_for(torch.device("cuda")) if torch.cuda.is_available() else cpu_device()

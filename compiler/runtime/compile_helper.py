@@ -21,6 +21,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 from triton.compiler import ASTSource
+from triton.runtime import cache
 
 from compiler.runtime.triton_cache import through_cache
 from compiler.runtime.triton_text import execute
@@ -45,8 +46,9 @@ def first(x, y, BLOCK: tl.constexpr):
 class Job:
     """A kernel as Triton's compiler takes it: the text of the module with the function `name`, the name of the file
     that it is said to be in, types of the arguments, values that are compiled in, what is known of the others, the
-    compiler's options and the target; the environment that Triton and the cache take their settings from; what the
-    assembler has said of its version; and whether it `is_launched` and nothing else (see `triton_cache`)."""
+    compiler's options and the target; the environment that Triton and the cache take their settings from; what stands
+    for Triton itself in a kernel's key; what the assembler has said of its version; and whether it `is_launched` and
+    nothing else (see `triton_cache`)."""
 
     text: str
     file: str
@@ -57,6 +59,7 @@ class Job:
     options: Mapping[str, Any]
     target: tuple[str, int, int]
     environment: Mapping[str, str]
+    triton: str
     assembler: str
     is_launched: bool = True
 
@@ -105,8 +108,10 @@ def done(job: Job) -> bool:
 
 
 def _compile(job: Job) -> None:
-    # A process asks for it once. The answer is part of the kernel's key, and another one that is named meanwhile, as
-    # TorchInductor does, is used but not asked.
+    # Both are parts of the kernel's key that a process finds out once. To hash Triton's library takes longer than all
+    # else before a helper begins; and another assembler that is named meanwhile, as TorchInductor does, is used but not
+    # asked for its version.
+    vars(cache)["triton_key"] = lambda: job.triton
     vars(nvidia)["get_ptxas_version"] = lambda *_: job.assembler
     function = execute(job.text, job.file, job.name)[job.name]
     source = ASTSource(function, dict(job.signature), dict(job.constants), dict(job.attributes))
@@ -121,6 +126,6 @@ def _compile_first() -> None:
     with tempfile.TemporaryDirectory(prefix="fusionscope-") as folder:
         signature = {"x": "*fp32", "y": "*fp32", "BLOCK": "constexpr"}
         target, environment = ("cuda", 90, 32), before | {"FUSIONSCOPE_CACHE_DIR": folder}
-        done(Job(_FIRST, "first.py", "first", signature, {(2,): 128}, {}, {}, target, environment, ""))
+        done(Job(_FIRST, "first.py", "first", signature, {(2,): 128}, {}, {}, target, environment, "", ""))
     os.environ.clear()
     os.environ.update(before)

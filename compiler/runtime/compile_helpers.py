@@ -25,6 +25,7 @@ from pickle import PicklingError
 from typing import Any
 
 from triton.backends.nvidia import compiler as nvidia
+from triton.runtime.cache import triton_key
 
 from compiler.devices import usable_cores
 from compiler.runtime.compile_helper import Job
@@ -197,6 +198,7 @@ class _AskedFirst:
             dict(options),
             (target.backend, target.arch, target.warp_size),
             dict(os.environ),
+            triton_key(),
             nvidia.get_ptxas_version(target.arch),
             compiles_to_launch(),
         )

@@ -191,7 +191,10 @@ TABLE = (
     Taken(
         ("compiler/runtime/compile_helper.py", "compiler/runtime/compile_helpers.py"),
         "have another process find the same key for a kernel",
-        ("triton.backends.nvidia.compiler", "triton.backends.nvidia.compiler.get_ptxas_version"),
+        (
+            *_names("triton.backends.nvidia", "compiler compiler.get_ptxas_version"),
+            *_names("triton.runtime", "cache cache.triton_key"),
+        ),
     ),
     Taken(
         ("compiler/runtime/triton_source.py",),

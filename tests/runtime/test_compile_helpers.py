@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,6 +21,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 
 from compiler.runtime import compile_helpers, triton_compile, triton_stages
+from compiler.runtime.compile_helper import Job
 from compiler.runtime.compile_helpers import Helpers, let_helper_compile, start_helpers_for
 from compiler.runtime.triton_cache import KernelCache, through_cache
 from compiler.runtime.triton_compile import prepare_all
@@ -170,6 +174,30 @@ def test_a_copy_of_this_process_has_none_and_can_start_its_own(
     assert copy.exitcode == 0
     with two.all[0].asked(lambda: True):
         assert compiled("one", 1.0).kernel and not compiles_here
+
+
+def test_a_helper_does_without_torch(tmp_path: Path) -> None:
+    """To read it takes longer than all else before a helper begins."""
+    text = KERNEL.format(name="one", operator="+", number=1.5)
+    job = Job(
+        text,
+        "one.py",
+        "one",
+        {"x": "*fp32", "y": "*bf16", "BLOCK": "constexpr"},
+        {(2,): 128},
+        {},
+        {},
+        ("cuda", 90, 32),
+        dict(os.environ),
+        "this Triton",
+        "this assembler",
+    )
+    program = (
+        "import pickle, sys; sys.modules['torch'] = None; from compiler.runtime.compile_helper import done; "
+        "assert done(pickle.load(sys.stdin.buffer))"
+    )
+    subprocess.run([sys.executable, "-c", program], input=pickle.dumps(job), check=True, timeout=60)
+    assert len(list((tmp_path / "triton").glob("*-launched"))) == 1
 
 
 def parent_of(process: str) -> int | None:
