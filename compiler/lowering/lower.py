@@ -61,18 +61,19 @@ from compiler.lowering import (  # noqa: F401
     user_operators,
     views,
 )
-from compiler.lowering.aliases import conjugates, from_owner, is_negated, is_view
+from compiler.lowering.aliases import is_view
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.devices import device_of_graph, refuse_foreign_reads
 from compiler.lowering.eager import EagerTensor, eager_tensors, first_sizes, symbol_in
 from compiler.lowering.late_sizes import told_by
+from compiler.lowering.outputs import Outputs
 from compiler.lowering.pointwise import neg_view
 from compiler.lowering.registry import lowering_of, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
 from compiler.lowering.scalars import scalar
-from compiler.lowering.strides import is_dense, overlaps, with_eager_strides
+from compiler.lowering.strides import with_eager_strides
 from compiler.lowering.truths import truth
 from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, refuse_unknown_sizes, unsupported_at
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant, of_buffer
@@ -93,14 +94,11 @@ class _Walk:
     def __init__(self, gm: torch.fx.GraphModule, channels_last: ChannelsLast | None) -> None:
         self.gm, self.laid_out = gm, channels_last
         self.build = Builder(channels_last)
-        #: The outputs of the graph that are returned as they lie: saved for a backward graph.
-        self.saved: set[torch.fx.Node] = set()
         self.values: dict[torch.fx.Node, Any] = {}
         self.repeats = Repeats()
-        #: The node whose memory each buffer is, as far as the caller gets to see it.
-        self.owners: dict[str, torch.fx.Node] = {}
         #: What eager mode's value of each node looks like.
         self.eager = {node: described(node) for node in gm.graph.nodes}
+        self.outputs = Outputs(self.build, self.values, self.eager, self._visit)
 
     def run(self) -> LoopGraph:
         self.build.device = device_of_graph(self.eager)
@@ -155,7 +153,7 @@ class _Walk:
             self._find_symbol(stride, place, f".stride({dim})")
         strides = fake.stride() if self.laid_out is None else self.laid_out.inputs.get(node.name, fake.stride())
         value = self.build.add_input(node.name, Layout(fake.shape, strides, fake.dtype))
-        self.owners[node.name] = node
+        self.outputs.owners[node.name] = node
         if fake.is_negated:
             return neg_view(self.build, value)
         if self._is_elsewhere(fake):
@@ -268,7 +266,7 @@ class _Walk:
         """A view whose formula depends on sizes of a call in a way that cannot be told, by the strides that torch found
         for it, where what it views lies in memory as in eager. A copy would not do: whoever gets the view may be told
         its place in an input's memory."""
-        fake, seen = self.eager[node], self._eager_of(node.all_input_nodes[0])
+        fake, seen = self.eager[node], self.outputs.eager_of(node.all_input_nodes[0])
         if not isinstance(source, TensorValue) or not isinstance(fake, EagerTensor) or seen is None:
             return None
         if source.buffer is None or fake.dtype != source.dtype or fake.dtype not in SUPPORTED_DTYPES or fake.is_negated:
@@ -332,87 +330,12 @@ class _Walk:
     def _outputs(self, node: torch.fx.Node) -> None:
         results = node.args[0]
         sequence = results if isinstance(results, list | tuple) else [results]
-        if self.laid_out is not None and self.laid_out.own_outputs is not None:
-            self.saved = _only_saved(sequence, self.laid_out.own_outputs)
+        self.outputs.note_saved(sequence)
         for result in sequence:
             if isinstance(result, torch.fx.Node) and isinstance(self.values[result], TensorValue):
-                self.build.graph.outputs.append(self._output(result))
+                self.build.graph.outputs.append(self.outputs.output(result))
             else:
                 self.build.graph.outputs.append(GraphOutput(None, None, _map(result, self.values)))
-
-    def _output(self, result: torch.fx.Node) -> GraphOutput:
-        """A view of a buffer with eager's strides. Outputs share a buffer where they share memory in eager, and nowhere
-        else: what owns its memory there is copied if it stands for a part of another's here."""
-        owner, *viewed_from = from_owner(result)
-        if isinstance(self.values[owner], TensorValue):
-            self.values[owner] = owned = self._with_memory(owner, self.owners)
-            assert owned.buffer is not None
-            self.owners[owned.buffer] = owner
-            viewed = self._viewed_as_eager(owned, owner, viewed_from)
-            if viewed is not None and self._is_read_otherwise(owner, viewed_from):
-                return viewed
-            for view in viewed_from:
-                self._visit(view)
-            if viewed is not None and not self._is_laid_out_as_eager(result, owned.buffer):
-                return viewed
-        value = self._with_memory(result, None)
-        layout = value.layout()
-        assert layout is not None
-        return GraphOutput(value.buffer, with_eager_strides(layout, self._eager_of(result)))
-
-    def _viewed_as_eager(
-        self, owned: TensorValue, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]
-    ) -> GraphOutput | None:
-        """The last of `viewed` by eager's strides in the memory of `owner`, if that memory is laid out as eager's."""
-        base, layout = self._eager_of(owner), owned.layout()
-        last = self._eager_of(viewed[-1]) if viewed else None
-        if base is None or layout is None or last is None:
-            return None
-        stride = with_eager_strides(layout, base).stride
-        if (stride, layout.offset, base.storage_offset()) != (base.stride(), 0, 0):
-            return None
-        where = Layout(last.shape, last.stride(), last.dtype, last.storage_offset())
-        return GraphOutput(owned.buffer, where, None, conjugates(viewed), is_negated(viewed))
-
-    def _is_read_otherwise(self, owner: torch.fx.Node, viewed: Sequence[torch.fx.Node]) -> bool:
-        """Whether one of `viewed` reads the memory of `owner` as what no loop can: as another dtype, as `.imag` does,
-        conjugated or negated."""
-        seen = [eager.dtype for eager in map(self._eager_of, (owner, *viewed)) if eager is not None]
-        return conjugates(viewed) or is_negated(viewed) or len(set(seen)) > 1
-
-    def _is_laid_out_as_eager(self, view: torch.fx.Node, buffer: str) -> bool:
-        """Whether the strides of a view of a buffer can be told here, and are eager's: where sizes are open, neither
-        need be."""
-        value, fake = self.values[view], self._eager_of(view)
-        layout = value.layout() if value.buffer == buffer else None
-        return layout is not None and (fake is None or with_eager_strides(layout, fake).stride == fake.stride())
-
-    def _with_memory(self, node: torch.fx.Node, owners: dict[str, torch.fx.Node] | None) -> TensorValue:
-        """The node's value as strides in a buffer, eager's if possible, and one that no other of `owners` has."""
-        self._turn_to(node)
-        value, fake = self.values[node], self._eager_of(node)
-        layout = value.layout()
-        if layout is not None and self.build.lies_elsewhere(value):
-            return value  # no loop could read it there, to give it other strides
-        wanted = Layout.contiguous(value.shape, value.dtype)
-        if fake is not None and not overlaps(value.shape, fake.stride()):
-            wanted = replace(wanted, stride=fake.stride())
-        if node in self.saved and layout is not None and is_dense(layout.shape, layout.stride):
-            wanted = replace(wanted, stride=layout.stride)
-        if layout is not None and value.buffer is not None:
-            is_free = owners is None or owners.get(value.buffer, node) is node
-            found = with_eager_strides(layout, fake)
-            if is_free and (fake is None or found.stride == fake.stride() or found == wanted):
-                return self.build.where_eager_has_it(value)
-        copy = self.build.copied(value, wanted, label="" if value.buffer is None else "copy")
-        if self.laid_out is not None:
-            self.laid_out.converted_back(value, copy, "output", node.name)
-        self._remember_eager(copy, fake)
-        return self.build.where_eager_has_it(copy)
-
-    def _eager_of(self, node: torch.fx.Node) -> EagerTensor | None:
-        tensors = eager_tensors(self.eager[node])
-        return tensors[0] if len(tensors) == 1 else self.build.eager_of.get(id(self.values[node]))
 
 
 def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
@@ -425,13 +348,6 @@ def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:
     if isinstance(value, slice):
         return slice(_map(value.start, values), _map(value.stop, values), _map(value.step, values))
     return value
-
-
-def _only_saved(results: Sequence[Any], own: int) -> set[torch.fx.Node]:
-    """The outputs after the first `own`, and what owns their memory, where none of the first shares it."""
-    chains = [from_owner(result) if isinstance(result, torch.fx.Node) else [] for result in results]
-    returned = {chain[0] for chain in chains[:own] if chain}
-    return {node for chain in chains[own:] if chain and chain[0] not in returned for node in (chain[0], chain[-1])}
 
 
 def _are_one(ours: Sequence[Integer], eager: Sequence[Integer]) -> bool:
