@@ -9,7 +9,7 @@ import torch
 
 from compiler.ir.index import Index
 from compiler.ir.ops import ops
-from compiler.lowering import logic, pointwise
+from compiler.lowering import logic, pointwise, powers
 from compiler.lowering.builder import Builder
 from compiler.lowering.promotion import Kind, dtypes_of, elementwise
 from compiler.lowering.registry import LOWERINGS, lowers
@@ -23,7 +23,7 @@ UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor lgamma log 
 
 
 def power(build: Builder, x: Any, y: Any) -> TensorValue:
-    return pointwise.pow_tensor(build, x, y) if isinstance(y, TensorValue) else pointwise.pow_scalar(build, x, y)
+    return powers.pow_tensor(build, x, y) if isinstance(y, TensorValue) else powers.pow_scalar(build, x, y)
 
 
 def lerp(build: Builder, x: TensorValue, end: TensorValue, weight: Any) -> TensorValue:

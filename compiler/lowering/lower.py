@@ -47,6 +47,7 @@ from compiler.lowering import (  # noqa: F401
     pointwise,
     pooling,
     pooling_adaptive,
+    powers,
     quantised,
     random,
     reductions,

@@ -10,7 +10,8 @@ import torch
 import compiler.functions  # noqa: F401  (which defines what is called here by name)
 from compiler.ir.ops import ops
 from compiler.lowering.builder import Builder
-from compiler.lowering.pointwise import mul, pow_tensor
+from compiler.lowering.pointwise import mul
+from compiler.lowering.powers import pow_tensor
 from compiler.lowering.promotion import Kind, Operand, dtypes_of, elementwise
 from compiler.lowering.registry import lowers
 from compiler.lowering.values import CannotLower, TensorValue
