@@ -1,10 +1,12 @@
 """Replaying a graph's launches as one CUDA graph: when that is legal, when it pays, and how a call then goes.
 
-decision.py   the closed list of outcomes, each with a sentence
+choose.py     what a compiled graph is called by; by_sizes.py where its sizes are open
 legality.py   what of a schedule may be recorded at all
 price.py      what a replay saves the host, and what it costs
 inputs.py     which inputs stay where they are, and which are copied
-outputs.py    what of a replay belongs to the caller
+outputs.py    what of a replay belongs to the caller; without copies by tail.py and held.py
 replayed.py   the call itself: watch, decide, record, replay
-recorder.py   the recorder that uses CUDA; everything else is plain Python
+recording.py  what that asks of a device
+recorder.py   the answer of CUDA; everything else is plain Python
+decision.py   what was decided, and why; reasons.py is the closed list, describe.py what the report shows
 """

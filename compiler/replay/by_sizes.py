@@ -10,7 +10,8 @@ from typing import Any
 
 from compiler.ir.nodes import LoopGraph
 from compiler.replay.decision import ReplayDecision
-from compiler.replay.replayed import Call, ReplayedCall
+from compiler.replay.recording import Call
+from compiler.replay.replayed import ReplayedCall
 
 #: Sizes that are watched and recorded; further ones are launched one by one.
 MOST_SIZES = 8

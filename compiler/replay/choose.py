@@ -17,7 +17,8 @@ from compiler.replay.decision import ReplayDecision
 from compiler.replay.held import users_of_memory
 from compiler.replay.legality import obstacle, written_inputs
 from compiler.replay.outputs import LaunchTail
-from compiler.replay.replayed import Call, Choice, Facts, ReplayedCall
+from compiler.replay.recording import Call
+from compiler.replay.replayed import Choice, Facts, ReplayedCall
 from compiler.replay.tail import tails_of
 from compiler.runtime.executable import build_parts
 from compiler.schedule.memory.plan import MemoryPlan

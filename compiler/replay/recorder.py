@@ -21,7 +21,7 @@ from compiler.garbage import garbage_kept
 from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
-from compiler.replay.replayed import Call, CannotRecord
+from compiler.replay.recording import Call, CannotRecord
 from compiler.runtime import library_products
 from compiler.runtime.launcher import address_test
 from compiler.runtime.triton_launch import TritonLauncher
@@ -56,7 +56,7 @@ class CudaRecording:
 
 
 class CudaRecorder:
-    """The `Recorder` of `compiler.replay.replayed` for one GPU, by its number; `launchers` are those of the kernels."""
+    """The `Recorder` of `recording.py` for one GPU, by its number; `launchers` are those of the kernels."""
 
     def __init__(self, device: int, launchers: Iterable[TritonLauncher]) -> None:
         self.device = device

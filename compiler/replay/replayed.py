@@ -14,18 +14,17 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 
 from compiler.capture.captured import Phase
 from compiler.replay.decision import Number, ReplayDecision
-from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import Places, addresses_of, has_place, place_for
 from compiler.replay.outputs import Giver, GiverAfterTail, LaunchTail, Made, WholeGiver, copies_of, made_by
 from compiler.replay.price import LAUNCH_US, NO_COPIES, Copies, Times, gain_of_tail, weigh
+from compiler.replay.recording import Call, CannotRecord, Recorder, Recording
 from compiler.replay.tail import Tail
 
 #: Calls that are watched before it is decided.
@@ -44,58 +43,7 @@ MOST_RECORDINGS = 5
 #: Recordings after which an input is copied as soon as it has moved.
 PATIENT_RECORDINGS = 3
 
-Call = Callable[[list[Any]], list[Any]]
 Choice = Literal["auto", "on", "off"]
-
-
-class CannotRecord(RuntimeError):
-    """The launches were not recorded; says why. Nothing of the call was executed."""
-
-
-class Recording(Protocol):
-    """Launches that can be replayed; `outputs` are what the call gave while it was recorded, in memory that each replay
-    writes anew."""
-
-    outputs: list[Any]
-    replay: Callable[[], None]
-
-
-class Recorder(Protocol):
-    """What is needed of a device; `compiler.replay.recorder` has that of CUDA."""
-
-    #: Held while the memory that replays share is in use.
-    lock: AbstractContextManager[Any]
-    #: Where recordings of the device give their memory as it is.
-    held: HeldAddresses
-
-    def stream(self) -> int:
-        """The current stream; less than 0 where another device than the recorder's is the current one."""
-        ...
-
-    def is_capturing(self) -> bool:
-        """Whether the caller records what is launched on the current stream."""
-        ...
-
-    def timed(self, call: Call, inputs: list[Any]) -> tuple[list[Any], Callable[[], Times | None]]:
-        """What the call gives, and a function that gives its times, or None as long as the device is not done."""
-        ...
-
-    def record(self, call: Call, inputs: list[Any], is_held: bool) -> Recording:
-        """Record what the call launches, for replays on the current stream; where it `is_held`, in memory that no other
-        recording writes to. Raises `CannotRecord`."""
-        ...
-
-    def free_bytes(self) -> int:
-        """What of the device's memory nobody has, whatever torch keeps for later included."""
-        ...
-
-    def pool_bytes(self) -> int:
-        """What the memory takes from which all recordings for one stream are served."""
-        ...
-
-    def unmoved(self, addresses: Sequence[int]) -> Callable[[list[Any]], bool]:
-        """A quick test of whether a call's inputs are at these addresses; at any, where one is 0."""
-        ...
 
 
 @dataclass(frozen=True)
