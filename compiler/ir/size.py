@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import gcd, prod
+from math import prod
 from typing import Any, TypeGuard
 
+from compiler.ir import polynomials
 from compiler.ir.lazy import lazy
+from compiler.ir.polynomials import Term, Terms
 
 
 class Undecided(TypeError):
@@ -89,7 +91,6 @@ class Opaque:
 
 
 Atom = Symbol | Quotient | Opaque
-Monomial = tuple[Atom, ...]
 
 
 #: Longer signs first.
@@ -111,7 +112,7 @@ def _name_of(text: str) -> str:
 class Size:
     """A polynomial that is no constant; build it from atoms by `size` and arithmetic, never by hand."""
 
-    terms: tuple[tuple[Monomial, int], ...]
+    terms: Terms[Atom]
 
     @lazy
     def _hash(self) -> int:
@@ -180,15 +181,7 @@ class Size:
     @property
     def text(self) -> str:
         """Python and C alike; atoms that are no symbols stand by their names."""
-        parts: list[str] = []
-        for monomial, coefficient in self.terms:
-            names = [atom.name for atom in monomial]
-            if abs(coefficient) != 1 or not names:
-                names.insert(0, str(abs(coefficient)))
-            text = " * ".join(names)
-            sign = "-" if coefficient < 0 else "+"
-            parts.append(text if not parts and sign == "+" else f"-{text}" if not parts else f" {sign} {text}")
-        return "".join(parts)
+        return polynomials.text(self.terms)
 
     @property
     def factor(self) -> str:
@@ -257,23 +250,18 @@ def symbols_of(value: Integer) -> Iterator[Symbol]:
             yield from symbols_of(atom.divisor)
 
 
-def _terms(value: Integer) -> tuple[tuple[Monomial, int], ...]:
+def _terms(value: Integer) -> Terms[Atom]:
     return value.terms if isinstance(value, Size) else (((), value),) if value else ()
 
 
-def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
-    monomial = term[0]
-    return -len(monomial), tuple(atom.name for atom in monomial)
+def _from_terms(terms: Terms[Atom]) -> Integer:
+    """The polynomial of terms in normal form, as a number where it is one."""
+    is_number = not terms or not terms[0][0]  # the longest monomial comes first
+    return sum(coefficient for _, coefficient in terms) if is_number else Size(terms)
 
 
-def _normal_form(terms: Iterable[tuple[Monomial, int]]) -> Integer:
-    collected: dict[Monomial, int] = {}
-    for monomial, coefficient in terms:
-        collected[monomial] = collected.get(monomial, 0) + coefficient
-    kept = {monomial: coefficient for monomial, coefficient in collected.items() if coefficient}
-    if not any(kept_monomial for kept_monomial in kept):
-        return kept.get((), 0)
-    return Size(tuple(sorted(kept.items(), key=_order)))
+def _normal_form(terms: Iterable[Term[Atom]]) -> Integer:
+    return _from_terms(polynomials.normal_form(terms))
 
 
 def _sum(a: Integer, b: Integer) -> Integer:
@@ -281,9 +269,7 @@ def _sum(a: Integer, b: Integer) -> Integer:
 
 
 def _product(a: Integer, b: Integer) -> Integer:
-    return _normal_form(
-        (tuple(sorted((*m, *n), key=lambda atom: atom.name)), c * d) for m, c in _terms(a) for n, d in _terms(b)
-    )
+    return _from_terms(polynomials.product(_terms(a), _terms(b)))
 
 
 # Division -----------------------------------------------------------------------------------------------------------
@@ -294,36 +280,12 @@ def divide(numerator: Integer, divisor: Integer) -> tuple[Integer, Integer]:
     where it can be told, 0 <= r < divisor. Makes no new atom."""
     if isinstance(numerator, int) and isinstance(divisor, int):
         return divmod(numerator, divisor)
-    quotient, rest = _divide_terms(numerator, divisor)
+    quotient, rest = map(_from_terms, polynomials.divided(_terms(numerator), _terms(divisor)))
     for shift in (0, -1):
         shifted = rest - divisor * shift
         if _is_proven(shifted) and _is_proven(divisor - shifted - 1):
             return quotient + shift, shifted
     return quotient, rest
-
-
-def _divide_terms(numerator: Integer, divisor: Integer) -> tuple[Integer, Integer]:
-    """Division of polynomials by the divisor's first term, for as long as coefficients divide."""
-    (lead, factor), *_ = _terms(divisor)
-    quotient: Integer = 0
-    rest = numerator
-    for _ in range(len(_terms(numerator)) + 8):
-        steps = (_divide_term(term, lead, factor) for term in _terms(rest))
-        step = next((step for step in steps if step is not None), None)
-        if step is None:
-            break
-        quotient, rest = quotient + step, rest - step * divisor
-    return quotient, rest
-
-
-def _divide_term(term: tuple[Monomial, int], lead: Monomial, factor: int) -> Integer | None:
-    monomial, coefficient = list(term[0]), term[1]
-    for atom in lead:
-        if atom not in monomial:
-            return None
-        monomial.remove(atom)
-    whole = coefficient // factor if not lead else coefficient // factor if coefficient % factor == 0 else 0
-    return _normal_form([(tuple(monomial), whole)]) if whole else None
 
 
 def is_multiple(value: Integer, divisor: Integer) -> bool:
@@ -373,18 +335,7 @@ def ceiling_quotient(numerator: Integer, divisor: Integer) -> Integer:
 
 def common_factor(a: Integer, b: Integer) -> Integer:
     """A common divisor of both: the numbers' greatest, times the atoms that stand in every term of both."""
-    number = gcd(*(coefficient for _, coefficient in (*_terms(a), *_terms(b))))
-    monomials = [monomial for monomial, _ in (*_terms(a), *_terms(b))]
-    shared = list(monomials[0]) if monomials else []
-    for monomial in monomials[1:]:
-        left = list(monomial)
-        kept = []
-        for atom in shared:
-            if atom in left:
-                left.remove(atom)
-                kept.append(atom)
-        shared = kept
-    return _normal_form([(tuple(shared), number)])
+    return _normal_form([polynomials.common_factor(_terms(a), _terms(b))])
 
 
 # Order --------------------------------------------------------------------------------------------------------------
@@ -437,7 +388,7 @@ def _is_proven(value: Integer) -> bool:
 def _size_is_proven(value: Size) -> bool:
     """With each atom written as its least value and a rest that is not negative, no term is negative. A quotient that
     is subtracted is first replaced by what it is at most, its exact quotient."""
-    least = _shifted(value)
+    least = _least_of_size(value)
     if least is not None and least >= 0:
         return True
     for place, (monomial, coefficient) in enumerate(value.terms):
@@ -454,29 +405,12 @@ def _size_is_proven(value: Size) -> bool:
 
 def least_value(value: Integer) -> int | None:
     """A number that it is never below, or None."""
-    return value if isinstance(value, int) else _shifted(value)
+    return value if isinstance(value, int) else _least_of_size(value)
 
 
 @lru_cache(maxsize=65536)
-def _shifted(value: Size) -> int | None:
-    """The constant of the polynomial in  atom - least value  where no other coefficient is negative, else None."""
-    total: Integer = 0
-    for monomial, coefficient in value.terms:
-        term: Integer = coefficient
-        for atom in monomial:
-            if atom.lower is None:
-                return None
-            term = term * (size(Symbol(f"{atom.name}'", 0, 0)) + atom.lower)
-        total = total + term
-    if isinstance(total, int):
-        return total
-    constant = 0
-    for monomial, coefficient in total.terms:
-        if not monomial:
-            constant = coefficient
-        elif coefficient < 0:
-            return None
-    return constant
+def _least_of_size(value: Size) -> int | None:
+    return polynomials.least_value(value.terms)
 
 
 def evaluate(value: Integer, symbols: Mapping[str, int]) -> int:
