@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from compiler.codegen.cpp.lanes import Lanes, lanes_of
-from compiler.codegen.cpp.ops import columns_text, literal
+from compiler.codegen.cpp.ops import columns_text
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
-from compiler.codegen.cpp.running import ScanPrinter
-from compiler.codegen.cpp.statements import between, over, within
+from compiler.codegen.cpp.second_loop import RelativeSumPrinter
+from compiler.codegen.cpp.statements import between, within
 from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
@@ -22,7 +22,7 @@ from compiler.ir.size import is_multiple, known, text_of
 SHORT_ROW = 128
 
 
-class PassPrinter(ScanPrinter):
+class PassPrinter(RelativeSumPrinter):
     def run_pass(self, section: Section) -> None:
         plan, writer = self.plan, self.writer
         accumulators = [self._accumulator(s) for s in section.reductions if s.value not in FIELDS]
@@ -43,7 +43,7 @@ class PassPrinter(ScanPrinter):
             self._declare([*accumulators, *relative], "")
             if is_split:
                 self._declare_parts(accumulators)
-                self._declare_relative_parts(relative)
+                self.declare_relative_parts(relative)
                 writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                 self._chunk(section, accumulators, relative, is_split)
@@ -53,7 +53,7 @@ class PassPrinter(ScanPrinter):
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                     self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
                     self._bounds_of_chunk(bool(relative))
-                    self._join_chunk(relative, "_of_chunk", f"[chunk]{self.lane}")
+                    self.join_chunk(relative, "_of_chunk", f"[chunk]{self.lane}")
         for accumulator in accumulators:
             for text in accumulator.finish():
                 writer.line(text, accumulator.statement.nodes)
@@ -106,12 +106,12 @@ class PassPrinter(ScanPrinter):
         with ExitStack() as loops:
             self._r_loops(loops, section, in_first_loop, "_here")
         if relative:
-            self._second_loop(section, relative)
+            self.second_loop(section, relative)
         if not in_first_loop:
             return
         if not is_split:
             self._combine(accumulators, "_here", self.lane)
-            self._join_chunk(relative, "_here", self.lane)
+            self.join_chunk(relative, "_here", self.lane)
             return
         with self.each_column():
             for a in accumulators:
@@ -122,85 +122,6 @@ class PassPrinter(ScanPrinter):
             for one in relative:
                 for name in (f"{one.name}_base", f"{one.name}_sum"):
                     writer.line(f"{name}_of_chunk[chunk]{self.lane} = {name}_here{self.lane};", one.statement.nodes)
-
-    # Sums relative to what a chunk has shown.
-
-    def _second_loop(self, section: Section, relative: list[RelativeSum]) -> None:
-        """Over the chunk once more, which is in the cache now."""
-        plan, writer, columns = self.plan, self.writer, f"[{self.plan.block}]" * (self.plan.shape == "columns")
-        for one in relative:
-            for text in [] if columns else _renamed(one.first.finish(), one):
-                writer.line(text, one.statement.nodes)
-            base = "" if columns else f" = {one.base(f'{one.first.name}_here', self._count)}"
-            start = "" if columns else f" = {literal(0, one.dtype)}"
-            writer.line(f"{one.ctype} {one.name}_base_here{columns}{base};", one.statement.nodes)
-            for name in one.sums:
-                writer.line(f"{one.ctype} {name}_here{columns}{start};", one.statement.nodes)
-        if columns:
-            with self.each_column():
-                for one in relative:
-                    first = one.base(f"{one.first.name}_here{self.lane}", self._count)
-                    writer.line(f"{one.name}_base_here{self.lane} = {first};", one.statement.nodes)
-                    for name in one.sums:
-                        writer.line(f"{name}_here{self.lane} = {literal(0, one.dtype)};", one.statement.nodes)
-        needed = {number for one in relative for number in one.statement.operands}
-        for statement in reversed(section.statements):
-            if statement.number in needed and statement.number not in self.kept_so_far:
-                needed |= statement.needs
-        again = [statement for statement in section.statements if statement.number in needed]
-        with ExitStack() as loops:
-            for dim in self._loops_of_a_chunk:
-                if not columns and dim == plan.r_loops[-1]:
-                    self._prepare_row(loops, again, dim)
-                    sums = ", ".join(f"{name}_here" for one in relative for name in one.sums)
-                    self.simd(section.statements, dim, f" reduction(+: {sums})")
-                loops.enter_context(writer.block(self._head(dim)))
-            if columns and plan.inner is not None:
-                loops.enter_context(self.preparing(again, plan.inner, True, plan.block))
-                self.simd(section.statements, plan.inner)
-                loops.enter_context(writer.block(within(plan.inner)))
-            for statement in again:
-                self.statement(statement)
-            for one in relative:
-                value = self.names[one.statement.operands[0]]
-                terms = one.terms(value, f"{one.name}_base_here{self.lane}")
-                for name, term in zip(one.sums, terms, strict=True):
-                    writer.line(f"{name}_here{self.lane} += {term};", one.statement.nodes)
-        put_right = [(one, text) for one in relative for text in one.put_right(self.lane, self._count)]
-        if put_right:
-            with self.each_column():
-                for one, text in put_right:
-                    writer.line(text, one.statement.nodes)
-
-    @property
-    def _count(self) -> str:
-        """How many points of the reduction a chunk has."""
-        first, *others = self.plan.r_loops
-        of_first = [] if self.plan.is_chunk_one_point else [f"({first.name}_end - {first.name}_start)"]
-        return " * ".join([*of_first, *(f"({text_of(dim.size)})" for dim in others)])
-
-    @property
-    def _loops_of_a_chunk(self) -> tuple[Dim, ...]:
-        return self.plan.r_loops[1:] if self.plan.is_chunk_one_point else self.plan.r_loops
-
-    def _head(self, dim: Dim) -> str:
-        """Of a reduction loop: the first one goes over its chunk alone."""
-        return within(dim) if self.plan.is_cut and dim == self.plan.r_loops[0] else over(dim)
-
-    def _join_chunk(self, relative: list[RelativeSum], suffix: str, place: str) -> None:
-        if not relative:
-            return
-        with self.each_column():
-            for one in relative:
-                base, total = (f"{one.name}_{what}{suffix}{place}" for what in ("base", "sum"))
-                self.writer.line(one.join(self.lane, base, total, self._count), one.statement.nodes)
-
-    def _declare_relative_parts(self, relative: list[RelativeSum]) -> None:
-        columns = f"[{self.plan.block}]" if self.plan.shape == "columns" else ""
-        for one in relative:
-            for what in ("base", "sum"):
-                name = f"{one.name}_{what}_of_chunk[{self.plan.chunks}]{columns}"
-                self.writer.line(f"{one.ctype} {name};", one.statement.nodes)
 
     def _declare(self, accumulators: Sequence[Accumulator | RelativeSum], suffix: str) -> None:
         writer, is_array = self.writer, self.plan.shape == "columns"
@@ -239,7 +160,7 @@ class PassPrinter(ScanPrinter):
         if lanes is not None:
             self._declare_lanes(lanes, accumulators, suffix)
             loops.callback(self._join_lanes, lanes, accumulators, suffix)
-        for dim in self._loops_of_a_chunk:
+        for dim in self.loops_of_a_chunk:
             if plan.tile and not plan.has_short_rows and dim == plan.r_loops[-1]:
                 self._enter_tile(loops, section, dim)
                 continue
@@ -252,14 +173,14 @@ class PassPrinter(ScanPrinter):
                     self._row_in_blocks(section, lanes, accumulators, suffix)
                     self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
-                self._prepare_row(loops, self.without_kept(section), dim)
+                self.prepare_row(loops, self.without_kept(section), dim)
                 if lanes is not None:
                     self.simd(section.statements, dim)
                 elif self.is_in_lanes(section):
                     self.simd_of_scans(section)
                 else:
                     self._simd(accumulators, suffix, self.without_kept(section))
-            loops.enter_context(writer.block(self._head(dim)))
+            loops.enter_context(writer.block(self.head_of_loop(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
             loops.enter_context(self.preparing(self.without_kept(section), plan.inner, True, plan.block))
@@ -358,12 +279,6 @@ class PassPrinter(ScanPrinter):
             for text in accumulator.take(operands, *names):
                 self.writer.line(text, statement.nodes)
 
-    def _prepare_row(self, loops: ExitStack, statements: Sequence[Statement], dim: Dim) -> None:
-        is_within = self.plan.is_cut and dim == self.plan.r_loops[0]
-        if not (is_within and self.plan.shares):
-            most = self.plan.chunk if is_within else dim.size
-            loops.enter_context(self.preparing(statements, dim, is_within, most))
-
     def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:
         """The pragma of the vector loop of a row; positions are found one by one, and so goes a scan."""
         if any(a.is_positional for a in accumulators) or any(s.op == "scan" for s in statements):
@@ -383,11 +298,3 @@ class PassPrinter(ScanPrinter):
         loaded = {self.program.storage[s.buffer].itemsize for s in statements if s.op == "load" and s.buffer}
         is_short = isinstance(length, int) and length <= SHORT_ROW
         return " safelen(16)" if is_short and 2 in loaded and loaded <= {2, 4} else ""
-
-
-def _renamed(texts: list[str], one: RelativeSum) -> list[str]:
-    """What finishes the first loop's value, for the variables of a chunk."""
-    name = one.first.name
-    return [
-        text.replace(f"{name}_is_nan", f"{name}_is_nan_here").replace(f"{name} =", f"{name}_here =") for text in texts
-    ]
