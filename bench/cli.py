@@ -83,6 +83,8 @@ METHODS = {
 }
 #: Suites whose cases are models, each in a process of its own.
 WITH_MODELS = ("models", "train")
+#: Names that stand for several cases, by suite.
+SEVERAL: Mapping[str, Mapping[str, tuple[str, ...]]] = {"models": {"raced": RACED}}
 SUITES = (
     "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "products", "scheduling",
     "layouts", "train", "wide",
@@ -101,8 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     if device.startswith("cuda") and not torch.cuda.is_available():
         console.print("There is no usable GPU here; use --device cpu.")
         return 2
-    chosen = tuple(name for name in (asked.cases or "").split(",") if name)
-    chosen = RACED if asked.suite == "models" and chosen == ("raced",) else chosen
+    chosen = chosen_cases(asked.suite, asked.cases or "")
     asked.processes = asked.processes or (2 if asked.suite in ("opinfo", "random", "wide") else 1)
     if asked.suite == "random":
         return random_programs.run(asked, device, console)
@@ -156,6 +157,12 @@ def main(argv: list[str] | None = None) -> int:
     return _run_cases(asked, request, console)
 
 
+def chosen_cases(suite: str, text: str) -> tuple[str, ...]:
+    """The cases that a list with commas names, none for all; some suites have a name for several of theirs."""
+    names = (name for name in text.split(",") if name)
+    return tuple(case for name in names for case in SEVERAL.get(suite, {}).get(name, (name,)))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fusionscope bench", description="Measure eager PyTorch, Fusionscope and TorchInductor in one run."
@@ -166,7 +173,9 @@ def _parser() -> argparse.ArgumentParser:
         default="patterns",
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; by default the GPU where there is one")
-    parser.add_argument("--cases", metavar="A,B", help="only these cases")
+    parser.add_argument(
+        "--cases", metavar="A,B", help="only these cases; `raced` are the nine models whose times are published"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write results, and a table beside it")
     parser.add_argument("--repeat", type=_at_least_three, default=30, help="samples of each contestant (30)")
     parser.add_argument("--max-seconds", type=float, default=3.0, help="longest sampling of one case (3)")

@@ -17,5 +17,5 @@ MODELS: dict[str, Model] = {build.__name__: Model(build.__name__, build) for bui
     f"{build.__name__}_training": Model(f"{build.__name__}_training", build, is_trained=True) for build in _TRAINED
 }
 
-#: Those whose times are raced at batch 1 and 32.
+#: Those whose times are raced at batch 1 and 32; `--cases raced` on the command line.
 RACED = ("vit", "beit", "convnext", "resnet", "mobilenet_v2", "segformer", "detr", "bert", "llama_block")

@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from bench import cli, contest, snippets, table, worker
 from bench.dropout import dropout_error
 from bench.gradients import ForwardAndBackward
+from bench.models import RACED
 from bench.patterns import PATTERNS, SMOKE, Case, Input
 from bench.suite import Progress, Request, run_suite
 from bench.wide import WIDE
@@ -269,6 +270,12 @@ def test_a_mean_is_geometric_and_knows_its_cases() -> None:
     assert means["eager_to_ours"] == {"mean": pytest.approx(4.0), "cases": 3}
     assert means["ours_to_floor_memory_bound"] == {"mean": pytest.approx(4.0), "cases": 2}
     assert means["ours_to_inductor"] is None
+
+
+def test_a_name_may_stand_for_several_cases_of_its_suite() -> None:
+    assert cli.chosen_cases("models", "raced,gpt2") == (*RACED, "gpt2")
+    assert cli.chosen_cases("patterns", "raced") == ("raced",)
+    assert cli.chosen_cases("models", "") == ()
 
 
 def test_an_unknown_case_is_a_mistake_in_the_request() -> None:

@@ -81,6 +81,14 @@ def test_commands_know_their_options() -> None:
             assert {word for word in arguments if word.startswith("--")} <= options, (name, arguments)
 
 
+def test_the_command_of_the_published_models_runs_those_models() -> None:
+    figures = ROOT / "docs" / "performance"
+    (command,) = re.findall(r"\(models_h200\.md\).*`fusionscope bench ([^`]+)`", (figures / "README.md").read_text())
+    asked = bench._parser().parse_args(shlex.split(command))
+    published = {case.partition(":")[0] for case in json.loads((figures / "models_h200.json").read_text())["cases"]}
+    assert set(bench.chosen_cases(asked.suite, asked.cases or "")) == published
+
+
 def test_replays_are_understood() -> None:
     found = [replay._parser().parse_args(words) for words in commands("tools.replay")]
     assert len(found) >= 5
