@@ -13,6 +13,7 @@ import typer
 
 from bench import cli as bench
 from server.cli import app
+from server.settings import Settings
 from tools.replay import __main__ as replay
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,6 +88,16 @@ def test_the_command_of_the_published_models_runs_those_models() -> None:
     asked = bench._parser().parse_args(shlex.split(command))
     published = {case.partition(":")[0] for case in json.loads((figures / "models_h200.json").read_text())["cases"]}
     assert set(bench.chosen_cases(asked.suite, asked.cases or "")) == published
+
+
+def test_every_environment_variable_of_ours_is_told_of() -> None:
+    settings = {f"FUSIONSCOPE_{name.upper()}" for name in Settings.model_fields}
+    sources = "\n".join(
+        path.read_text() for room in ("compiler", "server", "bench", "tools") for path in (ROOT / room).rglob("*.py")
+    )
+    read = set(re.findall(r"\"(FUSIONSCOPE_[A-Z_]+)\"", sources)) - {"FUSIONSCOPE_"}
+    told = {name for path in TIMELESS for name in re.findall(r"FUSIONSCOPE_[A-Z_]+", path.read_text())}
+    assert len(read) >= 5 and read | settings <= told, (read | settings) - told
 
 
 def test_replays_are_understood() -> None:
