@@ -1,4 +1,18 @@
-"""From a snippet to graphs: run it as its author would, and keep what it compiles."""
+"""From a snippet to graphs: run it as its author would, and keep what it compiles.
+
+capture, snippet, output, device              the snippet runs as a program
+top_level_calls, forms, inputs, annotations   what to call where it compiles nothing
+intercept, recorder, ledger                   the snippet's own `torch.compile`, and what is kept of each compilation
+captured, reference, replay                   what is left behind: graphs that can be run again, in float64 too
+aot, training                                 through AOTAutograd: a joint graph, split into forward and backward
+saved_places, draws, passed, repeats          what passes from the one to the other, and what its split would lose
+regions, repeated_writes, fixed_sizes         what is rewritten first, or compiled for the sizes of one call alone
+written_back, thin_calls                      what a call costs before and after its graph
+guards, comparisons, recompiles               what the code was compiled for, in the snippet's words (sources, symbols)
+breaks, break_kinds, errors, lines            where it ended, on which line, and what to do about it
+describe, naming, without_effect, artefacts   graphs and torch's own texts in the report's terms
+torch_internals, torch_trace                  what is used of torch beyond its documentation
+"""
 
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall, GraphRunner

@@ -1,8 +1,8 @@
 """From fused groups to text, by two printers of one kernel program.
 
 loops, building, naming    a group becomes a `program`: statements by level, in passes, each with a name
-single_pass                two of its passes as one
+single_pass, rest, narrow  two of its passes as one; rows a little longer than a tile; whole numbers in 32 bits
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
 functions, operators       what both printers share
-wrapper                    the Python function that allocates, launches and calls libraries
+wrapper, library_products  the Python function that allocates, launches and calls libraries
 """

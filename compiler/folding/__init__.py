@@ -9,4 +9,7 @@ saved is a pass over the result.
 
 Two more rewrites of calls of convolutions: `patches` makes products of those whose windows do not overlap, and `bias`
 adds the biases of the others in loops.
+
+`depthwise` and `product_bias` leave the library for loops: a depthwise convolution, and a float32 product's bias.
+`writing` is how calls come into a copy of a graph.
 """

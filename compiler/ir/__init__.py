@@ -1,6 +1,12 @@
 """The loop IR: a closed set of ops over index expressions, traced once into immutable bodies.
 
-`index.py` says where in a buffer, `size.py` how large (by `polynomials.py` where that is open), `ops.py` what is
-computed, `body.py` is the record of one loop's body, `ranges.py` and `choices.py` leave out of it what is known
-beforehand, `nodes.py` are the nodes that the scheduler fuses, and `interpret.py` says what all of it means.
+index, atoms, index_text        where in a buffer
+size, polynomials               how large, and the arithmetic of what is open (bind: for one call)
+ops, functions, float8, terms   what is computed; long formulas by name, and how they are written
+body, nodes                     the record of one loop's body, and the nodes that the scheduler fuses
+interpret                       what all of it means
+ranges, choices, monotone       what is known beforehand and left out
+places, masked_places           values and places that are formulas of the loops
+positions, canonical            points and their places in memory; loops in their simplest form
+lazy                            values that an object computes when they are first asked for
 """

@@ -4,4 +4,10 @@
 says which scores its mask leaves out, `replacement` writes the fused operator, `called` simplifies the masks of calls
 of that operator, `reasons` is the closed list of why a near miss stays as it was written, and `calls` reads the calls
 of an FX graph whichever way they were spelt. What does not depend on a call's values is computed by `constants`.
+
+Attention is told by its two products (`products`), by heads that are repeated (`heads`) and by tensors that hold the
+same many times over (`repeated`); `patterns` and `places` tell which masks are the same in each call. `writer` writes
+the calls, `layouts` follows strides that are others then, and `check` compares both graphs in float64.
+
+In the joint graph of a training step (`joint`) three more are made: `one_hot`, `picked_numbers` and `gradient_layout`.
 """

@@ -1,16 +1,19 @@
 """Kernels as functions: compiled, kept, launched, checked and timed.
 
-executable                                   the wrapper with its kernels, ready to be called
+executable                                   the wrapper with its kernels, ready to be called (flat: without a frame)
 cpp_compiler, cpp_library, product_steps     C++ kernels, on a CPU
-triton_source, triton_compile, triton_launch Triton kernels, on the GPU at hand
+triton_source, triton_text, triton_compile, triton_launch      Triton kernels, on the GPU at hand
+compile_helpers, compile_helper              processes that compile beside this one, and what one of them does
 triton_library, device_functions             what they are linked with
 triton_stages, assembler                     through what Triton takes them, and how they are assembled
-triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams)
+triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams,
+                                             interpreted_work)
 disk_cache, triton_cache                     what stays on disk
 launcher, quick_torch, allocator             calls that cost the host little
 seeds, library_products, cublas              the same of seeds, and of the library's products of matrices
 trial, verify, double_precision, gradients   is it right? Against float64, and beside eager's own error
 measure, stopwatch, noise, clocks            how long does it take?
+tuning                                       which way to run a product is fastest, measured
 traffic, first_sizes, calibration            what eager moves; sizes of the first call; a device's own record
 preload                                      for a process that forks others to compile in
 """

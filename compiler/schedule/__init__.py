@@ -4,11 +4,13 @@ Read `scheduler.py` first: what is done, in order. The rest, by the question tha
 
     what is there       units, group, form, names, products/
     what is asked       search (which pair next), rules/ (each kind of fusion), wishes and forced (what the user asks)
-    is it legal         legality, inline
+    is it legal         legality, inline, parts (of a concatenation)
     does it pay         cost/
-    how is it run       ways, recompute, unroll (extremes), windows
+    how is it run       ways, recompute, unroll (extremes), windows (together), interleaved
+    what memory sees    neighbours, pieces
     when, and where     memory/
     what is told of it  records/ (reasons.py: the closed list of answers), describe/ (as the report shows it)
 
-Legality knows nothing of profit, and neither decides: a rule answers with `Fuse` or `Refuse`, both values.
+Legality knows nothing of profit, and neither decides: a rule answers with `Fuse` or `Refuse`, both values. What
+differs in names alone is asked once (`once`).
 """

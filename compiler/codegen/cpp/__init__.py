@@ -1,1 +1,14 @@
-"""C++ kernels from fused groups: `plan.py` lays out the loops, `ops.py` prints one op, `render.py` the kernel."""
+"""C++ kernels from fused groups: `plan` lays out the loops, `render` prints the kernel, by these steps.
+
+passes, second_loop               one pass over the reduction loops, and once more over a chunk
+reductions, relative              the variables of a reduction, and of a sum relative to another result
+running, scans                    the same of scans
+statements, ops, functions        lines, expressions, and special functions above the kernel (writer)
+across, lanes                     what is gathered across rows, or by each lane of a vector
+kept                              what a later pass reads instead of computing it again
+beside, drawn, wide               arrays beside a vector loop: random numbers, halves as floats
+pieces, turned                    loops cut where a condition changes; tiles that are turned for vectors
+conditions, places, collisions    comparisons and indices as GCC takes them well; scatters that never meet
+product                           what goes before and after the library's matrix products
+include/                          the headers of every kernel
+"""

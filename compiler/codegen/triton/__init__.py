@@ -1,1 +1,18 @@
-"""Triton kernels from fused groups: `tile.py` chooses the tile, `ops.py` prints one op, `render.py` the kernel."""
+"""Triton kernels from fused groups: `tile` chooses a plan, `render` prints the kernel.
+
+plan                                    what a tile is: loops, block sizes, warps
+tile_pointwise, tile_reduction          the plans by kind of group: no reduction, rows,
+tile_columns, tile_across, tile_shared  columns, both ways, rows that programs share,
+tile_windows                            and long windows
+programs, tile_registers                what plans go by: how many programs, registers,
+walk, vectors, lengths                  how memory is walked, and instructions
+printer, statements, ops, functions     the text: lines, expressions, special functions
+helpers, module, writer                 what stands above it, and how lines are kept
+reducing, scans, states, extremes, kept reductions of one value, running ones, of several values, with positions
+across, slices, parts, clusters, batch  programs that join results, share rows, or share a launch
+product                                 the kernel of a matrix product
+short_forms, short_places, logarithms   the same results by fewer instructions
+constancy, interleaved, order           or by wider accesses, sooner
+float8, random                          numbers that Triton has not
+levels                                  where values live by a plan, as the report shows it
+"""

@@ -1,4 +1,9 @@
 """What is kept of every decision: the pair, its reason, its score, both ways, what would have changed it.
 
-`reasons.py` is the one closed list of reasons.
+reasons, reason      the one closed list, and what each is (library_reasons: those of library calls)
+decisions, scores    a pair's record, and what fusing was expected to bring
+choices              both ways that were weighed
+classify             the exact reason of a refusal
+would_fuse           what would have to change
+alike                pairs that share no tensor
 """
