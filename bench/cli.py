@@ -32,7 +32,7 @@ from rich.table import Table
 
 from bench import products, random_programs, ratios, snippets, table
 from bench.contest import CONTESTANTS, KNOWN
-from bench.environment import copy_bandwidth, describe, write_json
+from bench.environment import CLOCK, copy_bandwidth, describe, write_json
 from bench.fusion import suite as fusion
 from bench.layouts import suite as layouts
 from bench.models import MODELS, RACED
@@ -89,10 +89,6 @@ SUITES = (
     "patterns", "snippets", "smoke", "models", "opinfo", "random", "fusion", "predictions", "products", "scheduling",
     "layouts", "train", "wide",
 )  # fmt: skip
-CLOCK = {
-    "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
-    "cpu": "wall time, freed memory kept in the process, caches warm",
-}
 
 
 def main(argv: list[str] | None = None) -> int:

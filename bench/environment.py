@@ -25,6 +25,11 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Bytes that are copied to learn the bandwidth: far more than any cache holds.
 COPY_BYTES = {"cuda": 1 << 30, "cpu": 1 << 28}
 COPY_SAMPLES = {"cuda": 30, "cpu": 9}
+#: How times are taken, by kind of device.
+CLOCK = {
+    "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
+    "cpu": "wall time, freed memory kept in the process, caches warm",
+}
 
 
 def copy_bandwidth(device: torch.device, watch: Stopwatch) -> float:

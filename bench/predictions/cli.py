@@ -19,7 +19,7 @@ import torch
 from rich.console import Console
 
 from bench.contest import sentence_of
-from bench.environment import copy_bandwidth, describe, write_json
+from bench.environment import CLOCK, copy_bandwidth, describe, write_json
 from bench.predictions import trial
 from bench.predictions.compiling import Compilers, compilers
 from bench.predictions.kernels import PlannedGraph, plan
@@ -35,10 +35,6 @@ METHOD = (
     "the programs run; `alternatives` are those that stand only on one side of a choice. A choice is two legal ways to "
     "run the same nodes that the scheduler weighed; it agrees where the way that it took is the faster one."
 )
-CLOCK = {
-    "cuda": "device time between CUDA events, L2 cache overwritten before each sample",
-    "cpu": "wall time, freed memory kept in the process, caches warm",
-}
 
 
 def run(asked: argparse.Namespace, chosen: Sequence[str], device_name: str, console: Console) -> int:

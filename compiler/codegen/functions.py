@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compiler.codegen.operators import COMPARISONS
 from compiler.ir.body import Instruction
 from compiler.ir.functions import Loop, Record
 from compiler.ir.ops import NAMED
@@ -23,9 +24,8 @@ _CALLS = frozenset(
     trunc round pow fmod copysign abs""".split()
 )
 _SUMS, _PRODUCTS = frozenset(("add", "sub")), frozenset(("mul", "truediv"))
-_COMPARISONS = frozenset("eq ne lt le gt ge".split())
 #: Whose operands are arguments, or stand between signs that bind less than a sum's.
-_LOOSE = _CALLS | _COMPARISONS | {"where"}
+_LOOSE = _CALLS | frozenset(COMPARISONS) | {"where"}
 
 
 class FunctionPrinter:
@@ -148,7 +148,7 @@ class FunctionPrinter:
 
 def needs_no_brackets(value: Instruction, reader: Instruction, place: int) -> bool:
     """Whether `value` may be written as the operand number `place` of its reader as it is."""
-    if value.op in _COMPARISONS:
+    if value.op in COMPARISONS:
         return reader.op == "where" and place == 0
     if not value.dtype.is_floating_point or reader.op == "to_dtype":
         return False

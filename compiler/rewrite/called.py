@@ -16,15 +16,13 @@ from typing import Any, Literal
 import torch
 from torch.fx import Node
 
-from compiler.rewrite.calls import Called, argument, is_same_shape, operation, shape_of, tensor_of
+from compiler.rewrite.calls import ATTENTION_PARAMETERS, Called, argument, is_same_shape, operation, shape_of, tensor_of
 from compiler.rewrite.constants import constant_of
 from compiler.rewrite.layouts import in_layout_of
 from compiler.rewrite.patterns import attended_by, is_lower_triangle, leaves_nothing_out
 from compiler.rewrite.places import Same, UpTo, rule_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
-
-_PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 #: What is known of a mask: it leaves nothing out, all but the past, something else, or it is not the same in each call.
 Pattern = Literal["ones", "past", "other", "varies"]
@@ -40,7 +38,7 @@ def simplify_mask(node: Node) -> Called:
     """Put a call with a simpler mask, or with none, before `node`, if there is one, and have its readers read it.
     Raises NotLegalError where the mask stays, and then changes nothing."""
     mask: Node = argument(node, 3, "attn_mask")
-    settings = {name: argument(node, place, name) for place, name in enumerate(_PARAMETERS) if place > 2}
+    settings = {name: argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS) if place > 2}
     settings = {name: value for name, value in {**settings, **node.kwargs}.items() if value is not None}
     if settings.get("is_causal"):
         raise NotLegalError("call.mask_beside_causal", f"{mask.name} is given beside is_causal")
@@ -112,8 +110,8 @@ def _written_out(mask: Node, node: Node, writer: Writer) -> Node:
 
 
 def _written(node: Node, settings: dict[str, Any], writer: Writer) -> Node:
-    tensors = [argument(node, place, name) for place, name in enumerate(_PARAMETERS[:3])]
-    settings = {name: value for name, value in settings.items() if name not in _PARAMETERS[:3]}
+    tensors = [argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS[:3])]
+    settings = {name: value for name, value in settings.items() if name not in ATTENTION_PARAMETERS[:3]}
     try:
         return writer.call(torch.nn.functional.scaled_dot_product_attention, *tensors, **settings)
     except (RuntimeError, TypeError, ValueError) as error:

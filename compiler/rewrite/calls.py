@@ -34,6 +34,9 @@ _SYNONYMS = {
     "swapdims": "transpose",
 }
 
+#: torch's own attention, and its parameters as far as they may be given by their places.
+ATTENTION = torch.nn.functional.scaled_dot_product_attention
+ATTENTION_PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 _IN_PLACE_OPERATORS = frozenset((operator.iadd, operator.isub, operator.imul, operator.itruediv))
 

@@ -12,16 +12,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.fx import Node
 
-from compiler.rewrite.calls import Called, argument, is_same_shape, is_same_size, operation, shape_of, tensor_of
+from compiler.rewrite.calls import (
+    ATTENTION,
+    ATTENTION_PARAMETERS,
+    Called,
+    argument,
+    is_same_shape,
+    is_same_size,
+    operation,
+    shape_of,
+    tensor_of,
+)
 from compiler.rewrite.layouts import in_layout_of
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
-
-_ATTENTION = torch.nn.functional.scaled_dot_product_attention
-_PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ def repeats_heads(node: Node) -> bool:
 def read_heads_where_they_are(node: Node) -> Called:
     """Replace such a call; what was found is told. Raises NotLegalError where another kernel would be taken, and then
     changes nothing."""
-    settings = {name: argument(node, place, name) for place, name in enumerate(_PARAMETERS)}
+    settings = {name: argument(node, place, name) for place, name in enumerate(ATTENTION_PARAMETERS)}
     settings = {name: value for name, value in {**settings, **node.kwargs}.items() if value is not None}
     key, value = _repeated(settings["key"]), _repeated(settings["value"])
     assert key is not None and value is not None
@@ -71,9 +77,9 @@ def _kernels_of(settings: dict[str, Any], node: Node) -> frozenset[str]:
 
 
 def _called(settings: dict[str, Any], writer: Writer) -> Node:
-    others = {name: value for name, value in settings.items() if name not in _PARAMETERS[:3]}
+    others = {name: value for name, value in settings.items() if name not in ATTENTION_PARAMETERS[:3]}
     try:
-        return writer.call(_ATTENTION, settings["query"], settings["key"], settings["value"], **others)
+        return writer.call(ATTENTION, settings["query"], settings["key"], settings["value"], **others)
     except (RuntimeError, TypeError, ValueError) as error:
         raise NotLegalError("kernel.none", str(error).splitlines()[0]) from error
 

@@ -9,13 +9,12 @@ import torch
 from torch.fx import Node
 
 from compiler.rewrite.attention import Attention
-from compiler.rewrite.calls import changes_memory, is_same_size, shape_of, tensor_of
+from compiler.rewrite.calls import ATTENTION, changes_memory, is_same_size, shape_of, tensor_of
 from compiler.rewrite.masks import MaskPlan, plan_masks, wants_gradient, write_masks
 from compiler.rewrite.products import Operand
 from compiler.rewrite.reasons import NotLegalError
 from compiler.rewrite.writer import Writer, undone_on_error
 
-_ATTENTION = torch.nn.functional.scaled_dot_product_attention
 _RANKS = (3, 4)
 
 
@@ -90,7 +89,7 @@ def _write(found: Attention, plan: MaskPlan, writer: Writer) -> Node:
         query, key, value = (writer.call("unsqueeze", node, 1) for node in (query, key, value))
     settings: dict[str, Any] = {"attn_mask": None if mask is None else _aligned(mask, is_three, writer)}
     settings |= {"dropout_p": found.dropout, "is_causal": plan.is_causal, "scale": found.scale}
-    result = writer.call(_ATTENTION, query, key, value, **settings)
+    result = writer.call(ATTENTION, query, key, value, **settings)
     if empty is not None:
         assert plan.fill is not None
         rows = _aligned(empty, is_three, writer)

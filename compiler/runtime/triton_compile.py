@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.devices import usable_cores
+from compiler.devices import WARP, usable_cores
 from compiler.runtime.compile_helpers import Helper, helpers, let_helper_compile
 from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
@@ -43,9 +43,6 @@ MOST_THREADS = 4
 
 #: More compiled kernels than these are not remembered; the first to come are forgotten first.
 MOST_REMEMBERED = 2048
-
-#: Threads of a warp.
-WARP = 32
 
 
 @dataclass(frozen=True)
