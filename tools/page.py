@@ -70,7 +70,7 @@ def version_of(node: str) -> tuple[int, ...]:
 
 
 def require_node() -> Node:
-    """Like `find_node`; installs the wheel into this environment where there is no Node."""
+    """Like `find_node`; installs the wheel into this environment where there is no Node. Raises SetupProblem."""
     node = find_node()
     if node is None:
         print(f"No Node {OLDEST_NODE[0]}.{OLDEST_NODE[1]} or newer on the PATH: taking {NODE_WHEEL}.", flush=True)

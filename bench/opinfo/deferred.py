@@ -138,7 +138,7 @@ def prepare(function: Callable[..., list[Any]], tensors: Sequence[Tensor], is_wh
     """Everything up to the kernels' text, forward and, where a tensor wants a gradient, backward.
 
     Where the function is not `is_whole`, since parts of it are for PyTorch alone (sparse tensors), TorchDynamo finds
-    those that are not."""
+    those that are not. Raises what capturing raises, a ValueError among it where a whole graph holds sparse tensors."""
     compiled = Compiled(function)
 
     def keep(part: GraphModule, _phase: Any) -> DeferredGraph:

@@ -149,7 +149,8 @@ def _is_tensor(values: Sequence[Any]) -> bool:
 
 
 def results(function: Callable[..., Sequence[Any]], tensors: Sequence[Tensor], direction: str) -> list[Any]:
-    """What the function gives, or the gradients of its inputs for a fixed gradient of what it gives."""
+    """What the function gives, or the gradients of its inputs for a fixed gradient of what it gives. Raises
+    RuntimeError where there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if direction == "forward":

@@ -74,7 +74,7 @@ class CompiledProgram:
         return [node.meta["val"] for node in nodes if isinstance(node.meta.get("val"), Tensor)]
 
     def run(self) -> tuple[list[Any], list[Tensor]]:
-        """The results, and the inputs after the call."""
+        """The results, and the inputs after the call. Raises RuntimeError where the call was captured anew."""
         graphs = len(self.parts)
         inputs = self.make_inputs()
         results = list(self.call(*inputs))

@@ -63,7 +63,7 @@ class Worlds:
     # --- running
 
     def step(self, statement: Statement) -> None:
-        """Run a statement in all worlds. After `Rejected` the worlds are of no use if it was a write."""
+        """Run a statement in all worlds. Raises `Rejected`, after which the worlds are of no use if it was a write."""
         if any(name not in self.eager for name in statement.operands):
             raise Rejected("it reads what is not there")
         is_exact = all(self.is_exact(name) for name in statement.operands)

@@ -109,7 +109,8 @@ ON_INTEGERS: set[str] = set()
 
 
 def function(definition: Callable[..., Term]) -> Callable[..., Term]:
-    """Register a definition under its name; what is returned calls it from another definition by that name."""
+    """Register a definition under its name; what is returned calls it from another definition by that name. Raises
+    ValueError where an op or a function has the name."""
     name = definition.__name__
     if name in POINTWISE or name in NAMED:
         raise ValueError(f"there is an op or function {name!r} already")
@@ -164,7 +165,8 @@ def repeat(
     """The state after `step` was applied to it for as long as `condition` held, in each lane for itself.
 
     Both take the state by its names; `step` gives the new values of the names that change. A definition must see to it
-    that the condition fails at some time whatever the arguments are, NaN included."""
+    that the condition fails at some time whatever the arguments are, NaN included. `trips` is how often a usual
+    argument goes round, for the cost model. Raises TypeError outside of a named function's definition."""
     recorder = current_handler()
     if not isinstance(recorder, _FunctionRecorder):
         raise TypeError("only a named function repeats; the body of a loop does not")

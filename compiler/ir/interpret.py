@@ -45,7 +45,8 @@ def run(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
 
 
 def flat_storage(tensor: Tensor, layout: Layout) -> Tensor:
-    """The memory of a tensor from its first element on, as one dimension."""
+    """The memory of a tensor from its first element on, as one dimension; of a copy, where the tensor does not lie by
+    the layout's strides. Raises ValueError where it has not the layout's shape."""
     if tuple(tensor.shape) != layout.shape:
         raise ValueError(f"a tensor of shape {layout.shape} is wanted, not {tuple(tensor.shape)}")
     pairs = zip(layout.shape, layout.stride, tensor.stride(), strict=True)
@@ -75,6 +76,8 @@ def view(storage: Tensor, layout: Layout) -> Tensor:
 
 
 def run_extern(node: ExternNode, storages: dict[str, Tensor]) -> None:
+    """Call the library with views of `storages`, and put its results there, by their names."""
+
     def tensors(value: Any) -> Any:
         if isinstance(value, TensorArgument):
             return view(storages[value.buffer], value.layout)
@@ -90,6 +93,8 @@ def run_extern(node: ExternNode, storages: dict[str, Tensor]) -> None:
 
 
 def run_loop(node: LoopNode, storages: dict[str, Tensor]) -> None:
+    """Run a loop nest, op by op over all of its points, and put what it fills into `storages`, by its name. Raises
+    RuntimeError where it is a check that fails."""
     device = next((storages[name].device for name in node.read_buffers), torch.device("cpu"))
     if node.updates is not None:
         storages[node.name] = storages[node.updates].clone()

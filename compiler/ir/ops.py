@@ -163,7 +163,8 @@ class Ops:
 
     def scatter(self, buffer: str, index: Any, value: Any, mode: str, mask: Any = None) -> Any:
         """A store that updates element `index` by one of `SCATTERS`, only where the bool value `mask` holds. Several
-        points may update one element: `set` leaves the value of one of them (the last, where points run in order)."""
+        points may update one element: `set` leaves the value of one of them (the last, where points run in order).
+        Raises ValueError for a mode that is none."""
         if mode not in SCATTERS:
             raise ValueError(f"{mode!r} is no way to scatter; the ways are {', '.join(SCATTERS)}")
         handler = _handler.get()
@@ -196,7 +197,7 @@ class Ops:
         return value if handler.dtype_of(value) == dtype else handler.emit("to_dtype", (value,), dtype)
 
     def bitcast(self, value: Any, dtype: torch.dtype) -> Any:
-        """The number of type `dtype` that has the same bits; both are as wide."""
+        """The number of type `dtype` that has the same bits. Raises TypeError where the two are not as wide."""
         handler = _handler.get()
         if handler.dtype_of(value).itemsize != dtype.itemsize:
             raise TypeError(f"ops.bitcast: {handler.dtype_of(value)} and {dtype} are not as wide")
@@ -224,7 +225,9 @@ class Ops:
         return _handler.get().emit("randn", (seed,), torch.float32, index=index)
 
     def reduce(self, kind: str, *operands: Any) -> Any:
-        """Reduce over all reduction variables of the loop; see `REDUCTIONS`."""
+        """Reduce over all reduction variables of the loop; see `REDUCTIONS`. Raises ValueError for a kind that is none.
+
+        Positions are int64; what else is reduced keeps its dtype."""
         if kind not in REDUCTIONS:
             raise ValueError(f"{kind!r} is not a reduction; the reductions are {', '.join(REDUCTIONS)}")
         handler = _handler.get()
@@ -232,7 +235,8 @@ class Ops:
         return handler.emit("reduce", operands, dtype, value=kind)
 
     def scan(self, kind: str, *operands: Any) -> Any:
-        """What a reduction over the reduction variables so far would give, at each of their points; see `SCANS`."""
+        """What a reduction over the reduction variables so far would give, at each of their points; see `SCANS`. Raises
+        ValueError for a kind that is none."""
         if kind not in SCANS:
             raise ValueError(f"{kind!r} is not a scan; the scans are {', '.join(SCANS)}")
         handler = _handler.get()
@@ -240,7 +244,8 @@ class Ops:
         return handler.emit("scan", operands, dtype, value=kind)
 
     def call(self, name: str, *operands: Any) -> Any:
-        """The op `name` of `POINTWISE`, or the named function."""
+        """The op `name` of `POINTWISE`, or the named function. Raises TypeError for another number of operands than it
+        takes, or operands of several dtypes: there is no promotion here, lowerings have converted."""
         info = POINTWISE[name] if name in POINTWISE else NAMED[name]
         if len(operands) != info.arity:
             raise TypeError(f"ops.{name} takes {info.arity} operands, got {len(operands)}")

@@ -111,7 +111,8 @@ def _compile(source: str, path: Path) -> None:
 
 @functools.cache
 def compiler() -> str:
-    """The path of the C++ compiler: $CXX, else g++ or clang++ from the PATH."""
+    """The path of the C++ compiler: $CXX, else g++ or clang++ from the PATH. Raises CompilerMissing, which says what to
+    install."""
     wanted = os.environ.get("CXX")
     for name in (wanted,) if wanted else ("g++", "clang++", "c++"):
         path = shutil.which(name) if name else None

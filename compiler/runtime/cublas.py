@@ -112,7 +112,8 @@ def handle(device: int) -> int:
 
 def layout(dtype: torch.dtype, rows: int, columns: int, step: int, batches: int | None, batch_step: int) -> int:
     """A matrix as cuBLASLt knows it: `rows` numbers lie side by side, and columns `step` numbers apart. Or so many of
-    them, `batch_step` numbers apart."""
+    them, `batch_step` numbers apart. Gives the address of a description that is kept as long as the process lives.
+    Raises BlasError."""
     sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(step)
     made = _made("cublasLtMatrixLayoutCreate", TYPES[dtype], *sizes)
     if batches is not None:

@@ -66,12 +66,14 @@ class UnsupportedInCpp(NotImplementedError):
 
 
 def value_type(dtype: torch.dtype) -> str:
+    """The C++ type of a variable that holds such a number. Raises UnsupportedInCpp where there is none."""
     if dtype not in VALUE_TYPES:
         raise UnsupportedInCpp(f"C++ kernels have no values of {dtype}.")
     return VALUE_TYPES[dtype]
 
 
 def storage_type(dtype: torch.dtype) -> str:
+    """The C++ type of such an element in memory. Raises UnsupportedInCpp where there is none."""
     if dtype not in STORAGE_TYPES:
         raise UnsupportedInCpp(f"C++ kernels have no buffers of {dtype}.")
     return STORAGE_TYPES[dtype]
