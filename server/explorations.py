@@ -36,6 +36,8 @@ class Exploration:
 
 
 class Explorations:
+    """What is asked of explorations: answered from the store, or by a job, one for all who ask for the same."""
+
     def __init__(self, store: Store, jobs: Jobs, worker: WorkerProcess, metrics: Metrics) -> None:
         self._store = store
         self._jobs = jobs

@@ -8,6 +8,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
+    """The counters of one service; seconds are wall time."""
+
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.queue_depth = Gauge("fusionscope_queue_depth", "Explorations that wait.", registry=self.registry)

@@ -32,6 +32,8 @@ class Base(DeclarativeBase):
 
 
 class StoredExploration(Base):
+    """A finished exploration; `report` is its JSON, compressed by zlib."""
+
     __tablename__ = "explorations"
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -77,6 +79,8 @@ class Stored:
 
 
 class Store:
+    """Reports by their ids, and which exploration is based on which; `url` is SQLAlchemy's of an async database."""
+
     def __init__(self, url: str) -> None:
         self._engine = create_async_engine(url)
         if self._engine.dialect.name == "sqlite":

@@ -29,12 +29,17 @@ class Indirect:
 
 @dataclass(frozen=True, slots=True)
 class FloorDiv:
+    """`numerator // divisor`, rounded down. Built by `index.floor_divide` alone, which leaves it only where nothing
+    simpler is equal; the divisor is positive."""
+
     numerator: Index
     divisor: Integer
 
 
 @dataclass(frozen=True, slots=True)
 class Mod:
+    """`numerator % divisor`, from 0 to `divisor` - 1. Built by `index.modulo` alone, likewise."""
+
     numerator: Index
     divisor: Integer
 

@@ -112,7 +112,11 @@ RANDOM = frozenset(("rand", "randn", "rand_compared"))
 
 
 class Handler(Protocol):
-    def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any: ...
+    """What the calls of `ops` go to: it records them, runs them or prints them, and says what a value is."""
+
+    def emit(self, op: str, operands: tuple[Any, ...], dtype: torch.dtype, **attributes: Any) -> Any:
+        """The value of an op, of dtype `dtype`; `attributes` are the other fields of an `Instruction`."""
+        ...
 
     def dtype_of(self, value: Any) -> torch.dtype: ...
 

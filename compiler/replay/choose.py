@@ -71,6 +71,8 @@ def replayed_or_not(call: Call, graph: Compiled, choice: Choice, phase: Phase) -
 
 
 def facts_of(graph: Compiled, phase: Phase) -> Facts:
+    """What of a compiled graph is known before its first call."""
+
     def split(start: int) -> tuple[Call, LaunchTail]:
         text = render_parts(graph.schedule, graph.memory, graph.rendered, start, graph.device)
         return build_parts(graph.schedule, text, graph.kernels, graph.device)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
+    """What was decided, as one sentence, and what a reader can do about it, where there is something to do."""
+
     id: str
     sentence: str
     remedy: str = ""

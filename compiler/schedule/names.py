@@ -19,6 +19,7 @@ def operator_of(node_name: str) -> str:
 
 
 def fused_name(members: Sequence[Member]) -> str:
+    """Each operator once, in order; "etc" stands for those in the middle that there is no room for."""
     operators = list(dict.fromkeys(operator_of(member.name) for member in members))
     name = "fused_" + "_".join(operators)
     while len(name) > LONGEST and len(operators) > 2:

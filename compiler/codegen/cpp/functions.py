@@ -25,6 +25,8 @@ def function_lines(functions: Iterable[tuple[str, torch.dtype]]) -> list[str]:
 
 
 class CppFunction(FunctionPrinter):
+    """A named function for values of one dtype, as an inline function."""
+
     def __init__(self, record: Record) -> None:
         super().__init__(record, _KEYWORDS | {record.name, *record.calls})
 

@@ -23,7 +23,10 @@ SHORT_ROW = 128
 
 
 class PassPrinter(RelativeSumPrinter):
+    """Prints the passes of a kernel, one after the other; what one leaves, later ones read under `names`."""
+
     def run_pass(self, section: Section) -> None:
+        """One pass: accumulators, the loops, what the chunks' results come to, and what is made of that."""
         plan, writer = self.plan, self.writer
         accumulators = [self._accumulator(s) for s in section.reductions if s.value not in FIELDS]
         relative = [

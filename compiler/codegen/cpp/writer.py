@@ -10,6 +10,8 @@ _LINE_LENGTH = 110
 
 
 class Writer:
+    """Takes lines in order; `nodes` are the loop nodes that a line computes for, by which it leads to the source."""
+
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._origins: list[tuple[int, tuple[str, ...]]] = []

@@ -41,6 +41,8 @@ _ROUNDINGS = {form.rounding: form for form in FLOAT8.values() if has_own_convers
 
 
 class TritonFunction(FunctionPrinter):
+    """A named function for values of one dtype, under `@triton.jit`; what it calls besides is added to `helpers`."""
+
     def __init__(self, record: Record, helpers: set[str]) -> None:
         self.name = function_name(record.name, record.dtype)
         self.helpers = helpers

@@ -29,6 +29,7 @@ class Kept:
 
 
 def kept_exponentials(program: Program) -> Kept:
+    """Which exponentials and quotients of a team's program are the same as those in its sums."""
     statements = [s for section in program.sections for s in section.statements]
     by_number = {s.number: s for s in statements}
     readers: dict[int, list[Statement]] = {}

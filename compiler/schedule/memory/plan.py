@@ -60,6 +60,8 @@ class PlannedBuffer:
 
 @dataclass(frozen=True)
 class MemoryPlan:
+    """What became of each buffer of a schedule, by its name, and how much memory that takes."""
+
     buffers: dict[str, PlannedBuffer]
     #: Buffers to let go after each unit, by its position.
     freed_after: dict[int, tuple[str, ...]]

@@ -181,11 +181,18 @@ def unless_forbidden(verdict: Fuse | Refuse, one: Unit, two: Unit, context: Cont
 
 
 class Rule(Protocol):
+    """One kind of fusion of two groups that touch the buffers `shared`. `id` is the reason of those that it makes."""
+
     id: str
 
-    def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool: ...
+    def applies(self, a: Group, b: Group, shared: Sequence[str]) -> bool:
+        """Whether the two are of the kind that the rule is about. Those that apply are asked in turn, until one makes
+        a group."""
+        ...
 
-    def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse: ...
+    def fuse(self, a: Group, b: Group, shared: list[str], context: Context) -> Group | Refuse:
+        """The group of both, or why it is not legal; whether it pays is not asked here."""
+        ...
 
 
 def third_between(a: int, b: int, graph: UnitGraph) -> Refuse | None:
