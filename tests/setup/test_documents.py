@@ -33,6 +33,14 @@ def test_links_lead_to_files() -> None:
     assert [(path, link) for path, link in links if "://" not in link and not (path.parent / link).exists()] == []
 
 
+def test_the_first_document_has_every_room() -> None:
+    rooms = [path.parent for path in (ROOT / "compiler").glob("*/__init__.py")]
+    rooms += [ROOT / name for name in ("server", "web", "bench", "tools")]
+    readme = (ROOT / "README.md").read_text()
+    assert len(rooms) > 15
+    assert [path for path in rooms if f"    {path.relative_to(ROOT).as_posix()}/ " not in readme] == []
+
+
 def test_every_module_is_told_of_by_its_package() -> None:
     """Where to read on: the docstring of a package says what each of its modules is for. The guide to operators has the
     families of lowerings; what is one list of like things, such as the models of a report, needs no other."""
