@@ -1,0 +1,50 @@
+"""What is made while Python does not look for cycles counts as old afterwards, and is still found."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from compiler.garbage import garbage_kept
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    gc.unfreeze()
+    (gc.enable if was_enabled else gc.disable)()
+
+
+def test_what_was_made_within_is_not_gone_through_as_new() -> None:
+    with garbage_kept():
+        made = [[] for _ in range(100 * gc.get_threshold()[0])]
+        assert gc.get_count()[0] > len(made) // 2
+    assert gc.get_count()[0] < gc.get_threshold()[0]
+    assert gc.get_freeze_count() == 0
+
+
+def test_a_cycle_that_was_made_within_is_found_by_the_next_full_search() -> None:
+    with garbage_kept():
+        cycle = weakref.ref(Cycle())
+        assert cycle() is not None
+    gc.collect()
+    assert cycle() is None
+
+
+def test_what_the_user_froze_stays_frozen() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with garbage_kept():
+        pass
+    assert gc.get_freeze_count() >= frozen > 0
+    assert gc.isenabled()
