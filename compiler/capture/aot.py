@@ -11,6 +11,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 from compiler.capture.captured import Implementation, Phase
+from compiler.capture.decomposed_once import decomposed_once
 from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
@@ -97,7 +98,7 @@ def compile_through_aot(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),
-        decompositions=decompositions(),
+        decompositions=decomposed_once(decompositions()),
         partition_fn=partial(_split, change_joint),
     )
     rewriting = rewrite(graph)

@@ -79,6 +79,11 @@ TABLE = (
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
     Taken(
+        ("compiler/capture/decomposed_once.py",),
+        "know the values that a graph is traced with",
+        ("torch._subclasses.fake_tensor.FakeTensor",),
+    ),
+    Taken(
         INTERNALS,
         "take gradients with ATen's own operators",
         (
