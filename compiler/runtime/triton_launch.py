@@ -29,6 +29,9 @@ from compiler.runtime.triton_source import (
     workspace_of,
 )
 
+#: What an element of a tile of a product adds to the time that a kernel takes to compile, in characters of its text.
+TEXT_OF_ELEMENT = 160
+
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
 
@@ -185,17 +188,30 @@ class TritonLauncher:
 
 
 def one_of_each_first(launchers: Iterable[TritonLauncher]) -> list[TritonLauncher]:
-    """In the order in which many are best compiled at the same time: of equal kernels one, those with most text before
-    the others; then the rest, which only wait for their equals."""
-    by_length = sorted(launchers, key=lambda launcher: -len(launcher.kernel.source))
+    """In the order in which many are best compiled at the same time, those that take longest first: of equal kernels
+    one; then the rest, which only wait for their equals."""
     found: set[tuple[Any, ...]] = set()
     first: list[TritonLauncher] = []
     rest: list[TritonLauncher] = []
-    for launcher in by_length:
+    for launcher in sorted(launchers, key=lambda launcher: -_work_of_compiling(launcher.kernel)):
         form = launcher.form
         (rest if form in found else first).append(launcher)
         found.add(form)
     return first + rest
+
+
+def _work_of_compiling(kernel: RenderedKernel) -> float:
+    """How long a kernel is expected to take to compile, beside others: by its text, and, where tiles are multiplied, by
+    the elements of them that each thread has, and by the divisions for the place of each. Of 34 kernels of a ResNet-50
+    the 14 that multiply took 0.2 to 1.05 s, the longest where windows are gathered; all others but two took up to 0.18,
+    with as much text."""
+    text = len(kernel.source)
+    loop, is_product, _ = kernel.source.partition("\n    for ")[2].partition("tl.dot(")
+    if not is_product:
+        return text
+    m, n, k = (int(str(kernel.config.get(name, 1))) for name in ("MBLOCK", "NBLOCK", "KBLOCK"))
+    elements = (m * n + m * k + k * n) / (32 * int(str(kernel.config.get("num_warps", 4))))
+    return text + TEXT_OF_ELEMENT * elements * (1 + loop.count("//") + loop.count("%"))
 
 
 def _records(
