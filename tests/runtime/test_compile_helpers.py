@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from compiler.runtime.compile_helper import Job
 from compiler.runtime.compile_helpers import Helpers, let_helper_compile, start_helpers_for
 from compiler.runtime.triton_cache import KernelCache, through_cache
 from compiler.runtime.triton_compile import prepare_all
+from compiler.runtime.triton_launch import one_of_each_first
 from compiler.runtime.triton_text import execute
 
 KERNEL = """\
@@ -247,3 +249,25 @@ def test_a_large_graph_has_as_many_helpers_as_are_wanted(monkeypatch: pytest.Mon
     monkeypatch.setenv(compile_helpers.SETTING, "all")
     with pytest.raises(ValueError, match="not 'all'"):
         start_helpers_for(500)
+
+
+def test_kernels_that_take_longest_are_compiled_first() -> None:
+    """Those with much text, but before all of them those that multiply tiles; then those that wait for their equals."""
+    tiles = {"MBLOCK": 128, "NBLOCK": 64, "KBLOCK": 64, "num_warps": 4}
+    product = (
+        "def f():\n    for k_start in range(0, 9, KBLOCK):\n        x = tl.load(p + k)\n        y = tl.dot(x, x)\n"
+    )
+    texts: dict[str, tuple[str, dict[str, int]]] = {
+        "short": ("x", {}),
+        "long": ("x" * 5000, {}),
+        "equal": ("x" * 5000, {}),
+        "product": (product, tiles),
+        "small product": (product, tiles | {"MBLOCK": 16, "NBLOCK": 16}),
+        "windows": (product.replace("p + k", "p + k % 7 + k // 49"), tiles),
+    }
+    launchers: Any = [
+        SimpleNamespace(name=name, form=(text, *config.values()), kernel=SimpleNamespace(source=text, config=config))
+        for name, (text, config) in texts.items()
+    ]
+    order = [launcher.name for launcher in one_of_each_first(launchers)]
+    assert order == ["windows", "product", "small product", "long", "short", "equal"]
