@@ -1,1 +1,10 @@
-"""The benchmark: Fusionscope against eager PyTorch, TorchInductor, and the least that memory allows."""
+"""The benchmark: Fusionscope against eager PyTorch, TorchInductor, and the least that memory allows.
+
+cli, suite, worker, process        from the command line to processes that run cases, and may die
+contest, turns                     one case with all of its contestants; one process at a time measures
+patterns, functions                the suite of thirty patterns
+dropout, gradients                 checking random results; forward and backward as one function
+snippets, products, random_programs, padding      suites of one file
+wide/, models/, train/, opinfo/, programs/, fusion/, predictions/, layouts/, scheduling/      suites of more
+table, ratios, environment         results as tables and as a picture, and what they depend on
+"""

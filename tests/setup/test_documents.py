@@ -45,14 +45,15 @@ def test_every_module_is_told_of_by_its_package() -> None:
     """Where to read on: the docstring of a package says what each of its modules is for. The guide to operators has the
     families of lowerings; what is one list of like things, such as the models of a report, needs no other."""
     others = ("compiler", "compiler/lowering", "compiler/functions", "compiler/report")
-    packages = [path for path in (ROOT / "compiler").rglob("__init__.py")]
+    packages = [path for room in ("compiler", "server") for path in (ROOT / room).rglob("__init__.py")]
+    packages.append(ROOT / "bench" / "__init__.py")
     read = {path.parent: ast.get_docstring(ast.parse(path.read_text())) or "" for path in packages}
     untold = [
         path.relative_to(ROOT).as_posix()
         for folder, told in read.items()
         for path in folder.glob("*.py")
         if folder.relative_to(ROOT).as_posix() not in others
-        and path.stem != "__init__"
+        and path.stem not in ("__init__", "__main__")
         and not re.search(rf"\b{path.stem}\b", told)
     ]
     assert len(read) > 20 and untold == []
