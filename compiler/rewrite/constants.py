@@ -75,19 +75,35 @@ def _computed(node: Node, needed: list[Node], run: Callable[[Node, dict[Node, An
 
 def _all_it_depends_on(node: Node, order: dict[Node, int], end: int) -> set[Node] | None:
     """The calls that make the value, and those before `end` that change it in place; None if one is not constant."""
-    changes = [other for other in order if order[other] < end and changes_memory(other)]
     needed: set[Node] = set()
     waiting = [node]
     while waiting:
-        current = waiting.pop()
-        if current in needed:
-            continue
-        if operation(current) not in _DETERMINISTIC:
-            return None
-        needed.add(current)
-        waiting += _read_by(current)
-        waiting += [change for change in changes if change not in needed and current in memory_behind(change)]
+        found = []
+        while waiting:
+            current = waiting.pop()
+            if current in needed:
+                continue
+            if operation(current) not in _DETERMINISTIC:
+                return None
+            needed.add(current)
+            found.append(current)
+            waiting += _read_by(current)
+        waiting = [change for one in found for change in _changes_of(one) if order[change] < end]
     return needed
+
+
+def _changes_of(node: Node) -> Iterator[Node]:
+    """The calls that have the node among the `memory_behind` them and change that. From what is written down to those
+    who use it, as a model has many calls that change something, and what is the same in each call few users."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        current = waiting.pop()
+        for user in current.users:
+            if next(memory_behind(user), None) is current and changes_memory(user):
+                yield user
+            if user.args and user.args[0] is current and user not in seen:
+                seen.add(user)
+                waiting.append(user)
 
 
 def _read_by(node: Node) -> list[Node]:
