@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from compiler.ir.body import Body
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode, Node, TensorArgument
-from compiler.ir.size import Integer, Size, evaluate
+from compiler.ir.size import Atom, Integer, Opaque, Size, Symbol
 
 Symbols = Mapping[str, int]
 
@@ -99,3 +100,18 @@ def _argument(value: Any, symbols: Symbols) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_argument(item, symbols) for item in value)
     return value
+
+
+def evaluate(value: Integer, symbols: Symbols) -> int:
+    """Its value where each symbol has the value given by its name."""
+    if isinstance(value, int):
+        return value
+
+    def of_atom(atom: Atom) -> int:
+        if isinstance(atom, Symbol):
+            return symbols[atom.name]
+        if isinstance(atom, Opaque):
+            return int(eval(atom.text, {"__builtins__": {"max": max, "min": min, "int": int}}, dict(symbols)))
+        return evaluate(atom.numerator, symbols) // evaluate(atom.divisor, symbols)
+
+    return sum(coefficient * prod(map(of_atom, monomial)) for monomial, coefficient in value.terms)

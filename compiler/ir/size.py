@@ -16,7 +16,7 @@ to `int`, so nothing is fixed to one size by accident.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -367,12 +367,14 @@ def text_of(value: Integer) -> str:
     return value.text if isinstance(value, Size) else str(value)
 
 
-def spelt_out(value: Integer) -> str:
-    """Its text as a formula of symbols alone, with no names for its quotients."""
+def spelt_out(value: Integer, given: Collection[Atom] = ()) -> str:
+    """Its text as a formula of symbols alone, with no names for its quotients, but those of the atoms `given`."""
 
     def of_atom(atom: Atom) -> str:
+        if atom in given:
+            return atom.name
         if isinstance(atom, Quotient):
-            return f"({spelt_out(atom.numerator)} // {spelt_out(atom.divisor)})"
+            return f"({spelt_out(atom.numerator, given)} // {spelt_out(atom.divisor, given)})"
         return atom.text if isinstance(atom, Symbol) else f"({atom.text})"
 
     terms = (" * ".join([str(coefficient), *map(of_atom, monomial)]) for monomial, coefficient in _terms(value))
@@ -411,18 +413,3 @@ def least_value(value: Integer) -> int | None:
 @lru_cache(maxsize=65536)
 def _least_of_size(value: Size) -> int | None:
     return polynomials.least_value(value.terms)
-
-
-def evaluate(value: Integer, symbols: Mapping[str, int]) -> int:
-    """Its value where each symbol has the value given by its name."""
-    if isinstance(value, int):
-        return value
-
-    def of_atom(atom: Atom) -> int:
-        if isinstance(atom, Symbol):
-            return symbols[atom.name]
-        if isinstance(atom, Opaque):
-            return int(eval(atom.text, {"__builtins__": {"max": max, "min": min, "int": int}}, dict(symbols)))
-        return evaluate(atom.numerator, symbols) // evaluate(atom.divisor, symbols)
-
-    return sum(coefficient * prod(map(of_atom, monomial)) for monomial, coefficient in value.terms)

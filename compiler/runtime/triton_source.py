@@ -14,7 +14,7 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.ir.float8 import FLOAT8
-from compiler.ir.size import Atom, Integer, Quotient
+from compiler.ir.size import spelt_out
 from compiler.runtime.triton_text import code_of, execute
 
 #: Triton's names of the pointers to elements of each dtype.
@@ -171,24 +171,8 @@ def grid_of(kernel: RenderedKernel) -> Callable[..., int]:
         count = kernel.grid
         return lambda *_: count
     names = ", ".join(atom.name for atom in kernel.sizes)
-    function: Callable[..., int] = eval(f"lambda {names}: {_spelled_out(kernel.grid, kernel.sizes)}")
+    function: Callable[..., int] = eval(f"lambda {names}: {spelt_out(kernel.grid, kernel.sizes)}")
     return function
-
-
-def _spelled_out(size: Integer, given: Sequence[Atom]) -> str:
-    """A size as text over the names of `given` alone."""
-    if isinstance(size, int):
-        return str(size)
-    terms = []
-    for monomial, coefficient in size.terms:
-        factors = [str(coefficient)]
-        for atom in monomial:
-            if atom in given or not isinstance(atom, Quotient):
-                factors.append(atom.name)
-            else:
-                factors.append(f"(({_spelled_out(atom.numerator, given)}) // ({_spelled_out(atom.divisor, given)}))")
-        terms.append(" * ".join(factors))
-    return " + ".join(terms)
 
 
 def cluster_of(kernel: RenderedKernel) -> int:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compiler.ir.bind import evaluate
 from compiler.ir.index import Dim, Index
 from compiler.ir.positions import invert
-from compiler.ir.size import Size, Symbol, Undecided, divide, evaluate, hint, is_multiple, least_value, size
+from compiler.ir.size import Size, Symbol, Undecided, divide, hint, is_multiple, least_value, size
 
 A, B = size(Symbol("a", 32)), size(Symbol("b", 6, lower=4))
 
