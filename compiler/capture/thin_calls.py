@@ -6,7 +6,7 @@
     graph           behind a wrapper that turns Dynamo off          the graph turns it off itself
 
 Of 17.0 us that a layer norm took the host beside an H200, that spared 2.8. Nobody else's functions are touched. Nothing
-of it is documented but the hook, as in `torch_internals.py`.
+of it is documented but the hook, which `torch_trace.py` uses too.
 """
 
 from __future__ import annotations
