@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Python 3.12 begins with 375 objects that are frozen; who freezes what a program has at hand freezes many more.
+FROZEN_BY_PYTHON = 1000
+
 
 @contextmanager
 def garbage_kept() -> Iterator[None]:
@@ -21,7 +24,7 @@ def garbage_kept() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():  # else it is the user's to thaw
+            if gc.get_freeze_count() <= FROZEN_BY_PYTHON:  # else it is the user's to thaw
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
