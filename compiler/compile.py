@@ -7,9 +7,9 @@ backend can run the same steps in one go.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,14 @@ from torch.fx import GraphModule
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.fixed_sizes import fix_sizes
 from compiler.capture.passed import saved_outputs
+from compiler.capture.read_outputs import Read, soon_read
 from compiler.capture.written_back import mark_updates, written_back
 from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
+from compiler.codegen.on_host import outputs_for_host
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
-from compiler.codegen.wrapper import render_wrapper
+from compiler.codegen.wrapper import name_on_host, render_wrapper
 from compiler.complex_numbers.write import in_real_numbers
 from compiler.devices import Device, device_for
 from compiler.folding.fold import Folding
@@ -44,6 +46,8 @@ from compiler.replay.choose import Compiled, Replayed, replayed_or_not
 from compiler.replay.decision import ReplayDecision
 from compiler.runtime.cpp_library import compile_kernels
 from compiler.runtime.executable import Executable, build_executable
+from compiler.runtime.flat import FlatCall
+from compiler.runtime.host_values import HostValue, has_host_values, host_value
 from compiler.runtime.product_steps import product_launcher
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
@@ -119,6 +123,7 @@ class GraphCompilation:
         self.saved = saved_outputs(graph)
         padded, self.paddings = pad_products(in_real_numbers(graph), self.decides_for, self.options)
         self.loops, self.layouts, self.foldings = lower_in_layout(padded, self.decides_for, self.options)
+        self.loops.soon_read = soon_read(graph, self.loops)
         if self.writes_inputs:
             self.written_back = written_back(graph, self.loops)
             update_inputs(self.loops, self.written_back)
@@ -157,12 +162,30 @@ class GraphCompilation:
         wrapper = render_wrapper(self.schedule, self.memory, self.primary, self.runs_on)
         launchers = self._launchers()
         made = self.executable = build_executable(self.schedule, wrapper, launchers, self.runs_on)
+        if made.flat is not None and has_host_values(self.runs_on):
+            made = self.executable = replace(made, flat=replace(made.flat, for_reader=self.for_reader))
         self.replayed = ReplayDecision("replay.cpu")
         if self.runs_on.type == "cuda":
             parts = self.schedule, self.memory, launchers, self.runs_on, self.model
             graph = Compiled(*parts, rendered=self.primary, saved=self.saved)
             self.replayed = replayed_or_not(made.quickest, graph, self.options.replays, phase)
         return made
+
+    def for_reader(self, reads: Mapping[int, Read]) -> FlatCall | None:
+        """What to call where the caller does nothing with the outputs at those places but read their values: it gives
+        values for them that are on the host. None where there is nothing better than what is called already."""
+        assert self.schedule is not None and self.memory is not None and self.executable is not None
+        sent: dict[str, HostValue] = {}
+        for place, name in outputs_for_host(self.schedule, self.memory, self.primary, reads).items():
+            dtype = self.schedule.graph.buffers[name].dtype
+            way = host_value(self.runs_on, dtype, is_truth=reads[place] == "truth" and dtype == torch.bool)
+            if way is not None:
+                sent[name] = way
+        if not sent:
+            return None
+        wrapper = render_wrapper(self.schedule, self.memory, self.primary, self.runs_on, sent.keys())
+        on_host = {name_on_host(name): way for name, way in sent.items()}
+        return build_executable(self.schedule, wrapper, self.executable.kernels, self.runs_on, on_host).flat
 
     @property
     def implementation(self) -> Implementation:

@@ -16,12 +16,14 @@ from compiler.capture.draws import restore_values
 from compiler.capture.lines import lines_of_text
 from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.passed import note_passed
+from compiler.capture.read_outputs import note_break
 from compiler.capture.regions import write_out_regions
 from compiler.capture.repeats import note_repeats, repeats_in
 from compiler.capture.saved_places import save_places_as_bytes
 from compiler.capture.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.torch_internals import (
     differentiated_whole,
+    ends_in_break,
     generators_as_tensors,
     is_autocast_on,
     is_made_of_tensors,
@@ -87,6 +89,8 @@ def compile_through_aot(
         attach_lines(part)
         if phase == "inference":
             note_written_back(part)
+            if ends_in_break(graph):
+                note_break(part)
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
         phases.add(phase)
@@ -148,7 +152,7 @@ def _called_straight(implementation: Implementation) -> Callable[..., Any]:
     Kernels know no gradients, and library calls must not record any."""
     direct: Callable[..., Any] | None = getattr(implementation, "direct", None)
     if direct is not None:
-        return without_wrapper(direct)
+        return without_wrapper(direct, getattr(implementation, "direct_for", None))
     is_grad_enabled = torch.is_grad_enabled
 
     def call(*inputs: Any) -> Any:

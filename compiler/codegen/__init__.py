@@ -5,4 +5,5 @@ single_pass, rest, narrow  two of its passes as one; rows a little longer than a
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
 functions, operators       what both printers share
 wrapper, library_products  the Python function that allocates, launches and calls libraries
+on_host                    which results a kernel may write to the host's memory
 """

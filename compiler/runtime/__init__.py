@@ -11,6 +11,7 @@ triton_offline, triton_interpreter, offline  the same without a GPU: assembled, 
 disk_cache, triton_cache                     what stays on disk
 launcher, quick_torch, allocator             calls that cost the host little
 seeds, library_products, cublas              the same of seeds, and of the library's products of matrices
+host_values                                  results of one element that the host reads while the GPU goes on
 trial, verify, double_precision, gradients   is it right? Against float64, and beside eager's own error
 measure, stopwatch, noise, clocks            how long does it take?
 tuning                                       which way to run a product is fastest, measured

@@ -16,6 +16,7 @@ from compiler.codegen.wrapper import variable
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.loop_builder import SEEDS
 from compiler.runtime.flat import FlatCall, flat_call
+from compiler.runtime.host_values import HostValue
 from compiler.runtime.library_products import product_launch
 from compiler.runtime.quick_torch import alias, allocator, view
 from compiler.runtime.seeds import seed_drawer
@@ -48,13 +49,20 @@ class Executable:
 
 
 def build_executable(
-    schedule: Schedule, wrapper: str, kernels: Mapping[str, Callable[..., None]], device: torch.device
+    schedule: Schedule,
+    wrapper: str,
+    kernels: Mapping[str, Callable[..., None]],
+    device: torch.device,
+    on_host: Mapping[str, HostValue] | None = None,
 ) -> Executable:
-    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers."""
-    scope = _executed(wrapper, schedule, kernels, device)
+    """Execute the wrapper's text; `kernels` maps the names that it calls to launchers, `on_host` those of what gets
+    values to the host."""
+    on_host = on_host or {}
+    scope = _executed(wrapper, schedule, kernels, device, on_host)
     number = _one_of_several(device)
     call = _on_device(scope["call"], number)
     launched = {*kernels, *library_products(schedule.units, schedule.graph)}
+    launched |= {f"{name}.{step}" for name in on_host for step in ("place", "send", "take")}
     return Executable(call, wrapper, kernels, flat_call(wrapper, scope, launched, call, number))
 
 
@@ -68,10 +76,14 @@ def build_parts(
 
 
 def _executed(
-    text: str, schedule: Schedule, kernels: Mapping[str, Callable[..., None]], device: torch.device
+    text: str,
+    schedule: Schedule,
+    kernels: Mapping[str, Callable[..., None]],
+    device: torch.device,
+    on_host: Mapping[str, HostValue] | None = None,
 ) -> dict[str, Any]:
     launches = {name: getattr(kernel, "launch", kernel) for name, kernel in kernels.items()}
-    scope = _scope(schedule.graph, device) | launches
+    scope = _scope(schedule.graph, device) | launches | dict(on_host or {})
     scope["library"] = {
         getattr(unit.target, "__name__", str(unit.target)): unit.target
         for unit in schedule.units

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.read_outputs import Read
 from compiler.capture.thin_calls import set_frame_evaluation
 from compiler.capture.torch_internals import set_gradients
 from compiler.runtime.launcher import MOST_ARGUMENTS, Flat, flat_calls
@@ -47,6 +48,8 @@ class FlatCall:
 
     direct: Callable[..., list[Any]]
     boxed: Callable[[list[Any]], list[Any]]
+    #: Gives what to call instead where the caller only reads the values of the outputs at some places, if anything.
+    for_reader: Callable[[Mapping[int, Read]], FlatCall | None] = lambda reads: None
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         return self.boxed(inputs)

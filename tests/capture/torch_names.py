@@ -164,6 +164,7 @@ TABLE = (
             "compiler/replay/recorder.py",
             "compiler/runtime/library_products.py",
             "compiler/runtime/seeds.py",
+            "compiler/runtime/host_values.py",
         ),
         "launch on the current stream",
         ("torch._C._cuda_getCurrentRawStream",),
