@@ -7,7 +7,7 @@ captured, reference, replay                   what is left behind: graphs that c
 aot, decomposed_once, training                through AOTAutograd: operators taken apart, a joint graph, split in two
 saved_places, draws, passed, repeats          what passes from the one to the other, and what its split would lose
 regions, repeated_writes, fixed_sizes         what is rewritten first, or compiled for the sizes of one call alone
-written_back, thin_calls, read_outputs        what a call costs before and after its graph
+written_back, thin_calls, short_code          what a call costs before and after its graph (read_outputs)
 guards, comparisons, recompiles               what the code was compiled for, in the snippet's words (sources, symbols)
 breaks, break_kinds, errors, lines            where it ended, on which line, and what to do about it
 describe, naming, without_effect, artefacts   graphs and torch's own texts in the report's terms

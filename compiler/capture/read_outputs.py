@@ -79,12 +79,22 @@ def outputs_only_read(code: types.CodeType) -> dict[int, Read]:
     starts = [n for n, one in enumerate(instructions) if one.opname == "STORE_FAST" and _is_outputs(one.argval)]
     if len(starts) != 1 or len(loads) != 1:
         return {}
-    walk = _Walk()
-    for one in instructions[starts[0] + 1 :]:
-        if walk.ends_with(one):
-            break
-    # Whatever loads the outputs behind the end of the stretch is not known.
-    return walk.found if walk.loads == loads.total() else {}
+    walk, rest = _Walk(), instructions[starts[0] + 1 :]
+    while rest and not walk.ends_with(rest[0]):
+        del rest[0]
+    later = _taken_later(rest)
+    is_followed = walk.loads + len(later) == loads.total()
+    return walk.found if is_followed and walk.found.keys().isdisjoint(later) else {}
+
+
+def _taken_later(instructions: list[dis.Instruction]) -> list[int]:
+    """The places of the outputs that are taken behind the stretch, one for each time that is understood."""
+    taken = []
+    for load, place, element in zip(instructions, instructions[1:], instructions[2:], strict=False):
+        is_one = load.opname in _LOADS and _is_outputs(load.argval) and element.opname in ("BINARY_SUBSCR", "BINARY_OP")
+        if is_one and place.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            taken.append(place.argval)
+    return taken
 
 
 @dataclass
