@@ -48,7 +48,10 @@ def _is_only_stored(name: str, schedule: Schedule, kernels: Mapping[str, Rendere
     makers = [unit for unit in schedule.units if isinstance(unit, Group) and name in unit.stored]
     if len(makers) != 1 or makers[0].updated:
         return False
+    kernel = kernels[makers[0].name]
+    if kernel.parameters[0] == name:  # its launch is on the device of the first
+        return False
     pointer = re.compile(rf"\b{re.escape(identifier(name))}_ptr\b")
-    bodies = _SIGNATURE.sub("", kernels[makers[0].name].source)
+    bodies = _SIGNATURE.sub("", kernel.source)
     uses = [line.strip() for line in bodies.splitlines() if pointer.search(line)]
     return bool(uses) and all(line.startswith("tl.store(") for line in uses)

@@ -77,6 +77,7 @@ KEPT: dict[str, Callable[..., Any]] = {
     "an input": lambda x, y: (x[:1, :1].sum() * 0 + 1, x, y)[1:],
     "a part of a tensor": lambda x, y: ((z := torch.sin(x)), z[0, 0]),
     "a result of the library": lambda x, y: torch.sort(x[0, :1]).values,
+    "nothing is read for it": lambda x, y: torch.arange(5000).sin().sum(),
     "many elements": lambda x, y: x.sum(0),
     "too wide to be written at once": lambda x, y: torch.complex(x.double(), y.double()).sum(),
     "a scatter": lambda x, y: torch.zeros(1).index_add(0, torch.zeros(512, dtype=torch.int64), x[0]),
