@@ -41,7 +41,7 @@ _EFFECTS: dict[str, tuple[int | None, int]] = {
     "DELETE_FAST": (0, 0), "PUSH_NULL": (0, 1), "LOAD_DEREF": (0, 1), "LOAD_CLOSURE": (0, 1), "POP_TOP": (1, 0),
     "STORE_FAST": (1, 0), "STORE_DEREF": (1, 0), "LIST_EXTEND": (1, 0), "BUILD_LIST": (None, 1),
     "BUILD_TUPLE": (None, 1), "BUILD_SLICE": (None, 1), "BINARY_SUBSCR": (2, 1), "BINARY_OP": (2, 1),
-    "STORE_SUBSCR": (3, 0), "DELETE_SUBSCR": (2, 0),
+    "STORE_SUBSCR": (3, 0), "DELETE_SUBSCR": (2, 0), "BINARY_SLICE": (3, 1), "STORE_SLICE": (4, 0),
 }  # fmt: skip
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"})
 

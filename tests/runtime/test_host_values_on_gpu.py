@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -16,6 +19,8 @@ from compiler.backend import fusionscope
 from compiler.runtime.host_values import HostValue, host_value
 
 pytestmark = pytest.mark.gpu
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -113,15 +118,29 @@ def test_a_long_queue_before_it() -> None:
         check(compiled, branch, a, sign * b)
 
 
-def test_who_records_launches_is_told_that_a_value_is_read() -> None:
-    compiled = torch.compile(branch, backend=fusionscope)
-    a, b = pair()
-    compiled(a, b)
-    torch.cuda.synchronize()
-    with pytest.raises(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
+RECORDING = """
+import torch
+from compiler.backend import fusionscope
+from tests.runtime.test_host_values_on_gpu import branch, check, pair
+
+compiled = torch.compile(branch, backend=fusionscope)
+a, b = pair()
+compiled(a, b)
+torch.cuda.synchronize()
+try:
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
         compiled(a, b)
+except RuntimeError:
     torch.cuda.synchronize()
     check(compiled, branch, a, b)
+    print("refused")
+"""
+
+
+def test_who_records_launches_is_told_that_a_value_is_read() -> None:
+    """In a process of its own: torch's generator stays in a recording that has failed."""
+    run = subprocess.run([sys.executable, "-c", RECORDING], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert run.stdout == "refused\n", run.stderr
 
 
 def test_who_wants_to_be_told_of_waits_is_told() -> None:
