@@ -111,11 +111,12 @@ class CudaStopwatch:
 
     def prepare(self, call: Call) -> None:
         queueing = max(self.wall(call) for _ in range(5))
+        hold = min(1.5 * queueing + 0.02, LONGEST_HOLD_MS)
         self._holds[call] = LONGEST_HOLD_MS
         # One that the longest hold is not enough for in any of several tries waits; a slow moment has one of them.
-        if not any(self._time(call, 1)[1] for _ in range(3)):
+        if hold < LONGEST_HOLD_MS and not any(self._time(call, 1)[1] for _ in range(3)):
             self._waiting.add(call)
-        self._holds[call] = min(1.5 * queueing + 0.02, LONGEST_HOLD_MS)
+        self._holds[call] = hold
         once = min(self._time(call, 1)[0] for _ in range(2))
         # Repeats would find their data in the cache, so a cold sample is always one call.
         enough = round(SHORTEST_SAMPLE_MS / max(once, 1e-6) + 0.5)

@@ -68,6 +68,12 @@ def test_a_call_that_waits_for_the_device_is_not_held_for_longer_in_vain() -> No
     assert watch.holds[prepared:] == [pytest.approx(0.32)] * 3
 
 
+def test_a_call_that_has_the_longest_hold_is_not_tried_with_it() -> None:
+    watch = SlowHost(hold_ms=0.0, queueing_ms=30.0)
+    watch.prepare(call)
+    assert len(watch.holds) == 2
+
+
 def test_a_slow_moment_makes_no_call_one_that_waits() -> None:
     class Hiccup(SlowHost):
         def _time(self, call: object, repeats: int) -> tuple[float, bool]:
