@@ -8,6 +8,7 @@ from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.vectors import PIECE, moves_of
 from compiler.codegen.triton.walk import accesses_of
 from compiler.devices import WARP, Device
+from compiler.ir.index import Index
 from compiler.ir.size import hint, known
 from compiler.schedule.cost.work import NEAR_CACHE
 
@@ -129,12 +130,33 @@ def block_of_scan(x_block: int, r_block: int, is_outer: bool) -> tuple[int, int]
 
 def reads_rows_at_loaded_places(program: Program) -> bool:
     """Whether rows are read that other loads tell of: threads then wait twice, and should ask for more at a time."""
+    return any(not _is_element(index, program) for index in _looked_up(program))
+
+
+def looks_up_elements(program: Program) -> bool:
+    """Whether elements of rows are read, each at a place of its own: a thread that takes several has as many sectors
+    under way as elements, and its warp waits for the slowest. On an H200 the softmax of 128 chosen values of each of
+    8,192 rows of 1,024 float32 takes 37.5 us by 16 elements a thread, 22.4 by eight, 20.5 by four, and 18.4 by four in
+    programs of one warp."""
+    return any(_is_element(index, program) and index.dims for index in _looked_up(program))
+
+
+def _looked_up(program: Program) -> list[Index]:
+    """What is read of rows at places that other loads tell of."""
     by_number = {s.number: s for s in program.statements}
-    places = [
-        place.value for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None
-        for place in s.index.indirections
-    ]  # fmt: skip
-    return any(by_number[number].op == "load" for number in closure(places, by_number))
+    loads = [s.index for s in program.statements if s.op == "load" and s.level == "r" and s.index is not None]
+    return [
+        index
+        for index in loads
+        if any(by_number[n].op == "load" for n in closure((p.value for p in index.indirections), by_number))
+    ]
+
+
+def _is_element(index: Index, program: Program) -> bool:
+    """Whether the place of each element is looked up, and not where a row or a column begins."""
+    levels = {s.number: s.level for s in program.statements}
+    has_own = any(levels[place.value] == "r" for place in index.indirections)
+    return has_own and not any(index.stride(dim) in (1, -1) for dim in (*program.space.x, *program.space.r))
 
 
 def reads_tables_for_each_row(program: Program) -> bool:

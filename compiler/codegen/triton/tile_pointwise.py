@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from math import prod
 
@@ -50,6 +51,10 @@ _WARPS_OF_AN_IMAGE = 32
 #: H200 sixteen steps of a recurrence on 262,144 states (69 of them) take 37.6 us by two elements a thread, 26.8 by one.
 _MANY_ACCESSES = 64
 
+#: Points of a tile of pairs along the last loop, and in all. On an H200 the pixels of 16 x 48 x 256 x 256 bfloat16 as
+#: four times as many channels take 65 us by one axis, 54 where a program takes both pixels of a pair.
+_ALONG_PAIRS, _OF_PAIRS = 128, 1024
+
 #: A tile of what is read again for each row: so many rows, and lanes along a row. On an H200 the distances of 4,096
 #: points to 4,096 others take 37 us by 1,024 elements of a row, 21 so.
 _ROWS_AT_ONCE, _ALONG_ROWS = 16, 64
@@ -66,8 +71,12 @@ _ROWS_TOGETHER, _MEMORY_HIDES = 2, 30
 #: so, 1031 by eight warps and 1035 by half as many elements (a copy 782); norms by four values of a channel of 3,136 or
 #: 12,544 elements take as long either way.
 _OF_A_ROW, _BY_ROW, _LONG_ROW = 2048, 4, 2048
+#: Programs of each multiprocessor, up to which threads take few elements, so that more of them wait at a time.
+_PROGRAMS_OF_SMALL = 4
 #: Of fewer programs for each multiprocessor the shares differ.
 _PROGRAMS_OF_ROWS = 16
+#: Programs of each multiprocessor that copy rows from loaded places.
+_PROGRAMS_OF_LOOKED_UP = 8
 
 
 def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
@@ -80,6 +89,9 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
     other = _transposed_dim(accesses, dims)
     if other is not None:
         return _plan_transposed(program, with_last(dims[:-1], other), dims[-1:], accesses, device)
+    other = _interleaved_dim(accesses, dims)
+    if other is not None:
+        return _plan_interleaved(program, with_last(dims[:-1], other), dims[-1:])
     other = _transposed_run(accesses, dims)
     if other is not None:
         at = dims.index(other) + 1
@@ -92,7 +104,13 @@ def plan_pointwise(group: Group, storage: dict[str, torch.dtype], device: Device
         return _plan_row_by_row(program, dims)
     length = length_of(program)
     at_once, warps = _of_long_text(*_at_once(accesses, moves, dims), length)
-    block, warps = _pointwise_block(prod(hint(dim.size) for dim in dims), accesses, at_once, warps, device)
+    points = prod(hint(dim.size) for dim in dims)
+    block, warps = _pointwise_block(points, accesses, at_once, warps, device)
+    if (
+        _looks_up_rows(program, accesses, dims)
+        and points >= 2 * block * _PROGRAMS_OF_LOOKED_UP * device.multiprocessors
+    ):
+        block *= 2
     if length > _MEMORY_HIDES and not moves.alone and _shares_a_row(accesses, dims, block, warps):
         axes = (Axis("y", dims[:-1], _ROWS_TOGETHER), Axis("x", dims[-1:], PIECE // 2 * 32 * warps))
         return Plan("pointwise", program, axes, warps)
@@ -122,6 +140,22 @@ def _transposed_run(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None
     return other if points >= _LEAST_RUN and 2 * len(runs) > len(others) else None
 
 
+def _interleaved_dim(accesses: list[Access], dims: tuple[Dim, ...]) -> Dim | None:
+    """A loop of two points that lie side by side in what the last loop goes through by twos, as the pixels of a row do
+    that become two channels. Each point by itself takes half of every sector."""
+    inner = dims[-1]
+    if len(dims) < 2 or hint(inner.size) < _ALONG_PAIRS:
+        return None
+    along = [a for a in accesses if inner in a.index.dims]
+    pairs = [d for d in dims[:-1] if d.size == 2]
+    for dim in pairs:
+        halves = [a for a in along if a.index.stride(dim) == 1 and a.index.stride(inner) == 2]
+        whole = [a for a in along if a.index.stride(inner) in (1, -1)]
+        if halves and len(halves) + len(whole) == len(along):
+            return dim
+    return None
+
+
 def _longest(unit: dict[Dim, int]) -> Dim | None:
     """The loop along which most bytes are contiguous, if there is one with points enough for a side of a tile."""
     best = max(unit, key=lambda dim: unit[dim], default=None)
@@ -131,7 +165,9 @@ def _longest(unit: dict[Dim, int]) -> Dim | None:
 def _plan_transposed(
     program: Program, y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...], accesses: list[Access], device: Device
 ) -> Plan:
-    """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions."""
+    """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions; half as large
+    where there is much to compute, as the registers of 16 elements leave room for fewer threads. On an H200 eight steps
+    of z^2 + c on 2,048 x 2,048 float32 take 18.7 us by 16 elements a thread (59 registers), 16.8 by eight (32)."""
     x_size, y_size = (prod(hint(dim.size) for dim in dims) for dims in (x_dims, y_dims))
     side = 64 if len(accesses) <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
@@ -139,9 +175,20 @@ def _plan_transposed(
     x_block, y_block = min(side, next_power_of_two(x_size)), min(side, next_power_of_two(y_size))
     if hint(y_dims[-1].size) < side:
         y_block = min(y_block, max(next_power_of_two(hint(y_dims[-1].size)), 4))
+    per_thread = 16 if side == 64 else 8
+    if side == 64 and length_of(program) > _MEMORY_HIDES:
+        x_block, per_thread = min(x_block, side // 2), 8
     axes = (Axis("y", y_dims, y_block), Axis("x", x_dims, x_block))
-    warps = warps_for(x_block * y_block, 16 if side == 64 else 8)
+    warps = warps_for(x_block * y_block, per_thread)
     return Plan("pointwise", replace(program, space=Space((*y_dims, *x_dims))), axes, warps)
+
+
+def _plan_interleaved(program: Program, y_dims: tuple[Dim, ...], x_dims: tuple[Dim, ...]) -> Plan:
+    """Tiles of several rows of both points of a pair, whose last loop is `y_dims[-1]`."""
+    x_block = min(_ALONG_PAIRS, next_power_of_two(hint(x_dims[0].size)))
+    y_block = min(_OF_PAIRS // x_block, next_power_of_two(prod(hint(dim.size) for dim in y_dims)))
+    axes = (Axis("y", y_dims, y_block), Axis("x", x_dims, x_block))
+    return Plan("pointwise", replace(program, space=Space((*y_dims, *x_dims))), axes, _WARPS)
 
 
 def _is_read_for_each_row(accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
@@ -156,6 +203,16 @@ def _plan_rows(program: Program, dims: tuple[Dim, ...]) -> Plan:
     """Several rows at once, so that what is read along a row serves all of them."""
     axes = (Axis("y", dims[:-1], _ROWS_AT_ONCE), Axis("x", dims[-1:], _ALONG_ROWS))
     return Plan("pointwise", replace(program, space=Space(dims)), axes, _WARPS)
+
+
+def _looks_up_rows(program: Program, accesses: list[Access], dims: tuple[Dim, ...]) -> bool:
+    """Whether whole rows are copied from loaded places: threads wait twice for each, and should ask for
+    more at a time. On an H200 4,194,304 elements of rows of an embedding take 13.8 us by 32 bytes a thread, 13.1 by 64;
+    of bfloat16 13.7 and 13.1."""
+    loads = [s.index for s in program.statements if s.op == "load" and s.index is not None]
+    along = [a for a in accesses if dims[-1] in a.index.dims]
+    finds_rows = not program.scatters and any(index.indirections and index.stride(dims[-1]) == 1 for index in loads)
+    return finds_rows and len(along) == 2 and all(a.index.stride(dims[-1]) == 1 for a in along)
 
 
 def _finds_much_by_row(program: Program, accesses: list[Access], dims: tuple[Dim, ...], device: Device) -> bool:
@@ -215,6 +272,9 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         return 1, _MANY_WARPS
     if widest == 1 and 2 * moves.alone >= moves.all > _FEW_ACCESSES and not moves.placed and not moves.looked_up:
         return _MOST_OF_WIDE, _WARPS
+    apart = [access for access in along if _is_apart(access, dims)]
+    if len(along) > _FEW_ACCESSES and 2 * len(apart) >= len(along) and _fill_their_gaps(apart, dims):
+        return _MOST_APART, _WARPS
     if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
         return _FEW_AT_ONCE, _MANY_WARPS
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
@@ -225,7 +285,6 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         # Linear interpolation between entries of a table takes 15.8 us by eight elements, 15.3 by four.
         has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
         return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS
-    apart = [access for access in along if _is_apart(access, dims)]
     far = [access for access in apart if abs(hint(access.index.stride(dims[-1]) or 0)) >= _WIDE_GAP]
     if 2 * len(apart) > len(along) or 3 * len(far) > len(along):
         return _FEW_AT_ONCE, _MANY_WARPS
@@ -265,6 +324,23 @@ def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
     return step is not None and abs(hint(step)) > 1
 
 
+def _fill_their_gaps(apart: list[Access], dims: tuple[Dim, ...]) -> bool:
+    """Whether each of the accesses reads or writes what is between the elements of others, so that together they take
+    whole sectors. On an H200 four pictures of every second pixel, float16, take 55 us by four elements a thread, 59 by
+    two, 63 by eight; points in three dimensions times matrices, float32, 21.5 by four, 22.4 by two."""
+    offsets: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
+    for access in apart:
+        if not isinstance(access.index.offset, int):
+            return False
+        offsets[access.buffer, access.index.terms].append(access.index.offset)
+    steps = [(access, access.index.stride(dims[-1])) for access in apart]
+    return all(
+        isinstance(step, int) and step != 0
+        and len({offset % step for offset in offsets[access.buffer, access.index.terms]}) == abs(step)
+        for access, step in steps
+    )  # fmt: skip
+
+
 def _has_wide_gaps(along: list[Access], dims: tuple[Dim, ...]) -> bool:
     """Whether most elements are far from the next, such as those of one colour: on an H200 the medians of 8,388,608
     threes take 37.3 us by two elements a thread in programs of eight warps, 38.5 by four in programs of four."""
@@ -285,7 +361,8 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
     per_thread = 1 << (per_thread.bit_length() - 1)
     # Few elements are taken by many threads: 64 rows of 1,024 bfloat16 and their tanh take 6.0 us by two elements a
     # thread, 6.4 by eight in programs of one warp.
-    while per_thread > _FEW_AT_ONCE and numel < per_thread * warps * 32 * device.multiprocessors:
+    # 256 looked-up rows of 768 bfloat16 and their tanh take 6.8 us by eight, 6.6 by four, 6.3 to 6.4 by two.
+    while per_thread > _FEW_AT_ONCE and numel < per_thread * warps * 32 * device.multiprocessors * _PROGRAMS_OF_SMALL:
         per_thread //= 2
     while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
         warps //= 2

@@ -19,7 +19,7 @@ from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
-from compiler.schedule.cost.columns import Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
+from compiler.schedule.cost.columns import LINE, Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
 from compiler.schedule.cost.single_pass import passes_in_blocks
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.cost.touches import Traffic
@@ -257,7 +257,19 @@ def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch
     """What a reduction across memory reads, of tensors with these dtypes."""
     loops = frozenset(group.space.x), frozenset(group.space.r)
     along = [a for a in reads if not any(a.index.dims.isdisjoint(dims) for dims in loops)]
-    return Walked(len(along), max((dtypes[a.buffer].itemsize for a in along), default=4))
+    is_ragged = bool(along) and all(_is_ragged(a, group, dtypes[a.buffer].itemsize) for a in along)
+    itemsize = max((dtypes[a.buffer].itemsize for a in along), default=4)
+    return Walked(len(along), itemsize, is_ragged, writes_rows(group))
+
+
+def _is_ragged(access: Access, group: Group, itemsize: int) -> bool:
+    """Whether an access goes along rows that are longer than a line of the cache, and do not begin where lines do."""
+    strides = {dim: access.index.stride(dim) for dim in access.index.dims}
+    lanes = [dim for dim in group.space.x if strides.get(dim) == 1]
+    steps = [stride for dim, stride in strides.items() if dim not in lanes]
+    if len(lanes) != 1 or hint(lanes[0].size) * itemsize < LINE:
+        return False
+    return any(stride is not None and hint(stride) * itemsize % LINE != 0 for stride in steps)
 
 
 def columns_of(group: Group, passes: tuple[frozenset[Access], ...], walked: Walked, device: Device) -> Columns | None:

@@ -1,0 +1,88 @@
+"""Tiles by which sectors and lines of memory are whole, and those of threads that wait twice: on an H200, at the sizes
+of real use. Nothing is computed."""
+
+from __future__ import annotations
+
+import torch
+
+from bench.fusion.program import index, tensor
+from tests.codegen.triton.test_tile_choices import elements_of_a_thread, plans_of
+
+Tensor = torch.Tensor
+
+
+def test_pixels_of_pairs_that_go_to_two_channels_are_read_by_one_program() -> None:
+    """Each channel by itself would take half of every sector."""
+    (plan,) = plans_of(lambda x: torch.nn.functional.pixel_unshuffle(x, 2) * 0.5, tensor("16 48 256 256"))
+    rows, columns = plan.axes
+    assert rows.dims[-1].size == 2 and columns.dims[-1].size == 128
+    assert rows.block > 2 and columns.block == 128
+
+
+def test_elements_in_each_other_s_gaps_are_taken_several_at_a_time() -> None:
+    def apart(x: Tensor) -> Tensor:
+        return torch.cat((x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]), 1)
+
+    (plan,) = plans_of(apart, tensor("16 12 512 512", torch.float16))
+    assert (elements_of_a_thread(plan), plan.num_warps) == (4, 4)
+
+
+def test_long_work_on_a_matrix_and_its_transpose_leaves_room_for_more_threads() -> None:
+    def powers(x: Tensor) -> Tensor:
+        real, imaginary = x, x.T
+        for _ in range(6):
+            real, imaginary = real * real - imaginary * imaginary + x, 2.0 * real * imaginary + x.T
+        return real * real + imaginary * imaginary
+
+    (long,) = plans_of(powers, tensor("2048 2048"))
+    (short,) = plans_of(lambda x: x + x.T, tensor("2048 2048"))
+    elements = [plan.axes[0].block * plan.axes[1].block // (32 * plan.num_warps) for plan in (long, short)]
+    assert elements == [8, 16]
+
+
+def test_rows_of_a_large_table_are_copied_by_more_bytes_a_thread_than_a_few_rows_or_looked_up_elements() -> None:
+    def rows(places: Tensor, table: Tensor) -> Tensor:
+        return torch.nn.functional.embedding(places, table)
+
+    (plan,) = plans_of(rows, index("16384", "32000"), tensor("32000 256"))
+    assert elements_of_a_thread(plan) == 16
+    (plan,) = plans_of(rows, index("256", "32000"), tensor("32000 256"))
+    assert elements_of_a_thread(plan) <= 2
+    (plan,) = plans_of(lambda places, table: table[places], index("4194304", "256"), tensor("256"))
+    assert elements_of_a_thread(plan) < 16
+
+
+def test_small_kernels_have_few_elements_in_each_thread() -> None:
+    (plan,) = plans_of(lambda x: x.tanh(), tensor("196608", torch.bfloat16))
+    assert elements_of_a_thread(plan) == 2
+    (plan,) = plans_of(lambda x: x.tanh(), tensor("8388608", torch.bfloat16))
+    assert elements_of_a_thread(plan) > 2
+
+
+def test_elements_of_rows_that_are_looked_up_are_few_for_each_thread_and_rows_many() -> None:
+    def chosen(x: Tensor, places: Tensor) -> Tensor:
+        return torch.softmax(x.gather(1, places), 1)
+
+    def found(places: Tensor, table: Tensor) -> Tensor:
+        return torch.softmax(table[places], 1)
+
+    (plan,) = plans_of(chosen, tensor("8192 1024"), index("8192 128", "1024"))
+    assert (plan.axes[0].block, elements_of_a_thread(plan), plan.num_warps) == (1, 4, 1)
+    (plan,) = plans_of(found, index("524288", "65536"), tensor("65536 128"))
+    assert plan.axes[0].block * elements_of_a_thread(plan) > 4
+
+
+def test_ragged_rows_are_gone_over_by_several_lines_at_a_time() -> None:
+    """A program's part of such a row begins and ends within lines that others move as well."""
+
+    def stored(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.where(x > 0.5, x, 0.0)
+        return y, y.amax(1)
+
+    lines = []
+    for columns in (500, 512):
+        (plan,) = plans_of(stored, tensor(f"128 300 {columns}"))
+        lines.append(plan.axes[0].block * 4 // 128)
+    assert lines == [4, 1]
+    (plan,) = plans_of(lambda x: x.mean((1, 3)), tensor("16 24 32 40 48"))
+    assert plan.axes[0].block == 64
