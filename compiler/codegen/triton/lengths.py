@@ -32,10 +32,14 @@ def length_of(program: Program) -> int:
     return sum(_length(statement) for statement in program.statements)
 
 
+def length_along_rows(program: Program) -> int:
+    """The same of a reduction, for one element of a row."""
+    return sum(_length(statement) for statement in program.statements if statement.level == "r")
+
+
 def is_hidden_by_memory(program: Program, device: Device) -> bool:
     """Whether a device issues the instructions of all elements of its rows in less time than their bytes take."""
-    points = hint(program.space.numel) * hint(program.space.reduction_numel)
-    slots = points * sum(_length(s) for s in program.statements if s.level == "r")
+    slots = hint(program.space.numel) * hint(program.space.reduction_numel) * length_along_rows(program)
     return slots / (device.flops / 2) <= sum(access.bytes for access in accesses_of(program)) / device.bandwidth
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.codegen.program import Program, closure
-from compiler.codegen.triton.lengths import is_hidden_by_memory
+from compiler.codegen.triton.lengths import is_hidden_by_memory, length_along_rows
 from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.vectors import PIECE, moves_of
 from compiler.codegen.triton.walk import accesses_of
@@ -24,6 +24,9 @@ _BYTES_OF_A_WARP, _OF_A_WARP, _ROWS_OF_A_WARP, _LIVE, _PROGRAMS_OF_A_WARP = 2048
 #: Elements of the shortest row that one warp holds, and of one that is loaded one element at a time: the lanes of two
 #: warps lie along that otherwise; and how many times as long as its bytes such a row takes at the least.
 _SHORTEST_ROW, _SHORTEST_ALONE, _AS_LONG_AS_BYTES = 128, 64, 4
+
+#: Instructions of a warp that has whole rows.
+_LONGEST_TEXT = 4000
 
 #: Values that a lane holds where there is much to compute, and elements of the longest row of which it does.
 _HELD_BY_A_LANE, _LONGEST_ROW = 96, 4096
@@ -61,6 +64,8 @@ def rows_of_a_warp(program: Program, live: int, itemsize: int, device: Device) -
     has_reason = is_ragged or (r_block >= _SHORTEST_ROW and is_long_work(program, itemsize, device))
     for elements in (_BYTES_OF_A_WARP // max(itemsize, 2), _OF_A_WARP) if has_reason else ():
         at_once = min(max(elements // r_block, 1), _ROWS_OF_A_WARP)
+        if at_once * r_block // WARP * length_along_rows(program) > _LONGEST_TEXT:
+            continue
         if not is_ragged and live * at_once * r_block > _HELD_BY_A_LANE * WARP:
             continue
         is_enough = rows >= at_once * _PROGRAMS_OF_A_WARP * device.multiprocessors
@@ -100,7 +105,8 @@ def elements_of_long_work(program: Program, live: int, itemsize: int, device: De
     is_many = rows >= _PROGRAMS_OF_A_WARP * device.multiprocessors and length <= _LONGEST_ROW
     if program.across or not is_many or not is_long_work(program, itemsize, device):
         return 0
-    return next((elements for elements in (32, 16) if live * elements <= _HELD_BY_A_LANE), 0)
+    longest = min(_HELD_BY_A_LANE // live, _LONGEST_TEXT // max(length_along_rows(program), 1))
+    return next((elements for elements in (32, 16) if elements <= longest), 0)
 
 
 #: Elements of a row that is short, accesses from which on a program has many, and registers for the values of all.

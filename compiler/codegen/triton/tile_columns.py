@@ -40,7 +40,7 @@ def streamed_plan(
     if not is_shared or not isinstance(program.space.numel, int):
         return plan
     programs, blocks = known(plan.axes[0].blocks), hint(plan.axes[-1].blocks)
-    shares = shares_of(programs, blocks, columns.warps, most_parts(columns, carries), carries, device)
+    shares = shares_of(programs, blocks, columns.warps, most_parts(columns, carries), carries, walked.is_stored, device)
     return shared_plan(plan, shares)
 
 

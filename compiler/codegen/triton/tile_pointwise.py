@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from math import prod
 
@@ -17,7 +16,7 @@ from compiler.codegen.triton.walk import Access, accesses_of, fastest, near_byte
 from compiler.devices import Device
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.size import hint, is_multiple, product
-from compiler.schedule.cost.shape import ALONE
+from compiler.schedule.cost.shape import ALONE, SMALL
 from compiler.schedule.cost.work import NEAR_CACHE
 from compiler.schedule.group import Group, Space
 from compiler.schedule.pieces import PIECE, is_walk
@@ -71,8 +70,6 @@ _ROWS_TOGETHER, _MEMORY_HIDES = 2, 30
 #: so, 1031 by eight warps and 1035 by half as many elements (a copy 782); norms by four values of a channel of 3,136 or
 #: 12,544 elements take as long either way.
 _OF_A_ROW, _BY_ROW, _LONG_ROW = 2048, 4, 2048
-#: Programs of each multiprocessor, up to which threads take few elements, so that more of them wait at a time.
-_PROGRAMS_OF_SMALL = 4
 #: Of fewer programs for each multiprocessor the shares differ.
 _PROGRAMS_OF_ROWS = 16
 #: Programs of each multiprocessor that copy rows from loaded places.
@@ -167,7 +164,8 @@ def _plan_transposed(
 ) -> Plan:
     """Tiles of up to 64 x 64, so that a row of the tile is whole sectors of memory in both directions; half as large
     where there is much to compute, as the registers of 16 elements leave room for fewer threads. On an H200 eight steps
-    of z^2 + c on 2,048 x 2,048 float32 take 18.7 us by 16 elements a thread (59 registers), 16.8 by eight (32)."""
+    of z^2 + c on 2,048 x 2,048 float32 take 18.7 us by 16 elements a thread (59 registers), 16.6 by eight (32). The
+    last loop keeps its side: boxes of 85 values for each place of a grid take 64 us so, 85 where it does not."""
     x_size, y_size = (prod(hint(dim.size) for dim in dims) for dims in (x_dims, y_dims))
     side = 64 if len(accesses) <= 4 else 32
     if (x_size // side) * (y_size // side) < device.multiprocessors * 2:
@@ -177,7 +175,7 @@ def _plan_transposed(
         y_block = min(y_block, max(next_power_of_two(hint(y_dims[-1].size)), 4))
     per_thread = 16 if side == 64 else 8
     if side == 64 and length_of(program) > _MEMORY_HIDES:
-        x_block, per_thread = min(x_block, side // 2), 8
+        y_block, per_thread = min(y_block, side // 2), 8
     axes = (Axis("y", y_dims, y_block), Axis("x", x_dims, x_block))
     warps = warps_for(x_block * y_block, per_thread)
     return Plan("pointwise", replace(program, space=Space((*y_dims, *x_dims))), axes, warps)
@@ -272,9 +270,6 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         return 1, _MANY_WARPS
     if widest == 1 and 2 * moves.alone >= moves.all > _FEW_ACCESSES and not moves.placed and not moves.looked_up:
         return _MOST_OF_WIDE, _WARPS
-    apart = [access for access in along if _is_apart(access, dims)]
-    if len(along) > _FEW_ACCESSES and 2 * len(apart) >= len(along) and _fill_their_gaps(apart, dims):
-        return _MOST_APART, _WARPS
     if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
         return _FEW_AT_ONCE, _MANY_WARPS
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
@@ -285,6 +280,7 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
         # Linear interpolation between entries of a table takes 15.8 us by eight elements, 15.3 by four.
         has_gaps = moves.looked_up > 0 or any(_is_apart(access, dims) for access in accesses)
         return (_MOST_APART if has_gaps else _MOST_AT_ONCE if widest <= 2 else _MOST_OF_WIDE), _WARPS
+    apart = [access for access in along if _is_apart(access, dims)]
     far = [access for access in apart if abs(hint(access.index.stride(dims[-1]) or 0)) >= _WIDE_GAP]
     if 2 * len(apart) > len(along) or 3 * len(far) > len(along):
         return _FEW_AT_ONCE, _MANY_WARPS
@@ -324,23 +320,6 @@ def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:
     return step is not None and abs(hint(step)) > 1
 
 
-def _fill_their_gaps(apart: list[Access], dims: tuple[Dim, ...]) -> bool:
-    """Whether each of the accesses reads or writes what is between the elements of others, so that together they take
-    whole sectors. On an H200 four pictures of every second pixel, float16, take 55 us by four elements a thread, 59 by
-    two, 63 by eight; points in three dimensions times matrices, float32, 21.5 by four, 22.4 by two."""
-    offsets: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
-    for access in apart:
-        if not isinstance(access.index.offset, int):
-            return False
-        offsets[access.buffer, access.index.terms].append(access.index.offset)
-    steps = [(access, access.index.stride(dims[-1])) for access in apart]
-    return all(
-        isinstance(step, int) and step != 0
-        and len({offset % step for offset in offsets[access.buffer, access.index.terms]}) == abs(step)
-        for access, step in steps
-    )  # fmt: skip
-
-
 def _has_wide_gaps(along: list[Access], dims: tuple[Dim, ...]) -> bool:
     """Whether most elements are far from the next, such as those of one colour: on an H200 the medians of 8,388,608
     threes take 37.3 us by two elements a thread in programs of eight warps, 38.5 by four in programs of four."""
@@ -361,8 +340,9 @@ def _pointwise_block(numel: int, accesses: list[Access], at_once: int, warps: in
     per_thread = 1 << (per_thread.bit_length() - 1)
     # Few elements are taken by many threads: 64 rows of 1,024 bfloat16 and their tanh take 6.0 us by two elements a
     # thread, 6.4 by eight in programs of one warp.
-    # 256 looked-up rows of 768 bfloat16 and their tanh take 6.8 us by eight, 6.6 by four, 6.3 to 6.4 by two.
-    while per_thread > _FEW_AT_ONCE and numel < per_thread * warps * 32 * device.multiprocessors * _PROGRAMS_OF_SMALL:
+    # 256 looked-up rows of 768 bfloat16 and their tanh take 6.8 us by eight, 6.6 by four, 6.3 by two; sums of seventeen
+    # tensors of 150,528 10.2 by eight and 7.4 by two.
+    while per_thread > _FEW_AT_ONCE and numel < per_thread * warps * 32 * device.multiprocessors * SMALL:
         per_thread //= 2
     while warps > 1 and numel < per_thread * warps * 32 * device.multiprocessors:
         warps //= 2

@@ -16,7 +16,6 @@ NEAR_SHARE = 8
 
 @dataclass(frozen=True)
 class Access:
-    buffer: str
     index: Index
     bytes: int
     itemsize: int
@@ -30,7 +29,7 @@ def accesses_of(program: Program) -> list[Access]:
         if statement.op in ("load", "store") and statement.index is not None and statement.buffer is not None:
             itemsize = program.storage[statement.buffer].itemsize
             size = _elements(statement.index, points) * itemsize
-            found[statement.buffer, statement.index] = Access(statement.buffer, statement.index, size, itemsize)
+            found[statement.buffer, statement.index] = Access(statement.index, size, itemsize)
     return list(found.values())
 
 

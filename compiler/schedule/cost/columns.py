@@ -49,6 +49,8 @@ MOST_JOINED, MOST_CARRIED = 64, 32
 FEW_ELEMENTS, FEW_BY_PROGRAM, FEW_BY_THREAD, FEW_WARPS = 1024, 4096, 4, 16
 #: Warps of a program; few where columns are short.
 LEAST_WARPS, WARPS, MOST_WARPS = 2, 4, 32
+#: Programs of each multiprocessor that need not share what they store.
+ENOUGH_PROGRAMS = 2
 #: A loop has so many steps at the least before its blocks grow, and so many before its threads take more at a time.
 LEAST_STEPS, MANY_STEPS = 8, 16
 
@@ -143,11 +145,15 @@ def most_parts(tile: Columns, carries: bool) -> int:
     return max(values * WARP * tile.warps // tile.x_block, 1)
 
 
-def shares_of(programs: int, r_blocks: int, warps: int, most: int, carries: bool, device: Device) -> int:
+def shares_of(
+    programs: int, r_blocks: int, warps: int, most: int, carries: bool, is_stored: bool, device: Device
+) -> int:  # fmt: skip
     """How many programs share a block of columns, of which there are `programs`: as many as give each multiprocessor
     half of the warps that it can hold, or all of them where sums are carried along that wait for each other. Shares
     are alike if they can be: their loops then have as many steps in each, which the assembler can unroll. On an H200
-    the variance of 65,536 x 512 takes 50 us so, 65 where the number of steps is not known."""
+    the variance of 65,536 x 512 takes 50 us so, 65 where the number of steps is not known; and the maxima of 128 x 300
+    x 500, which are stored as well (`is_stored`), 53 by shares of ten and nine blocks, 50 by 500 programs that share
+    nothing."""
     resident = device.multiprocessors * max(device.threads_per_multiprocessor // WARP, 1) // warps
     if programs == 0:
         return 1
@@ -155,6 +161,8 @@ def shares_of(programs: int, r_blocks: int, warps: int, most: int, carries: bool
     limit = min(int(1.5 * wanted), r_blocks // 2, most, 1024)
     least = max(round(0.6 * min(wanted, limit)), 2)
     alike = [shares for shares in range(least, limit + 1) if r_blocks % shares == 0]
+    if is_stored and not alike and programs >= ENOUGH_PROGRAMS * device.multiprocessors:
+        return 1
     return max(alike, default=max(min(int(wanted), limit), 1))
 
 

@@ -31,6 +31,8 @@ def all_cases() -> list[Case]:
         groups.transposed(96, 160),
         groups.transposed(33, 70),
         groups.transposed(5, 1000, torch.bfloat16),
+        groups.pairs_apart(5, 128),
+        groups.pairs_apart(3, 130, torch.bfloat16),
         groups.softmax(4, 1000),
         groups.softmax(50, 40),
         groups.softmax(3, 40000),

@@ -119,6 +119,22 @@ def transposed(rows: int, columns: int, dtype: torch.dtype = torch.float32) -> C
     return case(f"transposed_{rows}x{columns}", b, lambda a, b: (a.t() + b,), "add")
 
 
+def pairs_apart(rows: int, width: int, dtype: torch.dtype = torch.float32) -> Case:
+    """Each row's elements of even places, then those of odd ones."""
+    (d0, d1, d2), (row, half, place) = dims("x", rows, 2, width)
+    b = Builder(x=(d0, d1, d2))
+    a = b.buffer("a", (rows, 2 * width), dtype)
+
+    def body() -> None:
+        value = ops.to_dtype(b.load(a, 2 * width * row + 2 * place + half), torch.float32)
+        ops.store("twice", 2 * width * row + width * half + place, ops.mul(value, ops.constant(2.0, torch.float32)))
+
+    b.node("twice", (rows, 2, width), torch.float32, body)
+    return case(
+        f"pairs_apart_{rows}x{width}_{str(dtype)[6:]}", b, lambda a: (2 * a.unflatten(1, (width, 2)).mT,), "twice"
+    )
+
+
 def softmax(rows: int, columns: int, dtype: torch.dtype = torch.float32) -> Case:
     x, (i,) = dims("x", rows)
     r, (j,) = dims("r", columns)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import torch
 
 from bench.fusion.program import index, tensor
-from tests.codegen.triton.test_tile_choices import elements_of_a_thread, plans_of
+from compiler.schedule.cost.columns import shares_of
+from tests.codegen.triton.test_tile_choices import H200, elements_of_a_thread, plans_of
 
 Tensor = torch.Tensor
 
@@ -17,14 +18,6 @@ def test_pixels_of_pairs_that_go_to_two_channels_are_read_by_one_program() -> No
     rows, columns = plan.axes
     assert rows.dims[-1].size == 2 and columns.dims[-1].size == 128
     assert rows.block > 2 and columns.block == 128
-
-
-def test_elements_in_each_other_s_gaps_are_taken_several_at_a_time() -> None:
-    def apart(x: Tensor) -> Tensor:
-        return torch.cat((x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]), 1)
-
-    (plan,) = plans_of(apart, tensor("16 12 512 512", torch.float16))
-    assert (elements_of_a_thread(plan), plan.num_warps) == (4, 4)
 
 
 def test_long_work_on_a_matrix_and_its_transpose_leaves_room_for_more_threads() -> None:
@@ -38,6 +31,7 @@ def test_long_work_on_a_matrix_and_its_transpose_leaves_room_for_more_threads() 
     (short,) = plans_of(lambda x: x + x.T, tensor("2048 2048"))
     elements = [plan.axes[0].block * plan.axes[1].block // (32 * plan.num_warps) for plan in (long, short)]
     assert elements == [8, 16]
+    assert long.axes[-1].block == short.axes[-1].block  # what is stored along memory keeps its whole lines
 
 
 def test_rows_of_a_large_table_are_copied_by_more_bytes_a_thread_than_a_few_rows_or_looked_up_elements() -> None:
@@ -80,9 +74,29 @@ def test_ragged_rows_are_gone_over_by_several_lines_at_a_time() -> None:
         return y, y.amax(1)
 
     lines = []
-    for columns in (500, 512):
+    for columns in (500, 512, 501):
         (plan,) = plans_of(stored, tensor(f"128 300 {columns}"))
         lines.append(plan.axes[0].block * 4 // 128)
-    assert lines == [4, 1]
+    assert lines == [4, 1, 1]
     (plan,) = plans_of(lambda x: x.mean((1, 3)), tensor("16 24 32 40 48"))
     assert plan.axes[0].block == 64
+
+
+def test_what_stores_columns_is_not_shared_by_programs_of_unlike_steps_that_are_enough() -> None:
+    def shares(r_blocks: int, is_stored: bool) -> int:
+        return shares_of(500, r_blocks, warps=4, most=64, carries=False, is_stored=is_stored, device=H200)
+
+    assert shares(19, is_stored=True) == 1
+    assert shares(19, is_stored=False) > 1 and shares(20, is_stored=True) > 1
+
+
+def test_rows_with_a_very_long_text_are_taken_by_several_warps() -> None:
+    def short(x: Tensor) -> Tensor:
+        return torch.softmax(x, 1)
+
+    def long(x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = x.abs().pow(1.7).log1p()
+        return torch.softmax(x, 1)
+
+    assert [plans_of(one, tensor("32768 200"))[0].num_warps for one in (short, long)] == [1, 4]
