@@ -144,7 +144,7 @@ def looks_up_elements(program: Program) -> bool:
     under way as elements, and its warp waits for the slowest. On an H200 the softmax of 128 chosen values of each of
     8,192 rows of 1,024 float32 takes 37.5 us by 16 elements a thread, 22.4 by eight, 20.5 by four, and 18.4 by four in
     programs of one warp."""
-    return any(_is_element(index, program) and index.dims for index in _looked_up(program))
+    return any(_is_element(index, program) for index in _looked_up(program))
 
 
 def _looked_up(program: Program) -> list[Index]:
@@ -159,10 +159,14 @@ def _looked_up(program: Program) -> list[Index]:
 
 
 def _is_element(index: Index, program: Program) -> bool:
-    """Whether the place of each element is looked up, and not where a row or a column begins."""
+    """Whether the place of each element in a row of its own is looked up, and not where a row or a column begins."""
     levels = {s.number: s.level for s in program.statements}
     has_own = any(levels[place.value] == "r" for place in index.indirections)
-    return has_own and not any(index.stride(dim) in (1, -1) for dim in (*program.space.x, *program.space.r))
+    return (
+        has_own
+        and bool(index.dims)
+        and not any(index.stride(dim) in (1, -1) for dim in (*program.space.x, *program.space.r))
+    )
 
 
 def reads_tables_for_each_row(program: Program) -> bool:
