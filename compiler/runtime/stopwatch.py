@@ -91,7 +91,7 @@ class CudaStopwatch:
     before all was queued, as the host was slower than it had been, the sample is taken again with a longer hold.
 
     No hold is long enough for a call that waits for the device: it gets one that lets the host come to its first wait.
-    A longer one would add to its time: a host that waits for 5 ms is slower afterwards, as others use its caches.
+    A longer one would add to its time: a host that has waited for 5 ms is slower afterwards (docs/measuring.md).
     """
 
     def __init__(self, device: torch.device, cold_l2: bool) -> None:
