@@ -163,7 +163,7 @@ def boxes(distances: Tensor, centres: Tensor) -> Tensor:
 EQUAL_PARTS: list[tuple[Function, list[Tensor], int, int]] = [
     (average, [torch.randn(4, 1 << 16)], 4, 4),
     (rotation_of_a_third, [torch.randn(4096, 96), torch.randn(4096, 16), torch.randn(4096, 16)], 8, 6),
-    (boxes, [torch.randn(1 << 16, 4), torch.randn(1 << 16, 2)], 6, 1),
+    (boxes, [torch.randn(1 << 18, 4), torch.randn(1 << 18, 2)], 6, 1),
 ]
 
 
