@@ -85,9 +85,9 @@ def _once(target: OpOverload, function: Decomposition, known: WeakKeyDictionary[
         written = of_trace.get(key)
         if written is not None:
             return _again(written, nodes, tracer)
-        last = next(iter(reversed(tracer.graph.nodes)))
+        last = next(iter(reversed(tracer.graph.nodes)), None)
         made = function(*args, **kwargs)
-        if key not in of_trace:
+        if last is not None and key not in of_trace:  # the first of all is traced twice, if it comes again
             memory = {_memory(value) for value in inputs if isinstance(value, torch.Tensor)}
             of_trace[key] = None if made is NotImplemented else _written(last, nodes, memory, made, tracer)
         return made

@@ -138,6 +138,15 @@ def test_equal_inputs_are_decomposed_once() -> None:
     torch.testing.assert_close(graph(*inputs), norms(*inputs))
 
 
+def test_the_first_node_of_a_graph_may_be_decomposed() -> None:
+    def filled() -> list[Tensor]:
+        return [torch.zeros(3), torch.ones(3), torch.zeros(3), torch.zeros(3)]
+
+    assert all(map(torch.equal, torch.compile(filled, backend="fusionscope")(), filled()))
+    graph, _ = traced(filled)
+    assert all(map(torch.equal, graph(), filled()))
+
+
 def test_another_number_or_another_tensor_twice_is_decomposed_anew() -> None:
     def norms(x: Tensor, one: Tensor, other: Tensor) -> list[Tensor]:
         return [
