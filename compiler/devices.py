@@ -35,6 +35,8 @@ MEASURED_FIELDS = ("bandwidth", "launch_us", "latency_us", "alone_us")
 
 #: The threads of a GPU that go together.
 WARP = 32
+#: Bytes: the least that a GPU moves between its memory and its cache, a fourth of a line.
+SECTOR = 32
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -16,9 +16,7 @@ from compiler.backend import fusionscope
 from compiler.capture import short_code
 from compiler.capture.short_code import shortened
 from compiler.capture.torch_trace import bytecode_seen
-from tests.capture.test_read_outputs import branch, item, loop, negated_branch, unbroken
-
-A, B = torch.arange(1.0, 7.0), torch.linspace(-1, 3, 6)
+from tests.capture.test_read_outputs import A, B, branch, item, loop, negated_branch, unbroken
 
 
 @pytest.fixture(autouse=True)

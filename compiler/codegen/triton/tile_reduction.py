@@ -37,7 +37,7 @@ from compiler.codegen.triton.tile_registers import (
 from compiler.codegen.triton.tile_shared import passes_by, shared_rows
 from compiler.codegen.triton.vectors import PIECE
 from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along_r, unit_bytes, with_last
-from compiler.devices import WARP, Device
+from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
 from compiler.schedule.cost.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
@@ -55,9 +55,6 @@ _LONGEST_OUTER = 128
 #: of 192 channels of 32 x 56 x 56 bfloat16 takes 34 us the one way by 128 threads of 64 elements, 41 by 256, and 53 by
 #: 512, and the other way 32, 31 and 28; of 128 channels of float32 33, 32 and 32.
 _BYTES_OF_BOTH_WAYS, _FEW_LIVE, _OF_BOTH_WAYS = 128, 4, 16
-
-#: Bytes that memory moves at once.
-_SECTOR = 32
 
 #: Rows for each multiprocessor from which on none of them is idle for long.
 _FILLING = 2
@@ -221,7 +218,7 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
         x_block = max(_LOOKED_UP * WARP // r_block, 1)
     if of_accesses:
         x_block = min(x_block, max(4 * WARP * of_accesses // r_block, 1))
-    is_short = walk.is_mixed and run * walk.itemsize < _SECTOR
+    is_short = walk.is_mixed and run * walk.itemsize < SECTOR
     if not (goes_along or is_short):
         x_block = max(x_block, COALESCED_POINTS)
     # Each element that is looked up is a sector, which takes longer than to start a program for so many of them.
@@ -263,7 +260,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
     is_apart = takes_two = False
     if walk.is_outer:
         x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
-        while not is_shared and x_block > _SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
+        while not is_shared and x_block > SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
             x_block //= 2
         r_block = min(2048 // x_block, next_power_of_two(size))
         if walk.is_mixed:

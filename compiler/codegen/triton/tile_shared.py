@@ -9,11 +9,8 @@ from compiler.codegen.triton.programs import COALESCED_POINTS, stores_elements
 from compiler.codegen.triton.tile_columns import shared_plan
 from compiler.codegen.triton.tile_registers import carries, r_sections
 from compiler.codegen.triton.walk import accesses_of
-from compiler.devices import Device
+from compiler.devices import SECTOR, Device
 from compiler.ir.size import hint, known
-
-#: Bytes that memory moves at once.
-_SECTOR = 32
 
 #: Values of all parts of a row that a thread of the last program holds as it joins them; with more, registers spill. On
 #: an H200 a batch norm of 256 columns of 100,352 rows took 517 us with 896 parts (45,428 spills); its bytes take 25.
@@ -32,7 +29,7 @@ def passes_by(plan: Plan, device: Device) -> bool:
     program = plan.program
     loads = [a for a in accesses_of(program) if not a.index.dims.isdisjoint(program.space.r)]
     itemsize = min((a.itemsize for a in loads), default=1)
-    is_column = plan.kind == "persistent" and plan.axes[0].block * itemsize >= _SECTOR
+    is_column = plan.kind == "persistent" and plan.axes[0].block * itemsize >= SECTOR
     is_streamed = plan.kind in ("split", "looped") and len(r_sections(program)) == 1
     return (
         (is_streamed or is_column)

@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.devices import WARP, Device
+from compiler.devices import SECTOR, WARP, Device
 
 #: Bytes of a row that a program takes: whole lines of the cache, and where columns are few, whole sectors.
-LINE, SECTOR = 128, 32
+LINE = 128
 #: Lines of rows that do not begin where lines do, and of those that are stored too: what a program reads and writes of
 #: a row has two ends, each of which is part of a line that another one moves as well.
 RAGGED_LINES, RAGGED_STORED = 2, 4

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from compiler.devices import WARP, Device
+from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.body import Access
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
@@ -23,7 +23,6 @@ from compiler.schedule.cost.columns import LINE, Columns, Walked, held_columns, 
 from compiler.schedule.cost.single_pass import passes_in_blocks
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.cost.touches import Traffic
-from compiler.schedule.cost.work import SECTOR
 from compiler.schedule.group import Group, Member
 
 #: Threads of a program, one for each multiprocessor, that take one element each.

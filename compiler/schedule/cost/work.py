@@ -13,7 +13,7 @@ from math import gcd
 
 import torch
 
-from compiler.devices import WARP
+from compiler.devices import SECTOR, WARP
 from compiler.ir.body import Access
 from compiler.ir.index import Dim, Mod
 from compiler.ir.nodes import Layout
@@ -23,8 +23,8 @@ from compiler.schedule.cost.touches import Touch, Traffic, Walk, iterations, wal
 from compiler.schedule.group import Group, Space
 from compiler.schedule.interleaved import side_by_side
 
-#: The least that moves between memory and cache, and what memory gives at a random place.
-SECTOR, GRANULE = 32, 128
+#: Bytes that memory gives at a random place.
+GRANULE = 128
 
 #: Several rows as short as that are one program's, and its results are stored together where they lie side by side.
 SHORT_ROW = 32
