@@ -96,9 +96,10 @@ def _once(target: OpOverload, function: Decomposition, known: WeakKeyDictionary[
 
 
 def _node_of(value: Any, tracer: Any) -> fx.Node | None:
-    """The node that stands for a tensor in the trace."""
+    """The node that stands for a tensor in the trace; None for one that is a number, which may be asked for."""
     tracked = get_proxy_slot(value, tracer, None) if isinstance(value, torch.Tensor) else None
-    return getattr(getattr(tracked, "proxy", None), "node", None)
+    is_number = any(getattr(of, "constant", None) is not None for of in (value, tracked))
+    return None if is_number else getattr(getattr(tracked, "proxy", None), "node", None)
 
 
 def _key(inputs: Sequence[Any], nodes: Sequence[fx.Node | None]) -> Hashable | None:

@@ -183,6 +183,18 @@ def test_a_zero_keeps_its_sign() -> None:
     assert [bool(result.signbit().any()) for result in graph(torch.ones(3))(torch.ones(3))] == [False, True]
 
 
+def test_a_decomposition_may_ask_for_a_number_in_a_tensor() -> None:
+    def decomposition(x: Tensor, other: Tensor) -> Tensor:
+        return (x * other.item() + 1).exp()
+
+    def function(x: Tensor) -> list[Tensor]:
+        return [torch.hypot(x, torch.tensor(number)) for number in (2.0, 3.0)]
+
+    graph = make_fx(function, decomposed_once({aten.hypot.default: decomposition}), tracing_mode="fake")(torch.ones(3))
+    factors = [node.args[1] for node in graph.graph.nodes if node.target is aten.mul.Tensor]
+    assert factors == [2.0, 3.0]
+
+
 def test_a_constant_of_a_decomposition_stays_with_it() -> None:
     """A tensor that is made of numbers is no node that can be written down again."""
 
