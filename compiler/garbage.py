@@ -6,8 +6,15 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Objects made within, by several compilations, after which the next begins with a search: the cycles among them are
+#: some hundred megabytes at most. What a program makes that counts as old at once never brings Python to search it.
+MOST_KEPT = 500_000
+
 #: Python 3.12 begins with 375 objects that are frozen; who freezes what a program has at hand freezes many more.
 FROZEN_BY_PYTHON = 1000
+
+#: Objects that were made within since the last search from here.
+_kept = 0
 
 
 @contextmanager
@@ -17,14 +24,20 @@ def garbage_kept() -> Iterator[None]:
     samples of times.
 
     Afterwards what there is counts as old. Else the next thing that is made has Python go through all of it as new, and
-    soon after, as so much is new, through all that the process has: a third of a second beside a model."""
+    soon after, as so much is new, through all that the process has: a third of a second beside a model. That is made up
+    for when a later one begins."""
+    global _kept
     was_enabled = gc.isenabled()
+    if was_enabled and _kept > MOST_KEPT:
+        gc.collect()
+        _kept = 0
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
             if gc.get_freeze_count() <= FROZEN_BY_PYTHON:  # else it is the user's to thaw
+                _kept += gc.get_count()[0]
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

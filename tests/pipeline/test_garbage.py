@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import compiler.garbage
 from compiler.garbage import garbage_kept
 
 
@@ -40,6 +41,15 @@ def test_a_cycle_that_was_made_within_is_found_by_the_next_full_search() -> None
         assert cycle() is not None
     gc.collect()
     assert cycle() is None
+
+
+def test_cycles_of_many_compilations_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler.garbage, "MOST_KEPT", 1000)
+    cycles = []
+    for _ in range(20):
+        with garbage_kept():
+            cycles += [weakref.ref(Cycle()) for _ in range(100)]
+    assert 0 < sum(cycle() is not None for cycle in cycles) <= 1000
 
 
 def test_what_the_user_froze_stays_frozen() -> None:
