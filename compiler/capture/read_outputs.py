@@ -43,7 +43,8 @@ _EFFECTS: dict[str, tuple[int | None, int]] = {
     "BUILD_TUPLE": (None, 1), "BUILD_SLICE": (None, 1), "BINARY_SUBSCR": (2, 1), "BINARY_OP": (2, 1),
     "STORE_SUBSCR": (3, 0), "DELETE_SUBSCR": (2, 0), "BINARY_SLICE": (3, 1), "STORE_SLICE": (4, 0),
 }  # fmt: skip
-_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"})
+#: Instructions that put the value of a variable on the stack.
+LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"})
 
 
 def note_break(graph: GraphModule) -> None:
@@ -75,8 +76,8 @@ _Stack = list[_Value | None]
 def outputs_only_read(code: types.CodeType) -> dict[int, Read]:
     """The places of outputs whose value Dynamo's `code` reads, and that it uses for nothing else."""
     instructions = list(dis.get_instructions(code))
-    loads = Counter(one.argval for one in instructions if one.opname in _LOADS and _is_outputs(one.argval))
-    starts = [n for n, one in enumerate(instructions) if one.opname == "STORE_FAST" and _is_outputs(one.argval)]
+    loads = Counter(one.argval for one in instructions if one.opname in LOADS and is_outputs(one.argval))
+    starts = [n for n, one in enumerate(instructions) if one.opname == "STORE_FAST" and is_outputs(one.argval)]
     if len(starts) != 1 or len(loads) != 1:
         return {}
     walk, rest = _Walk(), instructions[starts[0] + 1 :]
@@ -91,7 +92,7 @@ def _taken_later(instructions: list[dis.Instruction]) -> list[int]:
     """The places of the outputs that are taken behind the stretch, one for each time that is understood."""
     taken = []
     for load, place, element in zip(instructions, instructions[1:], instructions[2:], strict=False):
-        is_one = load.opname in _LOADS and _is_outputs(load.argval) and element.opname in ("BINARY_SUBSCR", "BINARY_OP")
+        is_one = load.opname in LOADS and is_outputs(load.argval) and element.opname in ("BINARY_SUBSCR", "BINARY_OP")
         if is_one and place.opname in ("LOAD_CONST", "LOAD_SMALL_INT"):
             taken.append(place.argval)
     return taken
@@ -109,10 +110,10 @@ class _Walk:
     def ends_with(self, one: dis.Instruction) -> bool:
         """Follow an instruction; whether the stretch ends there. Then `found` is filled in where it is known."""
         name, argument = one.opname, one.arg or 0
-        if name in _LOADS:
-            is_outputs = _is_outputs(one.argval)
-            self.loads += is_outputs
-            self.stack.append(_Value("outputs", None) if is_outputs else None)
+        if name in LOADS:
+            is_ours = is_outputs(one.argval)
+            self.loads += is_ours
+            self.stack.append(_Value("outputs", None) if is_ours else None)
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             self.stack.append(_Value("constant", one.argval))
         elif name == "LOAD_GLOBAL":
@@ -202,5 +203,6 @@ class _Walk:
         return taken
 
 
-def _is_outputs(name: Any) -> bool:
+def is_outputs(name: Any) -> bool:
+    """Whether Dynamo's variable of that name is the list that a graph gives."""
     return isinstance(name, str) and name.startswith(_OUTPUTS)

@@ -34,11 +34,11 @@ from torch._dynamo.bytecode_transformation import (
     get_code_keys,
 )
 
+from compiler.capture.read_outputs import LOADS, is_outputs
+
 #: Without Dynamo's cache, which would keep code alive that nobody calls any more.
 _instructions_of: Any = inspect.unwrap(_cached_cleaned_instructions)
-_OUTPUTS = "graph_out_"
 _NOTHING = frozenset({"NOP", "CACHE", "EXTENDED_ARG", "PRECALL", "TO_BOOL", "NOT_TAKEN"})
-_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"})
 
 
 class _Unknown(Exception):
@@ -115,7 +115,7 @@ class _State:
         name, count = one.opname, one.arg or 0
         if name in _NOTHING:
             return
-        if name in _LOADS:
+        if name in LOADS:
             self.stack.append(_Variable(one.argval))
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
             self.stack.append(_Constant(one.argval))
@@ -197,7 +197,7 @@ def shortened(code: types.CodeType) -> types.CodeType:
 
 
 def _shortened(instructions: list[Any]) -> list[Any]:
-    starts = [n for n, one in enumerate(instructions) if one.opname == "STORE_FAST" and _is_outputs(one.argval)]
+    starts = [n for n, one in enumerate(instructions) if one.opname == "STORE_FAST" and is_outputs(one.argval)]
     if len(starts) != 1:
         raise _Unknown
     begun, state = starts[0] + 1, _State(instructions[starts[0]].argval)
@@ -269,7 +269,3 @@ def _sequences_in(value: Any) -> Iterator[_Sequence]:
         yield value
         for item in value.items:
             yield from _sequences_in(item)
-
-
-def _is_outputs(name: Any) -> bool:
-    return isinstance(name, str) and name.startswith(_OUTPUTS)

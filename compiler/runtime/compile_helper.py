@@ -1,8 +1,8 @@
 """A process that compiles Triton kernels for another one, which starts it (see `compile_helpers`).
 
 It is told of a kernel what Triton's compiler was about to be told, compiles it, and leaves it in the cache on disk; its
-answer is only that it is done. One process reads Triton, which takes seconds, and divides into as many as are wanted;
-none of them reads torch.
+answer is only that it is done. One process reads Triton, which takes some half a second, and divides into as many as
+are wanted; none of them reads torch.
 """
 
 from __future__ import annotations
