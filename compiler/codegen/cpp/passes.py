@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+import torch
+
 from compiler.codegen.cpp.lanes import Lanes, lanes_of
 from compiler.codegen.cpp.ops import columns_text
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.second_loop import RelativeSumPrinter
-from compiler.codegen.cpp.statements import between, within
+from compiler.codegen.cpp.statements import between, over_blocks, within
 from compiler.codegen.cpp.turned import Tile
+from compiler.codegen.cpp.wide import MOST_CACHED, ROW_BLOCK, wide_accesses
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
-from compiler.ir.size import is_multiple, known, text_of
+from compiler.ir.size import hint, is_multiple, known, text_of
 
 #: A row that is so short is not worth long vectors.
 SHORT_ROW = 128
@@ -38,7 +41,7 @@ class PassPrinter(RelativeSumPrinter):
         self.declare_kept(section)
         self.start_scans(section)
         is_split = plan.parallel == "chunks" and plan.is_cut
-        if not plan.is_cut:
+        if not plan.is_cut or self._is_row_in_wide_blocks(section):
             self._declare(accumulators, "")
             with ExitStack() as loops:
                 self._r_loops(loops, section, accumulators)
@@ -93,10 +96,14 @@ class PassPrinter(RelativeSumPrinter):
             chunk = f"{dim.name}_share"
             writer.line(f"const int64_t {chunk} = ({text_of(dim.size + (plan.shares - 1))}) / {plan.shares};")
         writer.line(f"const int64_t {dim.name}_start = chunk * {chunk};")
-        last = f"{dim.name}_start + {chunk}"
-        if plan.shares or not is_multiple(dim.size, plan.chunk):
+        self.block_end(dim, chunk, is_whole=not plan.shares and is_multiple(dim.size, plan.chunk))
+
+    def block_end(self, dim: Dim, block: int | str, is_whole: bool) -> None:
+        """Where the present block of a loop ends; not all of them need be whole."""
+        last = f"{dim.name}_start + {block}"
+        if not is_whole:
             last = f"fs::minimum<int64_t>({last}, {text_of(dim.size)})"
-        writer.line(f"const int64_t {dim.name}_end = {last};")
+        self.writer.line(f"const int64_t {dim.name}_end = {last};")
 
     def _chunk(
         self, section: Section, accumulators: list[Accumulator], relative: list[RelativeSum], is_split: bool
@@ -176,13 +183,20 @@ class PassPrinter(RelativeSumPrinter):
                     self._row_in_blocks(section, lanes, accumulators, suffix)
                     self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
-                self.prepare_row(loops, self.without_kept(section), dim)
+                is_in_blocks = lanes is None and self._is_row_in_wide_blocks(section)
+                if is_in_blocks:
+                    self._enter_wide_block(loops, section, dim)
+                else:
+                    self.prepare_row(loops, self.without_kept(section), dim)
                 if lanes is not None:
                     self.simd(section.statements, dim)
                 elif self.is_in_lanes(section):
                     self.simd_of_scans(section)
                 else:
                     self._simd(accumulators, suffix, self.without_kept(section))
+                if is_in_blocks:
+                    loops.enter_context(writer.block(within(dim)))
+                    continue
             loops.enter_context(writer.block(self.head_of_loop(dim)))
         if plan.shape == "columns":
             assert plan.inner is not None
@@ -210,6 +224,24 @@ class PassPrinter(RelativeSumPrinter):
         loops.enter_context(self.turning(tile, self.without_kept(section)))
         head = f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
         loops.enter_context(writer.block(head))
+
+    def _is_row_in_wide_blocks(self, section: Section) -> bool:
+        """Whether the arrays of a whole row that is converted, or of a chunk of it, would not stay in the first-level
+        cache. What sums up takes each at once, since the lanes of its vectors are joined at the end of each loop."""
+        plan = self.plan
+        is_shared = plan.is_cut and (plan.parallel == "chunks" or len(plan.r_loops) > 1)
+        if section.reductions or section.scans or plan.shape != "rows" or not plan.r_loops or is_shared:
+            return False
+        row = plan.r_loops[-1]
+        if len(self._pieces_of_row(section, row)) > 1:
+            return False
+        arrays = len(wide_accesses(self.program, self.without_kept(section), row))
+        return hint(row.size) * arrays * torch.float32.itemsize > MOST_CACHED
+
+    def _enter_wide_block(self, loops: ExitStack, section: Section, dim: Dim) -> None:
+        loops.enter_context(self.writer.block(over_blocks(dim, ROW_BLOCK)))
+        self.block_end(dim, ROW_BLOCK, is_multiple(dim.size, ROW_BLOCK))
+        loops.enter_context(self.preparing(self.without_kept(section), dim, True, ROW_BLOCK))
 
     def _pieces_of_row(self, section: Section, dim: Dim) -> tuple[Piece, ...]:
         """What the innermost loop of a pass is cut into, where a condition changes on its way."""

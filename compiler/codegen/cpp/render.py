@@ -364,9 +364,4 @@ class _KernelPrinter(AcrossPrinter):
             loops.enter_context(self.writer.block(head))
 
     def _block_end(self, dim: Dim) -> None:
-        name, block = dim.name, self.plan.block
-        if is_multiple(dim.size, max(block, 1)):
-            self.writer.line(f"const int64_t {name}_end = {name}_start + {block};")
-        else:
-            last = f"fs::minimum<int64_t>({name}_start + {block}, {text_of(dim.size)})"
-            self.writer.line(f"const int64_t {name}_end = {last};")
+        self.block_end(dim, self.plan.block, is_multiple(dim.size, max(self.plan.block, 1)))

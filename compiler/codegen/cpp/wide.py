@@ -27,6 +27,9 @@ from compiler.ir.size import hint
 LANES = 16
 #: Elements of one block of a loop without blocks of its own: few enough for several rows in the first-level cache.
 WIDE_BLOCK = 1024
+#: Elements of one block of a row that several passes go over, and bytes of all its arrays from which on it has blocks:
+#: in a first-level cache the elements of the other passes wait beside them.
+ROW_BLOCK, MOST_CACHED = 256, 1 << 15
 #: The longest loop whose rows are converted at a time.
 MOST_WIDE = 4096
 

@@ -31,6 +31,33 @@ def test_rows_are_converted_as_eager_converts(dtype: torch.dtype) -> None:
             torch.testing.assert_close(result.double(), wanted.double(), rtol=8 * torch.finfo(dtype).eps, atol=1e-3)
 
 
+@pytest.mark.parametrize("columns", [4096, 5001])
+def test_long_rows_of_several_passes_are_converted_in_blocks(columns: int) -> None:
+    """A whole row of each would not stay in the first-level cache."""
+
+    def normed(x: Tensor, weight: Tensor) -> Tensor:
+        return F.gelu(F.layer_norm(x, (columns,), weight))
+
+    x, weight = torch.randn(70, columns).bfloat16(), torch.randn(columns).bfloat16()
+    compilation = compile_program(normed, x, weight, target="cpu")
+    (kernel,) = compilation.cpp.values()
+    assert "float x_wide[256];" in kernel.source
+    exact = normed(x.double(), weight.double())
+    torch.testing.assert_close(
+        compilation.build().call([x, weight])[0].double(), exact, rtol=8 * torch.finfo(x.dtype).eps, atol=1e-3
+    )
+
+
+def test_a_long_row_whose_condition_changes_on_its_way_is_cut_there() -> None:
+    def padded(x: Tensor) -> Tensor:
+        longer = F.pad(x, (100, 0))
+        return torch.exp(longer - longer.float().mean(-1, keepdim=True).bfloat16())
+
+    x = torch.randn(70, 9000).bfloat16()
+    compilation = compile_program(padded, x, target="cpu")
+    torch.testing.assert_close(compilation.build().call([x])[0], padded(x), rtol=0.02, atol=0.02)
+
+
 def test_every_float_is_converted_to_the_nearest() -> None:
     bits = torch.arange(0, 1 << 16, dtype=torch.int32).to(torch.int16)
     every, floats = bits.view(torch.float16), torch.randn(20_000) * torch.logspace(-9, 6, 20_000)
