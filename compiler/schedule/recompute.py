@@ -6,6 +6,9 @@ becomes
     kernel 1   m = max over r of x;  d = x - m;  s = sum of exp(d);  store m, s
     kernel 2   ... (load x[target] - load m) ...
 
+A reduction of few elements is written out for it, as it is for a single reader: distances of pairs of points are then
+computed once for each point's nearest one, and never stored.
+
 This is no fusion of two units: both stay, but a buffer between them does not reach memory any more. A kernel of whose
 results none is left to store is no kernel any more: the first of its readers has its nodes. It is tried after fusion,
 when it is known which buffers are left.
@@ -26,6 +29,7 @@ from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, Score, third_between
 from compiler.schedule.rules.verdicts import EVEN
 from compiler.schedule.units import Unit
+from compiler.schedule.unroll import is_short, written_out
 
 REASON = "fused.recompute"
 REFUSAL = "profit.recompute"
@@ -51,13 +55,14 @@ def _without_loads(
     maker: Group, readers: list[Group], buffer: str, outputs: frozenset[str]
 ) -> tuple[Group | None, list[Group]] | None:
     """What is left of the maker of `buffer` without the store, which an output keeps, and the readers with its
-    arithmetic; None where it is not possible."""
-    arithmetic = compose(maker, buffer)
+    arithmetic; None where it is not possible. A reduction of few elements is written out in them."""
+    source = (written_out(maker) or maker) if maker.space.r and is_short(maker) else maker
+    arithmetic = compose(source, buffer)
     if arithmetic is None:
         return None
     needed = {access.buffer for access in arithmetic.reads} & maker.produced
     smaller = replace(maker, stored=(maker.stored - ({buffer} - outputs)) | needed)
-    dims = (*maker.space.x, *maker.space.r)
+    dims = (*source.space.x, *source.space.r)
     changed: list[Group] = []
     for group in readers:
         members = inline_into(group, arithmetic, buffer, dims)

@@ -49,3 +49,30 @@ def test_a_short_reduction_goes_where_it_is_read(name: str) -> None:
 def test_a_long_one_is_reduced_once() -> None:
     compilation = compile_program(lambda x, w: x * w.sum(), torch.randn(64, 48), torch.randn(9))
     assert compilation.schedule is not None and len(compilation.schedule.units) == 2
+
+
+def test_a_short_reduction_with_two_readers_that_reduce_it_is_computed_in_both() -> None:
+    """Distances of all pairs of points in several clouds, each one's nearest both ways: none is stored."""
+
+    def both_ways(a: Tensor, b: Tensor) -> Tensor:
+        apart = (a[:, :, None] - b[:, None]).square().sum(-1)
+        return apart.amin(2).mean(-1) + apart.amin(1).mean(-1)
+
+    a, b = torch.randn(4, 900, 3), torch.randn(4, 700, 3)
+    compilation = compile_program(both_ways, a, b)
+    assert compilation.schedule is not None and compilation.memory is not None
+    (apart,) = {d.about for d in compilation.schedule.decisions if d.reason == "fused.recompute"}
+    assert compilation.memory.buffers[apart].fate == "register"
+    (result,) = compilation.build().call([a, b])
+    torch.testing.assert_close(result.double(), both_ways(a.double(), b.double()), rtol=1e-6, atol=1e-6)
+
+
+def test_a_short_reduction_that_is_an_output_is_stored_all_the_same() -> None:
+    def apart_and_nearest(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        apart = (a[:, :, None] - b[:, None]).abs().amax(-1)
+        return apart, apart.amin(2), apart.amin(1)
+
+    a, b = torch.randn(3, 70, 2), torch.randn(3, 50, 2)
+    results = compile_program(apart_and_nearest, a, b).build().call([a, b])
+    for result, expected in zip(results, apart_and_nearest(a, b), strict=True):
+        torch.testing.assert_close(result, expected)
