@@ -118,7 +118,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     if goes_across and not group.has_scan:
         return streamed_plan(looped, group, walked, False, carries(looped), device)
     plan = _plan_looped(looped, walk, False, device)
-    return plan if group.has_scan or walk.is_outer else _in_few_programs(plan, walked.itemsize, device)
+    return plan if group.has_scan or walk.is_outer or walk.is_mixed else _in_few_programs(plan, walked.itemsize, device)
 
 
 def _plan_of_shares(program: Program, group: Group, walk: Walk, walked: Walked, device: Device) -> Plan:
@@ -254,11 +254,13 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
 
 
 def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> Plan:
-    """`is_shared` says that several programs may share a row where rows alone do not fill the device."""
+    """`is_shared` says that several programs may share a row where rows alone do not fill the device. Where a tensor is
+    walked along x and another one along r, a tile has whole lines of both."""
+    has_rows = walk.is_outer or (walk.is_mixed and not program.scans)
     rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
     accumulators = sum(len(section.reductions) for section in program.sections)
     is_apart = takes_two = False
-    if walk.is_outer:
+    if has_rows:
         x_block = min(64 if walk.itemsize >= 4 else 128, next_power_of_two(max(rows, 1)))
         while not is_shared and x_block > SECTOR // walk.itemsize and rows < x_block * device.multiprocessors:
             x_block //= 2
@@ -273,19 +275,19 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
             most, takes_two = 8192, True
         is_apart = _reads_apart(program)
         r_block = min(_BLOCK_APART if is_apart else most, next_power_of_two(size))
-    per_thread = 16 if walk.is_outer and is_shared else 2 if is_apart else 8
+    per_thread = 16 if has_rows and is_shared else 2 if is_apart else 8
     if walk.is_mixed and rows >= 8 * device.multiprocessors and reads_tables_for_each_row(program):
         x_block, r_block, per_thread = _ROWS_OF_TABLES, min(_ALONG_TABLES, r_block * x_block), 8
     finds = any(s.op == "reduce" and str(s.value).startswith("arg") for s in program.statements)
     is_carrying = carries(program) or finds
-    if is_shared and rows < device.multiprocessors and stores_elements(program) and not (walk.is_outer or is_apart):
+    if is_shared and rows < device.multiprocessors and stores_elements(program) and not (has_rows or is_apart):
         # On an H200 8,388,608 energies and their sum take 28.8 us so, 30.0 by blocks of 4,096 and 512 threads; and
         # 33,554,432 float16 as float32, and whether all are finite, 59.8 and 61.8.
         r_block = min(r_block, _BLOCK_OF_STORES)
-    if finds and not walk.is_outer and not is_apart:
+    if finds and not has_rows and not is_apart:
         # On an H200 the places of the largest of 8,192 rows of 32,000 bfloat16 take 143 us so, 162 by eight elements.
         per_thread = 16
-    if is_carrying and is_shared and not walk.is_outer:
+    if is_carrying and is_shared and not has_rows:
         # The assembler puts the loads of a block between what is carried along, each next to its use: many threads
         # hide that. On an H200 a cross entropy of rows of 50,304 takes 428 us so, and 790 by 32 elements a thread.
         r_block = min(r_block, 2048)
@@ -296,12 +298,12 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
             # sums of 4,096 rows of 65,536 bfloat16 427 and 240, of 300 of 200,000 314 and 121. Of 64 rows 253 and 333.
             r_block, per_thread = min(r_block, 1024), 4
     if program.scans:
-        x_block, r_block = block_of_scan(x_block, r_block, walk.is_outer)
+        x_block, r_block = block_of_scan(x_block, r_block, has_rows)
         per_thread = 8
     axes = (Axis("x", program.space.x, x_block, is_scalar=x_block == 1), Axis("r", program.space.r, r_block))
     # Where small programs are enough to fill the device, they hide more latency, each with more loads in flight.
     small = warps_for(x_block * r_block, 32, most=16)
-    programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not walk.is_outer else 0
+    programs = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not has_rows else 0
     fills = programs * small * 32 >= device.multiprocessors * max(device.threads_per_multiprocessor, 1)
     counts = any(s.op == "reduce" and not s.dtype.is_floating_point for s in program.statements)
     if fills and not is_carrying and not is_apart and not stores_elements(program):
@@ -316,7 +318,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         r_block, per_thread = min(r_block, _BLOCK_OF_LONG), _OF_LONG
         axes = (axes[0], replace(axes[1], block=r_block))
     plan = Plan("looped", program, axes, warps_for(x_block * r_block, per_thread, most=16))
-    is_alone = not (walk.is_outer or is_shared or takes_two) and rows >= _FILLING * device.multiprocessors
+    is_alone = not (has_rows or is_shared or takes_two) and rows >= _FILLING * device.multiprocessors
     return leaving_room(plan, device) if is_alone and x_block == 1 and not program.scans else plan
 
 

@@ -160,12 +160,14 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
     passes = in_blocks
     is_shared = len(passes) == 1 and not group.has_scan
+    has_rows = is_outer or (is_mixed and not group.has_scan)
+    across = frozenset() if is_mixed and has_rows else across
     may_share = is_shared and not sums_of_rows(group)
     if goes_across and not group.has_scan and (may_share or not group.across):
         streamed = _streamed(group, passes, walked, across, device)
         if streamed.is_split or not group.across:
             return streamed
-    if is_outer:
+    if has_rows:
         x_block = min(64 if itemsize >= 4 else 128, _power_of_two(rows))
         while not is_shared and x_block > SECTOR // itemsize and rows < x_block * device.multiprocessors:
             x_block //= 2
@@ -178,23 +180,23 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
         most = 8192 if takes_two else 4096 if itemsize <= 4 else 2048
         r_block = min(most, _power_of_two(size))
     carries = bool(group.single_pass)
-    if carries and (is_shared or group.across) and not is_outer:
+    if carries and (is_shared or group.across) and not has_rows:
         r_block = min(r_block, 2048)
-    if is_shared and not is_outer and rows < device.multiprocessors and writes_rows(group):
+    if is_shared and not has_rows and rows < device.multiprocessors and writes_rows(group):
         r_block = min(r_block, 1024)
     small = WARP * _warps(x_block * r_block, 32, 16)
-    shares = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not is_outer else 0
+    shares = -(-rows // x_block) * (-(-size // r_block) // 2) if is_shared and not has_rows else 0
     fills = not (carries or writes_rows(group)) and shares * small >= device.multiprocessors * max(
         device.threads_per_multiprocessor, 1
     )
-    threads = small if fills else WARP * _warps(x_block * r_block, 16 if is_outer and is_shared else 8, 16)
-    few = None if is_shared or is_outer or group.has_scan else block_of_few(rows, size, walked.itemsize, device)
+    threads = small if fills else WARP * _warps(x_block * r_block, 16 if has_rows and is_shared else 8, 16)
+    few = None if is_shared or has_rows or group.has_scan else block_of_few(rows, size, walked.itemsize, device)
     if few is not None and not group.across:
         r_block, threads = few, device.threads_per_block
     programs, steps = -(-rows // x_block), -(-size // r_block) * len(passes)
     # Programs that gather for each r take whole rows.
     splits = _splits(programs, threads, steps, device) if may_share else 1
-    weight = SCAN_STEP if group.has_scan else ACROSS_STEP if is_outer else 1
+    weight = SCAN_STEP if group.has_scan else ACROSS_STEP if has_rows else 1
     steps = -(-steps // splits)
     return Shape(programs * splits, threads, steps, passes, weight, splits > 1, across=across, carries=carries)
 

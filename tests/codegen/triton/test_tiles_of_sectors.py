@@ -82,6 +82,19 @@ def test_ragged_rows_are_gone_over_by_several_lines_at_a_time() -> None:
     assert plan.axes[0].block == 64
 
 
+def test_sums_of_a_matrix_and_a_transposed_one_take_whole_lines_of_both() -> None:
+    """The symmetric matrix is stored and summed by one kernel, which reads neither by single elements."""
+
+    def laplacian(x: Tensor) -> Tensor:
+        both = (x + x.T) / 2
+        return torch.diag(both.sum(1)) - both
+
+    summed, _ = plans_of(laplacian, tensor("4096 4096"))
+    rows, columns = summed.axes
+    assert rows.block >= 32 and columns.block >= 32
+    assert {s.op for s in summed.program.statements} >= {"reduce", "store"}
+
+
 def test_what_stores_columns_is_not_shared_by_programs_of_unlike_steps_that_are_enough() -> None:
     def shares(r_blocks: int, is_stored: bool) -> int:
         return shares_of(500, r_blocks, warps=4, most=64, carries=False, is_stored=is_stored, device=H200)
