@@ -234,9 +234,12 @@ class GraphCompilation:
 
 
 def have_helpers(graph: GraphModule) -> None:
-    """Start what compiles kernels beside this process, where the graph is one of many."""
+    """Start what is done beside this process's own passes: what Triton makes once, and, where the graph is one of many
+    kernels, other processes that compile."""
     from compiler.runtime.compile_helpers import start_helpers_for
+    from compiler.runtime.triton_setup import begin_setting_up
 
+    begin_setting_up()
     start_helpers_for(len(graph.graph.nodes))
 
 

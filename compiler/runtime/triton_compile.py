@@ -26,6 +26,7 @@ from compiler.devices import WARP, usable_cores
 from compiler.runtime.compile_helpers import Helper, helpers, let_helper_compile
 from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
+from compiler.runtime.triton_setup import begin_setting_up
 from compiler.runtime.triton_source import (
     LIMIT,
     block_sizes,
@@ -207,13 +208,11 @@ def _tile_in_memory(told: Any) -> TileInMemory:
 
 def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:
     """Call each, in their order as far as there are threads: a few here, until helpers that compile have begun, and one
-    for each of those. The first of a process is called alone, as it also sets up what Triton needs of the device.
+    for each of those.
 
     A kernel that does not compile says so when it is launched."""
-    if not _known:
-        for prepare in prepares[:1]:
-            _attempt(prepare)
-        prepares = prepares[1:]
+    if prepares:
+        begin_setting_up().join()
     left = deque(prepares)
     asked = helpers()[: len(left)]
     threads = min(len(left), usable_cores(), MOST_THREADS) - 1 + len(asked)

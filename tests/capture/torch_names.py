@@ -222,6 +222,14 @@ TABLE = (
         ("triton.knobs", "triton.runtime.cache.FileCacheManager"),
     ),
     Taken(
+        ("compiler/runtime/triton_setup.py",),
+        "have what Triton makes once made while other passes run",
+        (
+            *_names("triton.backends.nvidia", "compiler compiler.get_ptxas_version"),
+            *_names("triton.runtime", "cache cache.triton_key driver"),
+        ),
+    ),
+    Taken(
         ("compiler/runtime/triton_compile.py",),
         "load a kernel without a launcher of Triton's",
         ("triton.runtime.driver",),

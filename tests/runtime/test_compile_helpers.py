@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -127,7 +126,6 @@ def test_many_kernels_are_shared_by_helpers(
         with helper.asked(lambda: True) as is_there:
             assert is_there
     monkeypatch.setattr(compile_helpers, "_helpers", two)
-    monkeypatch.setattr(triton_compile, "_known", {("a kernel of before",): Future()})
     monkeypatch.setattr(triton_compile, "MOST_THREADS", 1)
     made: list[Any] = []
     prepare_all([lambda number=number: made.append(compiled(f"kernel{number}", number).kernel) for number in range(8)])

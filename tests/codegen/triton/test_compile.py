@@ -4,7 +4,7 @@ does without: on a pretended compiler."""
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from triton.runtime import driver
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime import triton_compile
+from compiler.runtime import triton_compile, triton_setup
 from compiler.runtime.triton_compile import compiled_kernel, prepare_all
 
 
@@ -158,26 +158,23 @@ def test_what_is_not_plain_or_does_not_fit_is_left_to_triton(
     assert made.made_launcher and (loaded.function, loaded.registers, loaded.spills) == (None, 16, 2)
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_kernels_are_compiled_together_once_one_of_the_process_is(
-    is_first: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(triton_compile, "_known", {} if is_first else {("a kernel of before",): Future()})
+def test_kernels_are_compiled_together_once_triton_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_compile, "usable_cores", lambda: 3)
-    order: list[str] = []
-    together = threading.Barrier(2 if is_first else 3, timeout=30)
+    is_set_up = threading.Event()
+    monkeypatch.setattr(triton_setup, "_thread", None)
+    monkeypatch.setattr(triton_setup, "_set_up", lambda: is_set_up.wait(0.05) or is_set_up.set())
+    together = threading.Barrier(3, timeout=30)
+    done: list[tuple[str, bool]] = []
 
     def prepare(name: str) -> None:
-        order.append(name)
-        if name != "first" or not is_first:
-            together.wait()
+        done.append((name, is_set_up.is_set()))
+        together.wait()
 
     prepare_all([partial(prepare, name) for name in ("first", "second", "third")])
-    assert sorted(order) == ["first", "second", "third"] and (order[0] == "first" or not is_first)
+    assert sorted(done) == [("first", True), ("second", True), ("third", True)]
 
 
 def test_each_of_more_kernels_than_threads_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_compile, "_known", {("a kernel of before",): Future()})
     done: list[int] = []
     for cores in (1, 2, 8):
         monkeypatch.setattr(triton_compile, "usable_cores", lambda cores=cores: cores)
