@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -33,6 +34,7 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
 )
+from compiler.capture.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.training import CHEAP, VIEWS
 from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
@@ -108,7 +110,7 @@ def compile_through_aot(
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
     with generators_as_tensors(), no_states_of_generators(), _gradients_of_interpolation(example_inputs):
-        compiled: Callable[..., Any] = backend(rewriting.graph, example_inputs)
+        compiled = _traced_once(backend, rewriting.graph, example_inputs)
     if is_thin:
         without_marks()
         if phases == {"inference"}:
@@ -116,6 +118,16 @@ def compile_through_aot(
     if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
         return _called_straight(straight[0])
     return compiled
+
+
+def _traced_once(
+    backend: Callable[..., Callable[..., Any]], graph: torch.fx.GraphModule, example_inputs: Sequence[Any]
+) -> Callable[..., Any]:
+    learns = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
+    if not learns and may_be_traced_once(graph):
+        with contextlib.suppress(Unlike), traced_once():
+            return backend(graph, example_inputs)
+    return backend(graph, example_inputs)
 
 
 def _split(

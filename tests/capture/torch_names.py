@@ -88,9 +88,21 @@ TABLE = (
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
     Taken(
-        ("compiler/capture/decomposed_once.py",),
-        "know the values that a graph is traced with",
-        ("torch._subclasses.fake_tensor.FakeTensor",),
+        ("compiler/capture/written_again.py",),
+        "know the values that a graph is traced with, and make others like them",
+        _names("torch._subclasses.fake_tensor", "FakeTensor in_kernel_invocation_manager"),
+    ),
+    Taken(
+        ("compiler/capture/traced_once.py",),
+        "run Dynamo's graph in place of AOTAutograd, with its tensors that see what changes them",
+        (
+            "torch._functorch._aot_autograd.graph_capture_wrappers.PropagateUnbackedSymInts",
+            "torch._subclasses.fake_tensor.FakeTensor",
+            "torch._subclasses.functional_tensor.FunctionalTensor",
+            *_names("torch", "_from_functional_tensor _to_functional_tensor _functionalize_mutation_counter"),
+            *_names("torch._C", "DisableTorchFunction _get_dispatch_mode _is_any_autocast_enabled"),
+            "torch._C._TorchDispatchModeKey.FUNCTIONAL",
+        ),
     ),
     Taken(
         INTERNALS,
