@@ -30,13 +30,26 @@ LEAST_NODES = 3
 _Known = dict[Hashable, Written | None]
 
 
+#: What was made within a trace, for as long as that lasts.
+_known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+
+
 def decomposed_once(decompositions: Mapping[Any, Decomposition]) -> dict[Any, Decomposition]:
-    """The decompositions, of which each is traced once for all inputs that are alike in one trace."""
-    known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
-    return {
-        target: _once(target, function, known) if _may_repeat(target) else function
-        for target, function in decompositions.items()
-    }
+    """The decompositions, of which each is traced once for all inputs that are alike in one trace.
+
+    A thousand operators are looked at, so that the table is kept for the next compilation, which asks for the same."""
+    global _last
+    asked = list(decompositions), list(decompositions.values())
+    if asked != _last[0]:
+        _last = asked, {
+            target: _once(target, function) if _may_repeat(target) else function
+            for target, function in decompositions.items()
+        }  # fmt: skip
+    return dict(_last[1])
+
+
+#: Operators and functions as they were asked for last, and what was made of them.
+_last: tuple[tuple[list[Any], list[Decomposition]], dict[Any, Decomposition]] = ([], []), {}
 
 
 def _may_repeat(target: Any) -> bool:
@@ -47,7 +60,7 @@ def _may_repeat(target: Any) -> bool:
     return not schema.is_mutable and all(result.alias_info is None for result in schema.returns)
 
 
-def _once(target: OpOverload, function: Decomposition, known: WeakKeyDictionary[Any, _Known]) -> Decomposition:
+def _once(target: OpOverload, function: Decomposition) -> Decomposition:
     @functools.wraps(function)
     def decompose(*args: Any, **kwargs: Any) -> Any:
         tracer = getattr(get_proxy_mode(), "tracer", None)
@@ -58,8 +71,8 @@ def _once(target: OpOverload, function: Decomposition, known: WeakKeyDictionary[
         of_inputs = alike(inputs, nodes)
         if of_inputs is None:
             return function(*args, **kwargs)
-        of_trace = known.setdefault(tracer, {})
-        key = target, structure, of_inputs
+        of_trace = _known.setdefault(tracer, {})
+        key = function, structure, of_inputs
         written = of_trace.get(key)
         if written is not None:
             return tree_unflatten(write_again(written, inputs, nodes, tracer), written.structure)

@@ -128,6 +128,20 @@ def traced(function: Callable[..., Any], *inputs: Tensor) -> tuple[torch.fx.Grap
     return graph, asked
 
 
+def test_another_table_is_asked_for_its_own_decompositions() -> None:
+    def doubled(x: Tensor) -> Tensor:
+        return aten.mul.Tensor(x, 2)
+
+    def added(x: Tensor) -> Tensor:
+        return aten.add.Tensor(x, x)
+
+    for decomposition, target in ((doubled, aten.mul.Tensor), (added, aten.add.Tensor), (doubled, aten.mul.Tensor)):
+        table = decomposed_once({aten.silu.default: decomposition})
+        graph = make_fx(aten.silu.default, table, tracing_mode="fake")(torch.ones(3))
+        assert [node.target for node in graph.graph.find_nodes(op="call_function", target=target)] == [target]
+        table.clear()  # as who asks may do
+
+
 def test_equal_inputs_are_decomposed_once() -> None:
     def norms(x: Tensor, y: Tensor, weight: Tensor) -> list[Tensor]:
         return [F.layer_norm(each, (8,), weight, weight) for each in (x, x + 1, y, y * 2, x - 1)]
