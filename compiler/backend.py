@@ -14,7 +14,7 @@ from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.read_outputs import Read
 from compiler.capture.repeated_writes import write_to_repeated_memory
-from compiler.capture.torch_internals import is_forward_mode, time_guards_as_they_are
+from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
 from compiler.garbage import garbage_kept
 from compiler.options import Options
 
@@ -60,6 +60,7 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
         pad_joint(joint, options)
 
     time_guards_as_they_are()
+    leave_inductor_out_of_metrics()
     if any(isinstance(one, torch.Tensor) and one.is_cuda for one in example_inputs):
         from compiler.compile import have_helpers
 

@@ -263,6 +263,21 @@ def time_guards_as_they_are() -> None:
     torch._dynamo.guards.profile_guard_manager = time_once  # type: ignore[assignment]
 
 
+def leave_inductor_out_of_metrics() -> None:
+    """Have Dynamo's metrics of the compilation under way do without TorchInductor's settings (`inductor_config`): it
+    copies hundreds of them and writes them as text, and nothing of the compilation is TorchInductor's. Nothing public
+    turns that off."""
+    by_torch = torch._dynamo.utils._scrubbed_inductor_config_for_logging
+    if getattr(by_torch, "is_ours", False):  # as above
+        return
+
+    def none_once() -> None:
+        torch._dynamo.utils._scrubbed_inductor_config_for_logging = by_torch
+
+    none_once.is_ours = True  # type: ignore[attr-defined]
+    torch._dynamo.utils._scrubbed_inductor_config_for_logging = none_once
+
+
 @dataclass(frozen=True)
 class GuardFacts:
     """What Dynamo's own guard object says: its kind, the expression of its subject, its code, where it arose.

@@ -88,3 +88,21 @@ def test_guards_are_timed_once_as_they_are_and_then_by_torch_again(monkeypatch: 
     assert timed == []
     torch._dynamo.optimize("eager")(scaled)(torch.ones(3), 3)
     assert len(timed) == 1
+
+
+def test_metrics_of_one_compilation_do_without_inductors_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(
+        torch._dynamo.utils, "add_compilation_metrics_to_chromium", lambda metrics: told.append(metrics.inductor_config)
+    )
+
+    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
+        torch_internals.leave_inductor_out_of_metrics()
+        torch_internals.leave_inductor_out_of_metrics()
+        return graph.forward
+
+    torch.compile(scaled, backend=backend)(torch.ones(3), 2)
+    torch._dynamo.optimize("eager")(scaled)(torch.ones(3), 3)
+    assert len(told) == 2
+    assert told[0] is None
+    assert "max_autotune" in told[1]

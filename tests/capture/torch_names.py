@@ -128,6 +128,7 @@ TABLE = (
         ),
     ),
     Taken(INTERNALS, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
+    Taken(INTERNALS, "make metrics short", ("torch._dynamo.utils._scrubbed_inductor_config_for_logging",)),
     Taken(
         INTERNALS,
         "read guards",
