@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
+from compiler.runtime.triton_reading import quick_reading, without_places
 from compiler.runtime.triton_stages import assembler_started_early, with_our_stages
 
 Made = TypeVar("Made")
@@ -155,7 +156,8 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
     if knobs.runtime.add_stages_inspection_hook is None:
         runtime["add_stages_inspection_hook"] = with_our_stages
     try:
-        yield
+        with quick_reading():
+            yield
     finally:
         if runtime.get("add_stages_inspection_hook") is with_our_stages:
             del runtime["add_stages_inspection_hook"]
@@ -180,12 +182,14 @@ def compiles_to_launch() -> bool:
 
 def through_cache(attempt: Callable[[], Made], is_launched: bool = False) -> Made:
     """`attempt()`, which compiles with Triton and may find on disk what it compiles to. Where that fails, once more
-    without what is on disk: a file may be gone between the look at it and its reading, or not be what can be loaded.
+    without what is on disk, and in Triton's own way: a file may be gone between the look at it and its reading, or not
+    be what can be loaded.
 
     What `is_launched` and nothing else is compiled without what only a reader wants: a tenth of the time."""
-    with _in_force(is_launched), assembler_started_early():
+    with _in_force(is_launched):
         try:
-            return attempt()
+            with assembler_started_early(), without_places() if knobs.compilation.disable_line_info else nullcontext():
+                return attempt()
         except Exception:  # noqa: BLE001 - a fault of the kernel's own is raised by the second try
             _in_this_thread.compiles_anew = True
             try:

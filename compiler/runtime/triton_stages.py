@@ -1,9 +1,9 @@
 """The stages that Triton takes a kernel through, from its text to its binary, as our kernels want them.
 
-Triton has a hook for who wants others. Ours has the assembler started before the first stage. What it is told is what
-Triton tells it, and the result is the same to the last bit, but for kernels with a limit of registers (see
-`_assembled`). Where anything is not as it is known here, or goes wrong, Triton assembles in its own way, and says what
-is wrong with its text.
+Triton has a hook for who wants others. Ours has the assembler started before the first stage, and leaves passes out
+that a kernel has no use for (see `triton_passes`). What the assembler is told is what Triton tells it, and the result
+is the same to the last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it
+is known here, or goes wrong, Triton goes its own way, and says what is wrong with its text.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from compiler.devices import usable_cores
+from compiler.runtime import triton_passes
 from compiler.runtime.assembler import WaitingAssembler, unfinished, without_limit
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
@@ -45,7 +46,21 @@ def with_our_stages(
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
     if started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
+    if started is not None and "ttgir" in stages and _release() in triton_passes.KNOWN:
+        _leave_passes_out(backend, stages, options)
     return None
+
+
+def _leave_passes_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
+    in_tritons_way, capability = stages["ttgir"], backend.target.arch
+
+    def pass_over(module: Any, metadata: dict[str, Any]) -> Any:
+        if not triton_passes.without_products(module, options, capability):
+            return in_tritons_way(module, metadata)
+        metadata["tensordesc_meta"] = module.get_tensordesc_metadata()
+        return module
+
+    stages["ttgir"] = pass_over
 
 
 def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:
@@ -92,18 +107,23 @@ def _assembled(
     return with_limit if with_limit is not None and beside.taken[1] == 0 else binary
 
 
+def _release() -> str:
+    """Which Triton this is, but for mended faults."""
+    import triton
+
+    return ".".join(str(triton.__version__).split(".")[:2])
+
+
 class UnknownAssembler(Exception):
     """This Triton may tell its assembler what is not known here."""
 
 
 def _arguments(backend: Any, options: Any) -> list[str]:
     """The assembler and what Triton would tell it of a kernel, but for the names of files. Raises UnknownAssembler."""
-    import triton
     from triton import knobs
     from triton.backends.nvidia import compiler as nvidia
 
-    release = str(triton.__version__)
-    of_version = _OF_VERSION.get(".".join(release.split(".")[:2]))
+    of_version = _OF_VERSION.get(_release())
     if of_version is None or knobs.nvidia.disable_ptxas_opt or knobs.nvidia.dump_ptxas_log:
         raise UnknownAssembler
     capability = backend.target.arch

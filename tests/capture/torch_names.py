@@ -216,6 +216,16 @@ TABLE = (
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
+    Taken(("compiler/runtime/triton_passes.py",), "leave passes out", _names("triton._C.libtriton", "ir passes")),
+    Taken(
+        ("compiler/runtime/triton_reading.py",),
+        "read a kernel's text without noting its lines",
+        (
+            "triton.knobs.compilation.front_end_debugging",
+            "triton.compiler.code_generator.CodeGenerator.visit",
+            "triton.compiler.errors.CompilationError",
+        ),
+    ),
     Taken(
         ("compiler/runtime/compile_helper.py", "compiler/runtime/compile_helpers.py"),
         "have another process find the same key for a kernel",

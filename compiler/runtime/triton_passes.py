@@ -1,0 +1,67 @@
+"""Triton's passes over a kernel in its own terms, without those that kernels without products have no use for.
+
+Of 43 passes that Triton has from a kernel's text in its first form to the second, half look for products of tiles, for
+descriptors, and for the memory of tensor cores. What is left is in Triton's order, and what comes out is the same to
+the last character, which `tests/runtime/test_triton_passes.py` holds. That takes half of the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Versions of Triton whose passes these are.
+KNOWN = ("3.6", "3.7")
+#: Generations of GPUs for which Triton has these passes; others it treats in another way.
+GENERATIONS = (8, 9)
+#: Beginnings of the names of operators that the passes left out are for.
+_OF_PRODUCTS = ("tt.dot", "tt.descriptor", "tt.make_tensor_descriptor", "ttng.")
+_LOOPS = frozenset({"scf.for", "scf.while"})
+
+
+def without_products(module: Any, options: Any, capability: int) -> bool:
+    """Take the kernel `module` from its first form to the second, in place. False where that is Triton's to do, and
+    nothing was done."""
+    names: set[str] = set()
+    module.walk(lambda operator: names.add(operator.get_name()))
+    is_plain = options.num_ctas == 1 and capability // 10 in GENERATIONS
+    if not is_plain or any(name.startswith(_OF_PRODUCTS) for name in names):
+        return False
+    _passes(module, options, capability, has_loops=not names.isdisjoint(_LOOPS))
+    return True
+
+
+def _passes(module: Any, options: Any, capability: int, has_loops: bool) -> None:
+    from triton._C.libtriton import ir, passes
+
+    if options.maxnreg is not None:
+        module.set_attr("ttg.maxnreg", ir.builder(module.context).get_int32_attr(options.maxnreg))
+    manager = ir.pass_manager(module.context)
+    is_shown = manager.enable_debug()
+    gpu, triton, common = passes.ttgpuir, passes.ttir, passes.common
+    triton.add_convert_to_ttgpuir(manager, f"cuda:{capability}", options.num_warps, 32, options.num_ctas)
+    gpu.add_coalesce(manager)
+    gpu.add_remove_layout_conversions(manager)
+    gpu.add_optimize_thread_locality(manager)
+    gpu.add_remove_layout_conversions(manager)
+    triton.add_loop_aware_cse(manager)
+    common.add_canonicalizer(manager)
+    triton.add_triton_licm(manager)
+    common.add_canonicalizer(manager)
+    gpu.add_combine_tensor_select_and_if(manager)
+    if has_loops:
+        gpu.add_assign_latencies(manager, options.num_stages)
+        gpu.add_schedule_loops(manager)
+        gpu.add_pipeline(manager, options.num_stages, is_shown)
+    common.add_canonicalizer(manager)
+    triton.add_loop_aware_cse(manager)
+    if has_loops:
+        gpu.add_coalesce_async_copy(manager)
+    gpu.add_remove_layout_conversions(manager)
+    gpu.add_reduce_data_duplication(manager)
+    gpu.add_reorder_instructions(manager)
+    triton.add_loop_aware_cse(manager)
+    common.add_symbol_dce(manager)
+    common.add_sccp(manager)
+    common.add_cse(manager)
+    common.add_canonicalizer(manager)
+    manager.run(module, "make_ttgir")
