@@ -1,8 +1,9 @@
-"""Triton's passes over a kernel in its own terms, without those that kernels without products have no use for.
+"""Triton's passes over a kernel in its own terms, without those that a kernel without products has no use for.
 
-Of 43 passes that Triton has from a kernel's text in its first form to the second, half look for products of tiles, for
-descriptors, and for the memory of tensor cores. What is left is in Triton's order, and what comes out is the same to
-the last character, which `tests/runtime/test_triton_passes.py` holds. That takes half of the time.
+Of the 38 passes that Triton has from a kernel's first form, which is its text's, to the second, which has threads, 18
+look for products of tiles, for descriptors, for loops to be pipelined, or for the memory of tensor cores. What is left
+is in Triton's order, and what comes out is the same to the last character, which `tests/runtime/test_triton_stages.py`
+holds for what is made of it. That takes half of the time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def without_products(module: Any, options: Any, capability: int) -> bool:
 
 
 def _passes(module: Any, options: Any, capability: int, has_loops: bool) -> None:
-    from triton._C.libtriton import ir, passes
+    from triton._C.libtriton import ir, passes  # type: ignore[attr-defined]
 
     if options.maxnreg is not None:
         module.set_attr("ttg.maxnreg", ir.builder(module.context).get_int32_attr(options.maxnreg))

@@ -2,7 +2,7 @@
 
 Triton walks the text node by node, and notes with every node from which line and column it is, for debug information.
 A kernel that is compiled to be launched has none (see `triton_cache`): a fifth of the time that the walk takes is for
-that. What comes out is the same but for these notes, which `tests/runtime/test_triton_reading.py` holds.
+that. What comes out is the same but for these notes, which `tests/runtime/test_triton_stages.py` holds.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def quick_reading() -> Iterator[None]:
 
     by_triton = CodeGenerator.visit
     if ".".join(str(triton.__version__).split(".")[:2]) in KNOWN:
-        CodeGenerator.visit = _visit_of(by_triton)
+        CodeGenerator.visit = _visit_of(by_triton)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        CodeGenerator.visit = by_triton
+        CodeGenerator.visit = by_triton  # type: ignore[method-assign]
 
 
 def _visit_of(by_triton: Callable[[Any, ast.AST | None], Any]) -> Callable[[Any, ast.AST | None], Any]:
