@@ -7,6 +7,7 @@ triton_setup                                 what Triton makes once in a process
 compile_helpers, compile_helper              processes that compile beside this one, and what one of them does
 triton_library, device_functions             what they are linked with
 triton_stages, assembler                     through what Triton takes them, and how they are assembled
+triton_reading, triton_passes                what of that is left out
 triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams,
                                              interpreted_work)
 disk_cache, triton_cache                     what stays on disk
