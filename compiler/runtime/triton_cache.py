@@ -30,6 +30,7 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
+from compiler.runtime.triton_passes import levels_for_threads
 from compiler.runtime.triton_reading import quick_reading, without_places
 from compiler.runtime.triton_stages import assembler_started_early, with_our_stages
 
@@ -42,6 +43,9 @@ LEDGER = "written"
 
 #: Before the name of a kernel's description: the file with the names of all its files.
 GROUP = "__group__"
+
+#: The file with a kernel's first form, which Triton also keeps where it keeps nothing else for readers.
+SOURCE = ".source"
 
 _in_this_thread = threading.local()
 
@@ -80,11 +84,14 @@ class KernelCache(FileCacheManager):  # type: ignore[misc]
     def put_group(self, filename: str, group: dict[str, str]) -> str:
         if self.is_for_reading:
             return str(super().put_group(filename, group))
-        return self.put("\n".join(group), f"{GROUP}{filename}", binary=False)
+        kept = [name for name, path in group.items() if path != os.devnull]
+        return self.put("\n".join(kept), f"{GROUP}{filename}", binary=False)
 
     def put(self, data: Any, filename: str, binary: bool = True) -> str:
         if self.is_for_reading:
             return str(super().put(data, filename, binary))
+        if knobs.compilation.store_binary_only and filename.endswith(SOURCE):
+            return os.devnull
         content = data if isinstance(data, bytes) else str(data).encode()
         path = Path(self._make_path(filename))
         try:
@@ -156,7 +163,7 @@ def _settings_for(is_launched: bool) -> Iterator[None]:
     if knobs.runtime.add_stages_inspection_hook is None:
         runtime["add_stages_inspection_hook"] = with_our_stages
     try:
-        with quick_reading():
+        with quick_reading(), levels_for_threads():
             yield
     finally:
         if runtime.get("add_stages_inspection_hook") is with_our_stages:

@@ -46,21 +46,30 @@ def with_our_stages(
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
     if started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
-    if started is not None and "ttgir" in stages and _release() in triton_passes.KNOWN:
+    if started is not None and {"ttgir", "llir"} <= stages.keys() and _release() in triton_passes.KNOWN:
         _leave_passes_out(backend, stages, options)
     return None
 
 
 def _leave_passes_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
-    in_tritons_way, capability = stages["ttgir"], backend.target.arch
+    to_second_form, to_llvm = stages["ttgir"], stages["llir"]
+    operators: frozenset[str] = frozenset()
 
-    def pass_over(module: Any, metadata: dict[str, Any]) -> Any:
-        if not triton_passes.without_products(module, options, capability):
-            return in_tritons_way(module, metadata)
+    def with_fewer_passes(module: Any, metadata: dict[str, Any]) -> Any:
+        nonlocal operators
+        operators = triton_passes.operators_of(module)
+        if not triton_passes.without_products(module, operators, options, backend.target.arch):
+            return to_second_form(module, metadata)
         metadata["tensordesc_meta"] = module.get_tensordesc_metadata()
         return module
 
-    stages["ttgir"] = pass_over
+    def with_fewer_of_llvm(module: Any, metadata: dict[str, Any]) -> Any:
+        if not triton_passes.gains_nothing_from_llvm(operators, options):
+            return to_llvm(module, metadata)
+        with triton_passes.without_llvms_passes():
+            return to_llvm(module, metadata)
+
+    stages["ttgir"], stages["llir"] = with_fewer_passes, with_fewer_of_llvm
 
 
 def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:

@@ -216,7 +216,7 @@ TABLE = (
             *_names("triton.backends.nvidia.compiler", "get_ptxas sm_arch_from_capability"),
         ),
     ),
-    Taken(("compiler/runtime/triton_passes.py",), "leave passes out", _names("triton._C.libtriton", "ir passes")),
+    Taken(("compiler/runtime/triton_passes.py",), "leave passes out", _names("triton._C.libtriton", "ir llvm passes")),
     Taken(
         ("compiler/runtime/triton_reading.py",),
         "read a kernel's text without noting its lines",

@@ -171,6 +171,15 @@ def test_what_is_launched_is_compiled_without_what_readers_want(root: Path, monk
     assert through_cache(wants_lines, is_launched=True)
 
 
+def test_the_first_form_of_what_is_launched_is_not_kept(root: Path) -> None:
+    with_source = FILES | {"k.source": b"module {}"}
+    through_cache(lambda: store("KEY", with_source), is_launched=True)
+    assert through_cache(lambda: found("KEY"), is_launched=True) == FILES
+    assert not list(root.rglob("*.source*"))
+    through_cache(lambda: store("KEY", with_source))
+    assert through_cache(lambda: found("KEY")) == with_source
+
+
 def test_who_wants_other_settings_waits() -> None:
     inside, ended = threading.Event(), threading.Event()
 

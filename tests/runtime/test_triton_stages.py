@@ -1,7 +1,9 @@
-"""What is left out when a kernel is compiled to be launched leaves its binary as it is."""
+"""What is left out when a kernel is compiled leaves its binary as it is, or as quick."""
 
 from __future__ import annotations
 
+import re
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from triton._C.libtriton import llvm
 
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
@@ -16,7 +19,7 @@ from compiler.devices import device_for
 from compiler.runtime import triton_cache, triton_offline, triton_passes, triton_reading
 from tests.codegen.triton import groups
 from tests.codegen.triton.groups import Case
-from tests.compile_program import compile_program
+from tests.compile_program import compile_program, compiled_for_gpus
 
 B = torch.bfloat16
 CASES = [
@@ -70,21 +73,41 @@ def test_binaries_are_those_of_tritons_own_way(
     assert passed_over == [True]
 
 
-def test_products_pass_as_triton_has_them(binary: partial[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_go_without_llvms_passes_and_have_as_many_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gated(x: Tensor, gate: Tensor, up: Tensor) -> Tensor:
         return F.silu(x @ gate) * (x @ up)
 
     compilation = compile_program(gated, *(torch.ones(256, 256, dtype=B) for _ in range(3)))
-    assert compilation.schedule is not None
-    (kernel,) = [kernel for kernel in compilation.triton.values() if "tl.dot(" in kernel.source]
-    passed_over: list[bool] = []
-    without_products = triton_passes.without_products
-    monkeypatch.setattr(
-        triton_passes,
-        "without_products",
-        lambda *given: passed_over.append(without_products(*given)) or passed_over[-1],
-    )
-    ours = binary(kernel, compilation.schedule.graph.dtypes, "ours")
-    assert passed_over == [False]
+    levels: list[object] = []
+    optimize = llvm.optimize_module
+    monkeypatch.setattr(llvm, "optimize_module", lambda *given: (levels.append(given[1]), optimize(*given))[1])
+
+    def instructions(name: str) -> int:
+        monkeypatch.setenv("FUSIONSCOPE_CACHE_DIR", str(tmp_path / name))
+        (result,) = compiled_for_gpus(compilation)
+        return len(re.findall(r"^\s+[^\s./@][^;]*;$", result.ptx, re.MULTILINE))
+
+    ours = instructions("ours")
     leave_all_to_triton(monkeypatch)
-    assert binary(kernel, compilation.schedule.graph.dtypes, "triton's") == ours
+    by_triton = instructions("triton's")
+    assert levels == [llvm.OPTIMIZE_O0, llvm.OPTIMIZE_O3]
+    assert by_triton > 100
+    assert ours <= 1.05 * by_triton
+
+
+def test_one_threads_level_is_not_anothers() -> None:
+    """Another thread's kernel, which may be none of ours, is compiled as it asks."""
+    levels: list[object] = []
+    by_triton, llvm.optimize_module = llvm.optimize_module, lambda _, level: levels.append(level)
+    try:
+        with triton_passes.levels_for_threads(), triton_passes.without_llvms_passes():
+            llvm.optimize_module(None, llvm.OPTIMIZE_O3)
+            other = threading.Thread(target=llvm.optimize_module, args=(None, llvm.OPTIMIZE_O3))
+            other.start()
+            other.join()
+        llvm.optimize_module(None, llvm.OPTIMIZE_O3)
+    finally:
+        llvm.optimize_module = by_triton
+    assert levels == [llvm.OPTIMIZE_O0, llvm.OPTIMIZE_O3, llvm.OPTIMIZE_O3]
