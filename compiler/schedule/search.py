@@ -21,8 +21,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count, product
+from typing import TypeGuard
 
 from compiler.ir.nodes import ExternNode
+from compiler.ir.size import hint
 from compiler.schedule.group import Group
 from compiler.schedule.recompute import Recomputed, recompute_in_readers
 from compiler.schedule.records.decisions import Decision, decision_on
@@ -36,6 +38,9 @@ from compiler.schedule.units import Unit, produced_by, read_by
 
 #: The place in the order of fusions of what waits for all others.
 AFTER_ALL = 3
+
+#: How many times the points of its maker a reader has that would compute it again for each of many rows.
+MANY_TIMES = 8
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,8 @@ class Search:
                 self._passed_over.append(candidate)
                 continue
             third = third_between(a, b, self.graph)
-            if third is None and not candidate.has_waited and self._keeps_apart(candidate):
+            is_early = self._keeps_apart(candidate) or self._tears_apart(candidate)
+            if third is None and not candidate.has_waited and is_early:
                 is_forced, _, *benefit = verdict.score.rank
                 rank = tuple(-part for part in (is_forced, -AFTER_ALL, *benefit))
                 heappush(self._queue, (rank, next(self._asked), replace(candidate, has_waited=True)))
@@ -152,6 +158,24 @@ class Search:
             if isinstance(verdict, Fuse) and verdict.score.benefit_us > score.benefit_us:
                 return True
         return False
+
+    def _tears_apart(self, candidate: Candidate) -> bool:
+        """Whether a fusion of a maker and a reader that has many times its points would take it from units as small as
+        it is, with which it may fuse too.
+
+            p -> a -> b    p, a over 32,768 points, b over as many for each of 2,048 rows
+
+        What is computed once for a row is then stored by one kernel, or computed by `b`, but not half of it by each."""
+        graph, score = self.graph, candidate.verdict.score
+        maker, reader = graph.units[candidate.a], graph.units[candidate.b]
+        if score.is_forced or not _is_pointwise(maker) or not _is_pointwise(reader):
+            return False
+        is_repeated = hint(reader.space.numel) >= MANY_TIMES * hint(maker.space.numel)
+        if not is_repeated or not graph.must_precede(candidate.a, candidate.b):
+            return False
+        makers = {graph.producer[buffer] for buffer in read_by(maker) if buffer in graph.producer} - {candidate.a}
+        before = [number for number in sorted(makers) if _is_pointwise(graph.units[number])]
+        return any(isinstance(can_fuse(number, candidate.a, self.context), Fuse) for number in before)
 
     def _take_own_products(self) -> None:
         """Products that nothing has joined, by kernels of our own where these are expected to be faster."""
@@ -236,6 +260,10 @@ class Search:
         self.graph.replace(maker, found.maker)
         self.graph.replace(first, its_group)
         return [maker, *found.readers]
+
+
+def _is_pointwise(unit: Unit) -> TypeGuard[Group]:
+    return isinstance(unit, Group) and not unit.space.r
 
 
 def _pairs(context: Context, units: Iterable[int], about_calls: bool) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.options import Options
 from compiler.schedule import search
+from compiler.schedule.group import Group
 from compiler.schedule.records.decisions import Decision, names_of
 from compiler.schedule.records.reasons import Refuse
 from compiler.schedule.rules import Context, Fuse, can_fuse, shared_buffers
@@ -110,3 +111,21 @@ def test_a_small_fusion_waits_for_a_large_one_that_it_would_prevent() -> None:
     reading = [group for group in compilation.groups if "g" in group.read_buffers]
     assert len(reading) == 1
     assert bytes_moved(compilation) < 1.01 * 5 * rows[0].nbytes
+
+
+def test_what_is_computed_once_for_a_row_is_not_torn_apart() -> None:
+    """Four steps over a row, whose end scales every row: one vector is stored, and half of a step is in no other
+    kernel."""
+
+    def scaled(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
+        keep = torch.sigmoid(decay)
+        state = torch.zeros_like(keep)
+        for step in range(4):
+            state = keep * state + (1 - keep) * x[step]
+        return x * state
+
+    compilation = compile_program(scaled, torch.randn(2048, 32768, dtype=torch.bfloat16), torch.randn(32768))
+    assert compilation.schedule is not None
+    *_, rows = (unit for unit in compilation.schedule.units if isinstance(unit, Group))
+    assert len(compilation.schedule.units) == 2
+    assert len(rows.read_buffers) == 2

@@ -24,6 +24,9 @@ _LENGTHS = {
     "one_plus_erf": 12, "load": 2, "store": 2, "rand": 16, "rand_word": 15, "rand_compared": 8, "rand_compared_word": 7,
     "log_of_normal": 17,
 }  # fmt: skip
+#: Those for an element of a row that programs share, from which on they are many: a thread needs more registers than
+#: are left to each where a multiprocessor has all the threads that it can.
+LONG_ROW = 40
 _NO_TEXT = frozenset(("constant", "index_value"))
 
 

@@ -9,7 +9,7 @@ import torch
 from compiler.codegen.program import Program
 from compiler.codegen.rest import rest_apart
 from compiler.codegen.single_pass import in_single_pass
-from compiler.codegen.triton.lengths import length_of
+from compiler.codegen.triton.lengths import LONG_ROW, length_of
 from compiler.codegen.triton.plan import BYTES_PER_THREAD, Axis, Plan, next_power_of_two, warps_for
 from compiler.codegen.triton.programs import (
     COALESCED_POINTS,
@@ -311,7 +311,7 @@ def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) 
         # Two norms and a largest one of 64 MB take 58 us by 16, and 48 by 32. With a store for each element it is the
         # other way around: 33,554,432 float16 as float32, and whether all are finite, 67 us by 32, 61 by eight.
         per_thread = 16 if counts and accumulators > 2 else 32
-    is_long = length_of(program) >= _LONG and not stores_elements(program)
+    is_long = length_of(program) >= LONG_ROW and not stores_elements(program)
     if is_long and is_shared and rows < device.multiprocessors and x_block == 1 and not (is_carrying or is_apart):
         # On an H200 the sum of squares of differences of log1p of 16,777,216 takes 60 us by eight elements a thread
         # (40 registers), and TorchInductor's, of four elements, 38.
@@ -332,9 +332,9 @@ _ROWS_AT_ONCE = 2
 #: Elements of a block of rows that are read with gaps, two for each of many threads.
 _BLOCK_APART = 1024
 
-#: Instructions for an element of a row that programs share, from which on each thread takes few: the registers of
-#: eight elements would leave room for fewer programs than the row is shared among, and some would wait for the rest.
-_LONG, _BLOCK_OF_LONG, _OF_LONG = 40, 2048, 4
+#: Elements of a block of long text, and of a thread: the registers of eight would leave room for fewer programs than
+#: the row is shared among, and some would wait for the rest.
+_BLOCK_OF_LONG, _OF_LONG = 2048, 4
 
 #: The same of a row that is stored as well, where programs share it.
 _BLOCK_OF_STORES = 1024

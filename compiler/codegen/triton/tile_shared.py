@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compiler.codegen.triton.lengths import LONG_ROW, length_along_rows
 from compiler.codegen.triton.plan import Plan, next_power_of_two
 from compiler.codegen.triton.programs import COALESCED_POINTS, stores_elements
 from compiler.codegen.triton.tile_columns import shared_plan
@@ -147,4 +148,17 @@ def _split(plan: Plan, device: Device) -> Plan:
     # More warps join more parts, but each program then waits for more: not for a few parts.
     if 4 * joined < 3 * splits and plan.num_warps < 8:
         plan, joined = replace(plan, num_warps=8), joined * 8 // plan.num_warps
-    return shared_plan(plan, min(splits, max(joined, 1)))
+    return _all_at_once(shared_plan(plan, min(splits, max(joined, 1))), device)
+
+
+def _all_at_once(plan: Plan, device: Device) -> Plan:
+    """With no more registers than leave room for all programs of a row at a time, if the assembler needs no memory in
+    their place: else the last of them would begin when the others end, and all of them take as long as two. On an H200
+    a negative binomial loss of 8,388,608 float32 takes 45.8 us by 512 programs of 512 threads with 40 registers, of
+    which 396 run at a time, and 40.1 by 1,024 (predicted for 32 registers: 36)."""
+    threads = 32 * plan.num_warps
+    of_one = -(-known(plan.axes[0].blocks) * plan.splits // device.multiprocessors)
+    is_long = plan.kind == "split" and plan.axes[0].is_scalar and length_along_rows(plan.program) >= LONG_ROW
+    if not is_long or of_one * threads > device.threads_per_multiprocessor:
+        return plan
+    return replace(plan, most_registers=device.registers_per_multiprocessor // (of_one * threads) // 8 * 8)

@@ -82,6 +82,18 @@ def test_ragged_rows_are_gone_over_by_several_lines_at_a_time() -> None:
     assert plan.axes[0].block == 64
 
 
+def test_long_work_on_a_shared_row_leaves_registers_for_all_its_programs_at_a_time() -> None:
+    def likelihood(spread: Tensor, mean: Tensor, count: Tensor) -> Tensor:
+        shape, rate = torch.nn.functional.softplus(spread) + 0.1, mean + 0.1
+        return -(shape * (shape / (shape + rate)).log() + count * (rate / (shape + rate)).log()).mean()
+
+    (long,) = plans_of(likelihood, *[tensor("8388608")] * 3)
+    of_one = -(-long.splits // H200.multiprocessors)
+    assert long.most_registers * 32 * long.num_warps * of_one <= H200.registers_per_multiprocessor
+    (short,) = plans_of(lambda x, y: (x * y).sum(), *[tensor("8388608")] * 2)
+    assert not short.most_registers
+
+
 def test_sums_of_a_matrix_and_a_transposed_one_take_whole_lines_of_both() -> None:
     """The symmetric matrix is stored and summed by one kernel, which reads neither by single elements."""
 
