@@ -45,6 +45,11 @@ def place_of_the_largest_in_the_middle(x: Tensor) -> tuple[Tensor, Tensor]:
     return value, place
 
 
+@program(normal(4096, 4096))
+def rows_summed_and_turned(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.sum(-1), (x + 1).t().contiguous()
+
+
 @program(normal(257, 1, 513), normal(1, 129, 513))
 def distances_of_odd_sets(a: Tensor, b: Tensor) -> Tensor:
     return (a - b).square().sum(-1).sqrt()
