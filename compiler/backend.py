@@ -15,6 +15,7 @@ from compiler.capture.captured import Implementation, Phase
 from compiler.capture.read_outputs import Read
 from compiler.capture.repeated_writes import write_to_repeated_memory
 from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
+from compiler.capture.while_captured import shorten_captures_for
 from compiler.garbage import garbage_kept
 from compiler.options import Options
 
@@ -67,6 +68,9 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
         have_helpers(graph)  # now, as they take a while to begin
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
         return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
+
+
+shorten_captures_for(fusionscope)
 
 
 def device_of(graph: torch.fx.GraphModule) -> torch.device:

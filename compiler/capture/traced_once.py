@@ -27,7 +27,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from compiler.capture.written_again import Written, alike, last_node, node_of, write_again, written_since
+from compiler.capture.written_again import Written, alike, is_of_torch, last_node, node_of, write_again, written_since
 
 
 class Unlike(Exception):
@@ -132,8 +132,8 @@ class _Once(PropagateUnbackedSymInts):
             inputs = [_traced(value) for value in given]
             self._keep(given, inputs)
             nodes = [node_of(value, tracer) for value in inputs]
-            is_alone = self._is_written or torch._C._is_any_autocast_enabled()
-            of_inputs = None if is_alone else alike(inputs, nodes)
+            is_alone = self._is_written or not is_of_torch(target) or torch._C._is_any_autocast_enabled()
+            of_inputs = None if is_alone or not any(nodes) else alike(inputs, nodes)
             key = target, structure, of_inputs, torch.is_grad_enabled()
             written = None if of_inputs is None else self._known.get(key)
             if written is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 from torch.fx.experimental.proxy_tensor import get_proxy_slot, track_tensor_tree
 from torch.utils._pytree import tree_flatten
@@ -49,10 +49,22 @@ def node_of(value: Any, tracer: Any) -> fx.Node | None:
     return None if is_number else getattr(getattr(tracked, "proxy", None), "node", None)
 
 
-def alike(inputs: Sequence[Any], nodes: Sequence[fx.Node | None]) -> Hashable | None:
-    """What a call may ask of its inputs, as a key; None where that is more than a key tells."""
+def is_of_torch(target: Any) -> bool:
+    """Whether it is known to do the same whenever its inputs are alike: an operator, function or method of torch's or
+    of Python's, none that somebody has added, and no program of its own."""
+    if isinstance(target, OpOverload | OpOverloadPacket):
+        overload = target if isinstance(target, OpOverload) else getattr(target, target.overloads()[0])
+        return overload.namespace in ("aten", "prims", "prim")
+    if isinstance(target, str | HigherOrderOperator):
+        return isinstance(target, str)
+    return (getattr(target, "__module__", None) or "").partition(".")[0] in ("torch", "_operator")
+
+
+def alike(inputs: Sequence[Any], nodes: Sequence[Hashable | None]) -> Hashable | None:
+    """What a call may ask of its inputs, as a key; None where that is more than a key tells. `nodes` tell one tensor
+    from another, and have None for what may be asked for its number."""
     found: list[Hashable] = []
-    places: dict[fx.Node, int] = {}
+    places: dict[Hashable, int] = {}
     for value, node in zip(inputs, nodes, strict=True):
         if node is not None and type(value) is FakeTensor and value.layout == torch.strided:
             sizes = (*value.shape, *value.stride(), value.storage_offset())
@@ -87,7 +99,7 @@ def written_since(
     results = [_result(value, inputs, nodes_of_inputs, tracer) for value in values]
     known = {*nodes_of_inputs, *nodes}
     given = [result.node for result in results if isinstance(result, Result)]
-    memory = [_memory(value) for value, result in zip(values, results, strict=True) if _is_alone(result)]
+    memory = [memory_of(value) for value, result in zip(values, results, strict=True) if _is_alone(result)]
     may_repeat = (
         None not in results
         and len(set(given)) == len(given)
@@ -107,25 +119,25 @@ def _result(value: Any, inputs: Sequence[Any], nodes: Sequence[fx.Node | None], 
     if node in nodes:
         place = nodes.index(node)
         return place if inputs[place] is value else None
-    if not _is_sized(value) or value.requires_grad or value.is_conj() or value.is_neg():
+    if not is_sized(value) or value.requires_grad or value.is_conj() or value.is_neg():
         return None
-    memory = _memory(value)
+    memory = memory_of(value)
     for place, given in enumerate(inputs):
-        if isinstance(given, torch.Tensor) and _memory(given) == memory:
+        if isinstance(given, torch.Tensor) and memory_of(given) == memory:
             return Result(node, place)
-    return Result(node, None) if _is_whole(value) else None
+    return Result(node, None) if is_whole(value) else None
 
 
 def _is_alone(result: Result | int | None) -> bool:
     return isinstance(result, Result) and result.shares is None
 
 
-def _memory(value: torch.Tensor) -> int:
+def memory_of(value: torch.Tensor) -> int:
     """What tells the memory of a tensor from all others while it lives."""
     return int(value.untyped_storage()._cdata)
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
     """Whether a tensor is all that there is in its memory, as it lies there."""
     if value.storage_offset() != 0:
         return False
@@ -137,14 +149,14 @@ def _is_whole(value: Any) -> bool:
 def _is_plain(node: fx.Node) -> bool:
     """Whether it is an operator that changes nothing and gives tensors of known sizes, or a part of what one gives."""
     target, values = node.target, tree_flatten(node.meta.get("val"))[0]
-    if node.op != "call_function" or not all(_is_sized(value) for value in values):
+    if node.op != "call_function" or not all(is_sized(value) for value in values):
         return False
     if isinstance(target, OpOverload):
         return not target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in target.tags
     return target is operator.getitem
 
 
-def _is_sized(value: Any) -> bool:
+def is_sized(value: Any) -> bool:
     if type(value) is not FakeTensor or value.layout != torch.strided:
         return False
     return all(type(size) is int for size in (*value.shape, *value.stride(), value.storage_offset()))
@@ -167,7 +179,7 @@ def write_again(written: Written, inputs: Sequence[Any], nodes: Sequence[fx.Node
         if isinstance(result, int):
             results.append(inputs[result])
             continue
-        value = _like(result.node.meta["val"], None if result.shares is None else inputs[result.shares])
+        value = like(result.node.meta["val"], None if result.shares is None else inputs[result.shares])
         # Without what it tells the node of its value, which that has.
         track_tensor_tree(value, proxies[result.node], constant=None, tracer=tracer)
         results.append(value)
@@ -178,7 +190,7 @@ def write_again(written: Written, inputs: Sequence[Any], nodes: Sequence[fx.Node
 _OF_VALUE = ("val", "tensor_meta", "original_aten")
 
 
-def _like(value: FakeTensor, shares: FakeTensor | None) -> FakeTensor:
+def like(value: FakeTensor, shares: FakeTensor | None) -> FakeTensor:
     """Another tensor without values, of the same sizes, that the trace knows nothing of, in the memory of the tensor
     that it `shares`, if any."""
     mode = value.fake_mode

@@ -93,6 +93,16 @@ TABLE = (
         _names("torch._subclasses.fake_tensor", "FakeTensor in_kernel_invocation_manager"),
     ),
     Taken(
+        ("compiler/capture/while_captured.py",),
+        "do less while Dynamo captures: run equal calls once, look up names for a log that is on",
+        (
+            "torch._subclasses.fake_tensor.FakeTensor",
+            "torch._C._is_any_autocast_enabled",
+            *_names("torch._dynamo", "convert_frame._compile utils.run_node output_graph.trace_call_log"),
+            *_names("torch._dynamo.symbolic_convert", "get_funcname trace_call_log trace_source_log"),
+        ),
+    ),
+    Taken(
         ("compiler/capture/traced_once.py",),
         "run Dynamo's graph in place of AOTAutograd, with its tensors that see what changes them",
         (

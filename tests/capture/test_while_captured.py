@@ -1,0 +1,135 @@
+"""A capture that is made shorter is the same capture: graph, sizes, lines, guards. And only ours is."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, fx
+from torch._dynamo import output_graph, symbolic_convert
+from torch._dynamo import utils as dynamo_utils
+
+from compiler.capture import while_captured
+from compiler.capture.torch_trace import TraceListener
+from compiler.capture.while_captured import shorten_captures_for
+from tests.capture.test_decomposed_once import told
+from tests.capture.test_traced_once import FUNCTIONS, Blocks
+
+
+def views_and_more(x: Tensor) -> list[Tensor]:
+    """Calls with equal inputs that give views, write to what they gave, take two of one tensor, or want a gradient."""
+    y = [x.t() for _ in range(2)] + [x + x.t() for _ in range(2)] + [torch.matmul(x, x), torch.matmul(x, x.t())]
+    z = x.float()
+    z = torch.matmul(z, x)
+    z.unsqueeze_(0)
+    again = torch.matmul(x.float(), x)
+    return [*y, z, again, *torch.split(again, 2), *torch.split(x @ x, 2), torch.empty_like(x.t()).fill_(1.0)]
+
+
+def captured(function: Callable[..., Any], x: Tensor, is_ours: bool, is_open: bool = False) -> list[str]:
+    """All that is said of each node of Dynamo's graphs, and their guards."""
+    found: list[str] = []
+
+    def backend(graph: fx.GraphModule, _: Any) -> Any:
+        for node in graph.graph.nodes:
+            value, lines = node.meta.get("example_value"), node.meta.get("stack_trace")
+            is_shared = [
+                other.name
+                for other in graph.graph.nodes
+                if isinstance(value, Tensor) and isinstance(other.meta.get("example_value"), Tensor)
+                if other.meta["example_value"].untyped_storage()._cdata == value.untyped_storage()._cdata
+            ]
+            layers = [name for name, _ in node.meta.get("nn_module_stack", {}).values()]
+            found.append(f"{node.format_node()} {told(value)} {type(value)} {is_shared} {lines} {layers}")
+        return graph.forward
+
+    if is_ours:
+        shorten_captures_for(backend)
+    torch._dynamo.reset()
+    listener = TraceListener(lambda record: found.append(f"{record.name} {record.payload}"))
+    with listener.listening():
+        torch.compile(function, backend=backend, dynamic=is_open)(x)
+    assert any("dynamo_cpp_guards_str" in one for one in found)
+    return [
+        re.sub("0x[0-9a-f]+|(?<=builtins_dict___)[0-9]+|[0-9.]+ us", "", one)
+        for one in found
+        if "dynamo_start" not in one
+    ]
+
+
+@pytest.mark.parametrize("function", [*FUNCTIONS, views_and_more], ids=lambda function: function.__name__)
+def test_functions_are_captured_the_same(function: Callable[..., Any]) -> None:
+    x = torch.randn(4, 4)
+    assert captured(function, x.clone(), True) == captured(function, x.clone(), False)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("learns", [False, True])
+def test_layers_are_captured_the_same(is_open: bool, learns: bool) -> None:
+    model, x = Blocks(), torch.randn(2, 5, 16)
+    with torch.set_grad_enabled(learns):
+        assert captured(model, x, True, is_open) == captured(model, x, False, is_open)
+
+
+def test_equal_calls_are_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[str] = []
+    by_torch = dynamo_utils.run_node
+
+    def counted(tracer: Any, node: fx.Node, *others: Any) -> Any:
+        run.append(node.name)
+        return by_torch(tracer, node, *others)
+
+    monkeypatch.setattr(dynamo_utils, "run_node", counted)
+    model, x = Blocks().eval(), torch.randn(2, 5, 16)
+    with torch.no_grad():
+        captured(model, x, False)
+        each = len(run)
+        captured(model, x, True)
+    assert 0 < len(run) - each <= each - 2 * 5  # five calls of a block give memory of their own
+
+
+def test_a_capture_for_another_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Any:
+        raise AssertionError("shortened")
+
+    def ours(graph: fx.GraphModule, _: Any) -> Any:
+        return graph.forward
+
+    shorten_captures_for(ours)
+    monkeypatch.setattr(while_captured, "_values_known", refuse)
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(torch.sin, backend="eager")(torch.ones(3)), torch.ones(3).sin())
+
+
+def test_names_of_functions_are_looked_up_for_the_log_that_tells_them() -> None:
+    by_torch = symbolic_convert.get_funcname
+    with while_captured._names_as_asked():
+        assert symbolic_convert.get_funcname(__file__, 1) is None
+    log = output_graph.trace_call_log
+    level = log.level
+    log.setLevel(logging.DEBUG)
+    try:
+        with while_captured._names_as_asked():
+            assert symbolic_convert.get_funcname is by_torch
+    finally:
+        log.setLevel(level)
+
+
+def test_garbage_is_searched_again_after_a_capture_that_failed() -> None:
+    searched: list[bool] = []
+
+    def failing(graph: fx.GraphModule, _: Any) -> Any:
+        searched.append(gc.isenabled())
+        raise RuntimeError("not today")
+
+    shorten_captures_for(failing)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="not today"):
+        torch.compile(lambda x: x + 1, backend=failing)(torch.ones(3))
+    assert searched == [False] and gc.isenabled()
+    assert dynamo_utils.run_node.__module__ == "torch._dynamo.utils"
