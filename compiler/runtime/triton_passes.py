@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 #: Versions of Triton whose passes these are.
@@ -23,6 +24,13 @@ GENERATIONS = (8, 9)
 #: Beginnings of the names of operators that the passes left out are for.
 _OF_PRODUCTS = ("tt.dot", "tt.descriptor", "tt.make_tensor_descriptor", "ttng.")
 _LOOPS = frozenset({"scf.for", "scf.while"})
+#: Device functions that have as many instructions without LLVM's passes, in our files of them (see `device_functions`);
+#: others, logarithms for one, branch then where they need not.
+SIMPLE_FUNCTIONS = frozenset(
+    f"__nv_{name}f"
+    for name in "acos ceil copysign cos cosh erf erfc exp exp2 expm1 fast_fdivide floor hypot log1p rint rsqrt "
+    "sin sinh sqrt tan tanh trunc".split()
+)
 
 
 _in_this_thread = threading.local()
@@ -46,8 +54,12 @@ def without_products(module: Any, operators: Collection[str], options: Any, capa
 
 
 def gains_nothing_from_llvm(operators: Collection[str], options: Any) -> bool:
-    """Whether a kernel is as fast without LLVM's passes. With them it may need fewer registers than it may have."""
-    return "tt.dot" in operators and options.maxnreg is None
+    """Whether a kernel is as fast without LLVM's passes: a product, if what follows it calls no function that would
+    branch. With them it may need fewer registers than it may have."""
+    if "tt.dot" not in operators or options.maxnreg is not None:
+        return False
+    files = (Path(path) for _, path in options.extern_libs or ()) if "tt.extern_elementwise" in operators else ()
+    return all(file.suffix == ".ll" and file.stem in SIMPLE_FUNCTIONS for file in files)
 
 
 @contextmanager

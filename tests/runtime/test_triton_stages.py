@@ -6,6 +6,7 @@ import re
 import threading
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -95,6 +96,22 @@ def test_products_go_without_llvms_passes_and_have_as_many_instructions(
     assert levels == [llvm.OPTIMIZE_O0, llvm.OPTIMIZE_O3]
     assert by_triton > 100
     assert ours <= 1.05 * by_triton
+
+
+@pytest.mark.parametrize(
+    ("libraries", "gains_nothing"),
+    [
+        (["__nv_expf.ll"], True),
+        (["__nv_expf.ll", "__nv_logf.ll"], False),
+        (["libdevice.10.bc"], False),
+    ],
+)
+def test_a_product_whose_functions_would_branch_keeps_llvms_passes(libraries: list[str], gains_nothing: bool) -> None:
+    options = SimpleNamespace(maxnreg=None, extern_libs=tuple((name, f"/there/{name}") for name in libraries))
+    operators = {"tt.dot", "tt.extern_elementwise", "scf.for"}
+    assert triton_passes.gains_nothing_from_llvm(operators, options) == gains_nothing
+    assert triton_passes.gains_nothing_from_llvm(operators - {"tt.extern_elementwise"}, options)
+    assert not triton_passes.gains_nothing_from_llvm(operators - {"tt.dot"}, options)
 
 
 def test_one_threads_level_is_not_anothers() -> None:
