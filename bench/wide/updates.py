@@ -30,7 +30,7 @@ def values_put_at_pairs_of_places(table: Tensor, row: Tensor, column: Tensor, va
 
 @program(normal(262144, 32), index(262144, high=4096))
 def largest_of_what_arrives(x: Tensor, place: Tensor) -> Tensor:
-    start = torch.full((4096, 32), -torch.inf, device=x.device)
+    start = torch.full((4096, 32), -torch.inf, dtype=x.dtype, device=x.device)
     return start.scatter_reduce(0, place[:, None].expand(-1, 32), x, "amax")
 
 

@@ -40,7 +40,7 @@ from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
-from compiler.schedule.cost.shape import SHORT, block_of_few, exchanges_floats, may_be_in_teams
+from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_be_in_teams
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.group import Group, Space
 
@@ -256,8 +256,9 @@ def _plan_persistent(program: Program, walk: Walk, device: Device) -> Plan:
 def _plan_looped(program: Program, walk: Walk, is_shared: bool, device: Device) -> Plan:
     """`is_shared` says that several programs may share a row where rows alone do not fill the device. Where a tensor is
     walked along x and another one along r, a tile has whole lines of both."""
-    has_rows = walk.is_outer or (walk.is_mixed and not program.scans)
     rows, size = hint(program.space.numel), expected_length(program.space.reduction_numel)
+    is_filled = (is_shared and not program.across) or rows >= ROWS_OF_LINES * device.multiprocessors
+    has_rows = walk.is_outer or (walk.is_mixed and not program.scans and is_filled)
     accumulators = sum(len(section.reductions) for section in program.sections)
     is_apart = takes_two = False
     if has_rows:

@@ -107,6 +107,18 @@ def test_sums_of_a_matrix_and_a_transposed_one_take_whole_lines_of_both() -> Non
     assert {s.op for s in summed.program.statements} >= {"reduce", "store"}
 
 
+def test_rows_that_cannot_be_shared_are_not_taken_by_few_programs_of_whole_lines() -> None:
+    """Cross entropies along both, of which each program gathers sums: 128 programs would have all of it."""
+
+    def both_ways(x: Tensor) -> Tensor:
+        own = torch.arange(4096, device=x.device)
+        loss = torch.nn.functional.cross_entropy
+        return loss(x / 0.07, own) + loss(x.T / 0.07, own)
+
+    plans = plans_of(both_ways, tensor("4096 4096"))
+    assert not any(plan.parts and plan.kind == "looped" and plan.axes[0].block == 32 for plan in plans)
+
+
 def test_what_stores_columns_is_not_shared_by_programs_of_unlike_steps_that_are_enough() -> None:
     def shares(r_blocks: int, is_stored: bool) -> int:
         return shares_of(500, r_blocks, warps=4, most=64, carries=False, is_stored=is_stored, device=H200)
