@@ -22,7 +22,7 @@ RESERVED = frozenset(
     shared_word_by_eights drawn_word
     quick_exp quick_sigmoid log_of_normal program x_start x_first x_last team arrived_teams other
     place counter left draw drawn launch send receive leave left_by cluster_arrive cluster_wait
-    open_gate wait_at m_mask n_mask k_mask
+    send_wide look_back look_back_wide group groups mate mates open_gate wait_at m_mask n_mask k_mask
     m_block n_block first_block band_rows tile_number k_start shared_tile sums_ptr at""".split()
 )
 

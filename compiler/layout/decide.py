@@ -90,7 +90,7 @@ def lower_in_layout(
         }
         found = {folding.nodes[0] for folding in foldings if folding.is_folded} - last
         if not found:
-            loops = found_loops or lower(folded)
+            loops = found_loops or lower(folded, device=device)
             if passed is not None:
                 passed.choices, passed.strides = choices, strides_of_saved(graph, loops, passed.own_outputs)
             return loops, (*choices, *others), foldings
@@ -107,7 +107,7 @@ def _laid_out(
     while prices:
         windows = [node for node in prices if _takes_windows(node, device, options)]
         layouts = ChannelsLast(prices, None, None if passed is None else passed.own_outputs, windows)
-        loops = lower(graph, layouts)
+        loops = lower(graph, layouts, device)
         weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
         losing = [choice for choice in weighed if not choice.is_moved]
         choices += losing
@@ -132,9 +132,9 @@ def _laid_out_as_forward(
     inputs = {names[place]: strides for place, strides in passed.strides_taken.items()}
     kept = kept_by_forward(passed)
     if not prices and not inputs:
-        return lower(graph), kept
+        return lower(graph, device=device), kept
     layouts = ChannelsLast(prices, inputs)
-    loops = lower(graph, layouts)
+    loops = lower(graph, layouts, device)
     costs = _Conversions(loops, layouts, device, "batch" not in options.disabled_rules)
     weighed = [replace(choice, reason=LAID_OUT) for choice in _weigh(layouts, prices, {}, costs)]
     return loops, (*weighed, *kept)

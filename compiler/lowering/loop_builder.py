@@ -61,6 +61,8 @@ class LoopBuilder:
         #: What eager mode's result of that node looks like: an `EagerTensor`, or several in a list.
         self.eager: Any = None
         self.device = torch.device("cpu")
+        #: Whether programs that share a row of a scan may wait for those before them.
+        self.looks_back = False
         #: What eager's tensor of a value looks like, by the value's id.
         self.eager_of: dict[int, EagerTensor] = {}
         #: Buffers that lie on another device than the graph's.

@@ -21,6 +21,7 @@ import torch.fx
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
+from compiler.devices import Device
 from compiler.folding.call import FUSED_CONVOLUTION
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
@@ -84,11 +85,16 @@ from compiler.padding.apart import BY_ROWS_APART
 _TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
 
 
-def lower(gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None) -> LoopGraph:
+def lower(
+    gm: torch.fx.GraphModule, channels_last: ChannelsLast | None = None, device: Device | None = None
+) -> LoopGraph:
     """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe. Tensors lie as
-    eager's do, but for what `channels_last` names."""
+    eager's do, but for what `channels_last` names. Programs of the `device` that decisions are made for may wait for
+    those before them; of none in particular they do not."""
     with first_sizes(gm.meta.get("first_sizes", {})):
-        return _Walk(gm, channels_last).run()
+        walk = _Walk(gm, channels_last)
+        walk.build.looks_back = device is not None and device.kind == "cuda"
+        return walk.run()
 
 
 class _Walk:

@@ -56,7 +56,10 @@ def scan_along(
         return _written_out(build, kind, x, at, dtype, computed, label)
     if x.rank and 0 not in x.shape:
         chunk = chunk_for(x.shape, at) if kind in JOINED else None
-        if chunk is not None:
+        # In one pass where programs look back: see `schedule/cost/look_back.py`. Of columns, whose neighbours lie side
+        # by side in memory, a program takes several, and so little of each that it would read more of others' words.
+        is_one_pass = build.looks_back and build.result_layout(x.shape, dtype).stride[at] == 1
+        if chunk is not None and not is_one_pass:
             return _in_chunks(build, kind, x, at, chunk, dtype, computed)
         return build.scan(x.shape, dtype, at, element, label=label)
     return build.pointwise(

@@ -47,7 +47,7 @@ class KernelLevels(ReportModel):
     Shared memory, registers and spills are the assembler's to say: see the kernel, or its `also` for the target."""
 
     target: str
-    plan: Literal["pointwise", "persistent", "looped", "split", "team", "batch", "product"]
+    plan: Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "batch", "product"]
     programs: int
     threads: int = Field(description="Of one program.")
     tile: dict[str, int] = Field(default={}, description="Elements of one program along each axis; of one step in r.")

@@ -42,7 +42,8 @@ class SweptSize(ReportModel):
     compiled_ms: float | None = None
     plans: dict[str, str] = Field(
         default={},
-        description='How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split" or "team".',
+        description='How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split", "team" or '
+        '"look_back".',
     )
     flips: list[Flip] = []
     more_flips: int = Field(default=0, description="How many flips are not listed.")

@@ -40,6 +40,7 @@ CASES = {
     "transposed_read": (lambda x, y: x.t() + y, (rnd(512, 512), rnd(512, 512))),
     "scan_of_a_softmax": (chances_so_far, (rnd(512, 1000),)),
     "scan_of_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(512, 20000),)),
+    "scan_of_few_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(2, 1000001),)),
     "scatter_in_place": (scatter_rows, (rnd(512, 48), rnd(512, 48), torch.arange(512) % 64)),
     "sum_of_everything": (lambda x: x.sum(), (rnd(4096, 4096),)),
     "log_sum_of_exponentials_of_long_rows": (lambda x: torch.logsumexp(x, -1), (torch.empty(2048, 50304),)),

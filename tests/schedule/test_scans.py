@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from compiler.compile import GraphCompilation
-from tests.compile_program import bytes_moved, call_interpreted, compile_program, kernel_count
+from compiler.devices import device_for
+from compiler.options import Options
+from tests.compile_program import bytes_moved, call_interpreted, capture_graph, compile_program, kernel_count
 from tests.schedule.test_kernels_and_bytes import rnd
 
 Tensor = torch.Tensor
@@ -57,16 +59,27 @@ def test_a_scan_is_carried_through_every_pass_that_needs_it(length: int) -> None
 
 
 def test_a_reduction_of_a_scan_is_not_split_among_programs() -> None:
-    compilation = check(lambda x: x.cumsum(-1).amax(-1), rnd(1, 50021), tolerance=1e-4)
+    compilation = check(lambda x: x.cumsum(-1).amax(-1), rnd(200, 9001), tolerance=1e-4)
     assert {kernel.config["plan"] for kernel in compilation.triton.values()} == {"looped"}
 
 
-@pytest.mark.parametrize("dim", [0, 1])
-def test_a_few_long_rows_are_scanned_in_chunks_side_by_side(dim: int) -> None:
-    """Kernels for the total of each chunk, for the running totals, and for the chunks."""
-    x = rnd(3, 50000)
-    compilation = check(lambda x: x.cumsum(dim) * 2, x if dim else x.t(), tolerance=1e-4)
+def test_columns_of_a_few_long_ones_are_scanned_in_chunks_side_by_side() -> None:
+    """Kernels for the total of each chunk, for the running totals, and for the chunks: neighbours in memory are
+    neighbouring rows, which a program takes together. So it is on a CPU, which has no programs that wait."""
+    compilation = check(lambda x: x.cumsum(0) * 2, rnd(3, 50000).t(), tolerance=1e-4)
     assert kernel_count(compilation) == (3, 0)
+
+
+def test_few_long_rows_are_scanned_in_one_kernel_for_a_gpu_and_in_chunks_for_a_cpu() -> None:
+    def function(x: Tensor) -> Tensor:
+        return x.cumsum(1) * 2
+
+    x = rnd(3, 50000)
+    assert kernel_count(check(function, x, tolerance=1e-4)) == (1, 0)
+    on_cpu = GraphCompilation(torch.device("cpu"), device_for("sm_90"), Options(device_model="cpu"))
+    on_cpu.lower(capture_graph(function, x))
+    on_cpu.plan()
+    assert kernel_count(on_cpu) == (3, 0)
 
 
 @pytest.mark.parametrize("dims", [(0, 1), (1, 0)])

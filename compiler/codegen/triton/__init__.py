@@ -8,7 +8,8 @@ programs, tile_registers                what plans go by: how many programs, reg
 walk, vectors, lengths                  how memory is walked, and instructions
 printer, statements, ops, functions     the text: lines, expressions, special functions
 helpers, module, writer                 what stands above it, and how lines are kept
-reducing, scans, states, extremes, kept reductions of one value, running ones, of several values, with positions
+reducing, states, extremes, kept        reductions of one value, of several values, with positions
+scans, scanning, look_back              running ones: their kinds, of a block or a loop, of chunks that programs have
 across, slices, parts, clusters, batch  programs that join results, share rows, or share a launch
 product                                 the kernel of a matrix product
 short_forms, short_places, logarithms   the same results by fewer instructions

@@ -90,7 +90,7 @@ def _levels_of_product(product: Product, layouts: Mapping[str, Layout], device: 
 def _passes(plan: Plan) -> int:
     """How often it runs through the reduction loops and loads; 0 where there are none."""
     runs = sum(section.level == "r" for section in plan.program.sections)
-    return min(runs, 1) if plan.kind in ("persistent", "team") else runs
+    return min(runs, 1) if plan.kind in ("persistent", "team", "look_back") else runs
 
 
 def _loaded_bytes(plan: Plan) -> Counter[str]:

@@ -31,6 +31,7 @@ from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.order import loads_before_waiting
 from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.states import States
+from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, text_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def wait_for(counter, count):
 ''',
     "send": '''@triton.jit
 def send(pointer, value, launch):
-    """Leave a float32 for the team."""
+    """Leave 32 bits in one word with the number of the launch."""
     tl.store(pointer, (value.to(tl.int32, bitcast=True).to(tl.int64) << 32) | launch)
 ''',
     "receive": '''@triton.jit
@@ -67,6 +68,18 @@ def receive(pointer, launch):
     return (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
 ''',
 }
+
+
+#: What the lines are for that draw a place.
+IN_ORDER = "# Places are drawn in the order in which programs start, since they wait for each other."
+
+
+def draw_with_launch(writer: Writer, programs: int) -> None:
+    """The place of a program among the `programs` of a launch, and the number of the launch."""
+    writer.line(IN_ORDER)
+    writer.line('drawn = tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")')
+    writer.line(f"place = (drawn % {programs}).to(tl.int32)")
+    writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
 
 
 class RowParts:
@@ -246,14 +259,10 @@ class RowParts:
             self.writer.line("cluster_arrive()")
             self.writer.line("place = tl.program_id(0)")
             return
-        self.writer.line("# Places are drawn in the order in which programs start, since they wait for each other.")
         if self.sends_words:
-            programs = known(self.plan.grid)
-            drawn = 'tl.atomic_add(counters_ptr.to(tl.pointer_type(tl.int64)), 1, sem="relaxed")'
-            self.writer.line(f"drawn = {drawn}")
-            self.writer.line(f"place = (drawn % {programs}).to(tl.int32)")
-            self.writer.line(f"launch = drawn // {programs} + 1 & 0xFFFFFFFF")
+            draw_with_launch(self.writer, known(self.plan.grid))
             return
+        self.writer.line(IN_ORDER)
         self.writer.line('place = tl.atomic_add(counters_ptr, 1, sem="relaxed")')
         self.writer.line(f"if place == {known(self.plan.grid) - 1}:")
         with self.writer.indented():

@@ -8,6 +8,7 @@ The kinds of plan, of which `tile.py` chooses one for a group and a device:
     looped               x, r: blocks of r, one loop for each pass
     split                looped over a part of r; the last program of a row to finish combines the parts
     team                 a part of r in registers; the programs of a row exchange what they reduce and go on
+    look_back            a chunk of r in registers; each program of a scan waits for what those before it come to
 
 What is reduced across x as well makes a program of a persistent or looped plan take several blocks of x; the last
 program to finish joins what they gathered (see `across.py`). Of a split plan, the last program of each row leaves what
@@ -24,7 +25,7 @@ from compiler.codegen.program import Program
 from compiler.ir.index import Dim
 from compiler.ir.size import Integer, ceiling_quotient, is_multiple, known, product
 
-Kind = Literal["pointwise", "persistent", "looped", "split", "team", "product"]
+Kind = Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "product"]
 
 #: Bytes of one tensor that a thread moves: two 16-byte accesses in flight hide the latency of one.
 BYTES_PER_THREAD = 32
@@ -61,14 +62,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split` and of
-    `team` plans, each taking `chunk` of r (0: a share that the kernel computes, where r differs from call to call);
-    those of a team that `is_cluster` are started together. Where something is reduced across x there are `parts`
-    programs, each of which takes `chunk` rows, in teams of `team_size` if that is not 0; `slices` times as many, if
-    each takes only a slice of these rows. The `parts` of a `split` plan are its blocks of rows. Loops over what is
-    loaded keep the loads of `stages` blocks under way, in shared memory, if that is more than one. A thread should do
-    with `most_registers`, if that is not 0, so that one more program runs at the same time. What it reads `passes_by`
-    the cache, which keeps what others left there, but for what is `read_again` after it."""
+    """What the renderer needs: `program` over the loops of `axes`. `splits` programs share one row of `split`, `team`
+    and `look_back` plans, each taking `chunk` of r (0: a block, or a share that the kernel computes, where r differs
+    from call to call); those of a team that `is_cluster` are started together, those that look back are in groups of
+    `team_size`. Where something is reduced across x there are `parts` programs, each of which takes `chunk` rows, in
+    teams of `team_size` if that is not 0; `slices` times as many, if each takes only a slice of these rows. The
+    `parts` of a `split` plan are its blocks of rows. Loops over what is loaded keep the loads of `stages` blocks
+    under way, in shared memory, if that is more than one. A thread should do with `most_registers`, if that is not
+    0, so that one more program runs at the same time. What it reads `passes_by` the cache, which keeps what others
+    left there, but for what is `read_again` after it."""
 
     kind: Kind
     program: Program = field(hash=False)

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from compiler.codegen.naming import identifier
-from compiler.codegen.program import Program, Section, Statement
+from compiler.codegen.program import Program, Section
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.across import Gathering
 from compiler.codegen.triton.interleaved import interleaved_stores, store_of_row
+from compiler.codegen.triton.look_back import LookBack
 from compiler.codegen.triton.module import module_head
 from compiler.codegen.triton.order import loads_first
-from compiler.codegen.triton.parts import RowParts
+from compiler.codegen.triton.parts import COUNTERS_OF_WORDS, RowParts, draw_with_launch
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import SUFFIXES
 from compiler.codegen.triton.reducing import Reductions
-from compiler.codegen.triton.scans import Scan
+from compiler.codegen.triton.scanning import Scans
 from compiler.codegen.triton.slices import RowSlices, plan_of_rows
 from compiler.codegen.triton.statements import StatementPrinter
 from compiler.codegen.triton.states import States
@@ -42,7 +43,9 @@ class KernelPrinter:
         self.reductions = Reductions(plan, self.printer, self.writer)
         self.gathering = Gathering(plan, self.printer, self.writer, self.reductions.kind_of)
         self.states = States(self.printer, self.writer, self.reductions.filled, plan.share)
+        self.scans = Scans(plan, self.printer, self.writer)
         self.parts = RowParts(self)
+        self.look_back = LookBack(plan, self.printer, self.writer, self.scans) if plan.kind == "look_back" else None
         if plan.kind == "split" and plan.parts:
             self.gathering.come_after(self.parts.workspace[1], known(plan.axes[0].blocks))
         self.slices = RowSlices(self, KernelPrinter(plan_of_rows(plan))) if plan.slices > 1 else None
@@ -53,7 +56,7 @@ class KernelPrinter:
     def kernel(self) -> RenderedKernel:
         program, plan = self.program, self.plan
         self.print_body()
-        has_workspace = (plan.kind in ("split", "team") and not plan.is_cluster) or plan.parts
+        has_workspace = (plan.kind in ("split", "team", "look_back") and not plan.is_cluster) or plan.parts
         arguments = ["workspace_ptr", "counters_ptr"] if has_workspace else []
         arguments += [f"{atom.name}: tl.int64" for atom in program.sizes]
         printers = [self.printer, self.slices.rows.printer] if self.slices else [self.printer]
@@ -78,6 +81,9 @@ class KernelPrinter:
         elif plan.kind == "team":
             counters, size = self.parts.counters_of_teams, self.parts.workspace[1]
             config |= {"workspace_bytes": size, "counters": counters, "team": plan.splits, "waits": 1}
+        if self.look_back is not None:
+            config |= {"workspace_bytes": self.look_back.workspace_bytes, "counters": COUNTERS_OF_WORDS}
+            config |= {"chunks": plan.splits}
         if plan.parts:
             size, counters = self.gathering.workspace[1], self.gathering.first_counter + 1 + plan.teams
             config |= {"workspace_bytes": size, "counters": counters, "parts": plan.parts}
@@ -125,6 +131,7 @@ class KernelPrinter:
             "persistent": ", all of it in registers",
             "looped": ", a block at a time",
             "split": f", shared among {self.plan.splits} programs",
+            "look_back": f", by {self.plan.splits} programs that look back at those before them",
             "team": f", held by a {'cluster' if self.plan.is_cluster else 'team'} of {self.plan.splits} programs",
         }[self.plan.kind]
         kinds = {s.op: None for s in self.program.statements if s.op in ("reduce", "scan")}
@@ -141,12 +148,15 @@ class KernelPrinter:
         """Start of the kernel: which point of the loops each lane works on."""
         outer = [axis for axis in self.plan.axes if axis.name != "r"]
         place = self.place + (".to(tl.int64)" if self.is_wide else "")
-        if self.plan.kind in ("split", "team"):
+        if self.plan.kind in ("split", "team", "look_back"):
+            if self.look_back is not None:
+                draw_with_launch(self.writer, known(self.plan.grid))
             if self.plan.kind == "team":
                 self.parts.draw_place()
+            if self.plan.kind != "split":
                 place = place.replace(self.place, "place")
-            if self.plan.kind == "split" and not outer[0].is_scalar:
-                # Neighbours in memory at one time.
+            if self.look_back is not None or (self.plan.kind == "split" and not outer[0].is_scalar):
+                # Neighbours in memory at one time; of a scan, those that do not wait for each other.
                 self.writer.line(f"x_block = {place} % {outer[0].blocks}")
                 self.writer.line(f"part = {place} // {outer[0].blocks}")
             else:
@@ -167,14 +177,14 @@ class KernelPrinter:
         elif outer[0].dims:
             self.place_axis(outer[0], place)
         r_axis = next((axis for axis in self.plan.axes if axis.name == "r"), None)
-        if r_axis is not None and self.plan.kind in ("persistent", "team"):
-            block = "slice * RBLOCK" if self.slices else "part" if self.plan.kind == "team" else ""
+        if r_axis is not None and self.plan.kind in ("persistent", "team", "look_back"):
+            block = "slice * RBLOCK" if self.slices else "" if self.plan.kind == "persistent" else "part"
             self.place_axis(r_axis, block)
 
     def place_axis(self, axis: Axis, block: str) -> None:
         """The flat index along an axis, its mask, and its loop variables; where random numbers are drawn for several
         lanes at a time, the same for the first of each of those."""
-        is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team") or axis.name != "x")
+        is_single = len(axis.dims) == 1 and (self.plan.kind not in ("split", "team", "look_back") or axis.name != "x")
         flat = axis.dims[0].name if is_single else f"{axis.name}_index"
         lanes = f"tl.arange(0, {axis.block_name}){self._spread(axis)}"
         self.writer.line(f"{flat} = {self._places(axis, block, lanes)}")
@@ -231,7 +241,7 @@ class KernelPrinter:
             if section.level == "r":
                 number += 1
                 self.comment_pass(section, number)
-            if section.level == "x" or self.plan.kind == "persistent":
+            if section.level == "x" or self.plan.kind in ("persistent", "look_back"):
                 self.print_statements(section, 0)
                 continue
             length = text_of(self.plan.axes[-1].numel)
@@ -252,10 +262,13 @@ class KernelPrinter:
         """The section's lines; a reduction is done at once, or in a loop (numbered from 1) goes to its accumulator."""
         rows = interleaved_stores(section, self.printer)
         together = {statement.number for row in rows for statement in row}
-        for statement in loads_first(section.statements):
+        statements = loads_first(section.statements)
+        for statement in statements if self.look_back is None else self.look_back.in_order(statements):
             self.printer.note_axes(statement)
             if statement.number in together:
                 continue
+            if self.look_back is not None:
+                self.look_back.before(statement)
             if States.holds(statement):
                 self.states.take(statement)
             elif statement.op == "reduce" and pass_number:
@@ -264,8 +277,10 @@ class KernelPrinter:
                 self.reductions.reduce_at_once(statement)
             elif statement.op == "across":
                 self.gathering.take(statement)
+            elif statement.op == "scan" and self.look_back is not None:
+                self.look_back.take(statement)
             elif statement.op == "scan":
-                self._scan(statement, is_looped=bool(pass_number))
+                self.scans.take(statement, is_looped=bool(pass_number))
             else:
                 line = self.printer.line(statement, pass_number)
                 if line is not None:
@@ -283,7 +298,7 @@ class KernelPrinter:
             else:
                 self.reductions.start(statement)
         r_axis = self.plan.axes[-1]
-        self._start_scans(section.scans)
+        self.scans.start(section.scans)
         counter = "r_offset" if start else "r_start"
         self.writer.line(f"for {counter} in {self._range(first, last, step or r_axis.block_name)}:")
         with self.writer.indented():
@@ -300,48 +315,6 @@ class KernelPrinter:
         # Triton's `range` loads ahead only where it is told how far.
         step = "" if step else ", 1"
         return f"tl.range({bounds}{step}, num_stages={self.plan.stages})"
-
-    # Scans ---------------------------------------------------------------------------------------------------
-
-    def _scan_of(self, statement: Statement) -> Scan:
-        scan = Scan(str(statement.value), self.printer.by_number[statement.operands[0]].dtype)
-        if scan.helper:
-            self.printer.helpers.add(scan.helper)
-        return scan
-
-    def _start_scans(self, statements: Iterable[Statement]) -> None:
-        """What each scan carries from block to block, and which lane it is taken from."""
-        scans = list(statements)
-        if any(self._scan_of(statement).kind != "sum" for statement in scans):
-            lanes = f"tl.arange(0, RBLOCK){self._spread(self.vectors[-1])}"
-            self.writer.line(f"last_lane = {lanes} == RBLOCK - 1")
-        for statement in scans:
-            scan = self._scan_of(statement)
-            starts = scan.start(self.printer.shape(self.printer.all_axes - {"r"}))
-            for suffix, start in zip(scan.suffixes, starts, strict=True):
-                self.writer.line(f"{statement.target}_carry{suffix} = {start}", statement.nodes)
-
-    def _scan(self, statement: Statement, is_looped: bool) -> None:
-        scan, axis, shape = self._scan_of(statement), len(self.vectors) - 1, self.printer.shape(self.printer.all_axes)
-        names = [f"{statement.target}{suffix}" for suffix in scan.suffixes]
-        values = []
-        for number in statement.operands:
-            text = self.printer.operand(number).block
-            is_whole = self.printer.axes_of[number] == self.printer.all_axes
-            values.append(text if is_whole else f"tl.broadcast_to({text}, {shape})")
-        self.writer.line(f"{', '.join(names)} = {scan.block(values, axis)}", statement.nodes)
-        if not is_looped:
-            return
-        carries = [f"{statement.target}_carry{suffix}" for suffix in scan.suffixes]
-        self.writer.line(f"{', '.join(names)} = {scan.join(carries, names)}", statement.nodes)
-        if scan.kind == "sum":
-            # The sum of a block does not wait for its scan.
-            total = f"tl.sum({values[0]}, {axis}, keep_dims=True)"
-            self.writer.line(f"{carries[0]} += {total}", statement.nodes)
-            return
-        for carry, name in zip(carries, names, strict=True):
-            last = f"tl.sum(tl.where(last_lane, {name}, 0), {axis}, keep_dims=True)"
-            self.writer.line(f"{carry} = {last}", statement.nodes)
 
     # Reductions across x ------------------------------------------------------------------------------------
 

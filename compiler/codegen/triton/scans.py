@@ -102,6 +102,13 @@ class Scan:
         operand = f"({', '.join(values)})" if self.is_position else values[0]
         return f"tl.associative_scan({operand}, {axis}, {self.helper})"
 
+    def total(self, values: list[str]) -> str:
+        """All lanes of a vector joined, in an order that is always the same."""
+        if self.kind == "sum":
+            return f"tl.sum({values[0]}, 0)"
+        operand = f"({', '.join(values)})" if self.is_position else values[0]
+        return f"tl.reduce({operand}, 0, {self.helper})"
+
     def join(self, left: list[str], right: list[str]) -> str:
         """The results of what stands before and of a block as one."""
         if self.kind == "sum":

@@ -47,7 +47,7 @@ export interface KernelArtifact {
 /** Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured. */
 export interface KernelLevels {
   target: string;
-  plan: "pointwise" | "persistent" | "looped" | "split" | "team" | "batch" | "product";
+  plan: "pointwise" | "persistent" | "looped" | "split" | "team" | "look_back" | "batch" | "product";
   programs: number;
   /** Of one program. */
   threads: number;

@@ -63,7 +63,7 @@ export interface SweptSize {
   measured_us: number | null;
   eager_ms: number | null;
   compiled_ms: number | null;
-  /** How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split" or "team". */
+  /** How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split", "team" or "look_back". */
   plans: Record<string, unknown>;
   flips: Flip[];
   /** How many flips are not listed. */
