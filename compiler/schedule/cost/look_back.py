@@ -11,8 +11,9 @@ the last sum of all before it that it finds; which one that is differs from run 
 rounded. Here the order of all sums is fixed, and results are the same bit for bit: chunks form groups, and a program
 adds what the chunks before it in its group come to, and what all groups before it do. The latter is one value, which
 the last program of the group before has left: that adds what each group comes to, so that no chain of programs waits,
-and only those read it. What all programs of a row read again and again lies in one place of the cache, and who writes
-there waits for them: on an H200 each program took 6 ns so, whatever it did.
+and only those read it. What all programs of a row read again and again lies in one place of the cache, and seems to
+keep who writes there waiting: on an H200 running sums of 2^20 float32 took 6 ns for each program when all of them read
+what each group comes to, by all of their warps.
 
 Neighbours in the order of programs are chunks of different rows, where there are several: fewer wait for each other.
 """
