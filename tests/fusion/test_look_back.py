@@ -11,8 +11,10 @@ import torch
 
 from compiler.compile import GraphCompilation
 from compiler.devices import GPUS, device_for
+from compiler.lowering.scans import LONG_OF_HALVES
 from compiler.runtime.triton_interpreter import interpret
 from compiler.runtime.verify import relative_error
+from compiler.schedule.cost import look_back
 from compiler.schedule.cost.look_back import LONG_ROW, MOST_ROWS, chunks_of
 from tests.compile_program import bytes_moved, call_interpreted, compile_program, compiled_for_gpus, kernel_count
 
@@ -56,6 +58,12 @@ def in_double(inputs: tuple[Tensor, ...]) -> list[Tensor]:
     return [x.double() if x.is_floating_point() else x for x in inputs]
 
 
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that rows which the interpreter gets through have groups of chunks."""
+    monkeypatch.setattr(look_back, "SHORTEST", 512)
+
+
 def looking_back(function: Callable[..., Any], *inputs: Tensor) -> GraphCompilation:
     compilation = compile_program(function, *inputs)
     assert [kernel.config["plan"] for kernel in compilation.triton.values()] == ["look_back"]
@@ -84,6 +92,28 @@ def test_kernels_compile_for_gpus_without_spills(name: str) -> None:
     assert result.spills == 0
     # Who waits reads again and again what others write, past the cache of its own multiprocessor.
     assert "ld.volatile.global" in result.ptx
+
+
+@pytest.mark.parametrize(
+    "function, dtype",
+    [
+        (lambda x: x.cumsum(-1), torch.float32),
+        (lambda x: x.cummax(-1), torch.int64),
+        (lambda x: x.logcumsumexp(-1), torch.float32),
+        (lambda x: torch.nn.functional.gelu(x).cumsum(-1).tanh(), torch.float32),
+        (lambda x: (x.cumsum(-1), (x * x).cumsum(-1)), torch.float32),
+    ],
+)
+def test_the_longest_chunks_fit_the_registers(function: Callable[..., Any], dtype: torch.dtype) -> None:
+    (result,) = compiled_for_gpus(looking_back(function, torch.empty(1, 1 << 22, dtype=dtype)))
+    assert result.spills == 0
+
+
+def test_one_long_row_of_half_types_is_scanned_in_two_passes() -> None:
+    """Which are quicker: see `LONG_OF_HALVES`."""
+    for rows, kernels in ((1, 3), (2, 1)):
+        x = torch.empty(rows, LONG_OF_HALVES, dtype=torch.bfloat16)
+        assert kernel_count(compile_program(lambda x: x.cumsum(-1), x)) == (kernels, 0)
 
 
 @pytest.mark.parametrize("name", CASES)

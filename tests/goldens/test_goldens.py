@@ -39,7 +39,7 @@ CASES = {
     "rotary_embedding": (rope, (rnd(2, 4, 64, 32), rnd(64, 32), rnd(64, 32))),
     "transposed_read": (lambda x, y: x.t() + y, (rnd(512, 512), rnd(512, 512))),
     "scan_of_a_softmax": (chances_so_far, (rnd(512, 1000),)),
-    "scan_of_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(512, 20000),)),
+    "scan_of_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(1024, 20000),)),
     "scan_of_few_long_rows": (lambda x: (x * 2).cumsum(-1) + 1, (rnd(2, 1000001),)),
     "scatter_in_place": (scatter_rows, (rnd(512, 48), rnd(512, 48), torch.arange(512) % 64)),
     "sum_of_everything": (lambda x: x.sum(), (rnd(4096, 4096),)),

@@ -40,7 +40,7 @@ from compiler.codegen.triton.walk import Walk, accesses_of, fastest, loads_along
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.size import hint, is_multiple, known
 from compiler.schedule.cost.columns import Walked
-from compiler.schedule.cost.look_back import Chunks, chunks_of, may_look_back
+from compiler.schedule.cost.look_back import Chunks, bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.cost.shape import ROWS_OF_LINES, SHORT, block_of_few, exchanges_floats, may_be_in_teams
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.group import Group, Space
@@ -82,7 +82,7 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
     space = Space(x_dims, r_dims)
     persistent, looped = replace(persistent, space=space), replace(looped, space=space)
     if may_look_back(group):
-        chunks = chunks_of(hint(space.numel), known(space.reduction_numel), _widest(persistent), device)
+        chunks = chunks_of(hint(space.numel), known(space.reduction_numel), bytes_of_scans(group), device)
         if chunks is not None:
             return _plan_look_back(persistent, chunks)
     walk = Walk(r_unit[r_dims[-1]], x_unit[x_dims[-1]] if x_dims else 0, min((a.itemsize for a in accesses), default=4))
@@ -130,11 +130,6 @@ def _plan_look_back(program: Program, chunks: Chunks) -> Plan:
     """Programs that have a chunk of a row each, and scan it after what those before them come to."""
     axes = (Axis("x", program.space.x, 1, is_scalar=True), Axis("r", program.space.r, chunks.length))
     return Plan("look_back", program, axes, chunks.warps, splits=chunks.count, team_size=chunks.of_group)
-
-
-def _widest(program: Program) -> int:
-    """The bytes of the widest value that is scanned."""
-    return max(s.dtype.itemsize for s in program.scans)
 
 
 def _plan_of_shares(program: Program, group: Group, walk: Walk, walked: Walked, device: Device) -> Plan:

@@ -20,7 +20,7 @@ from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout
 from compiler.ir.size import hint
 from compiler.schedule.cost.columns import LINE, Columns, Walked, held_columns, most_parts, shares_of, streamed_columns
-from compiler.schedule.cost.look_back import chunks_of, may_look_back, widest_scan
+from compiler.schedule.cost.look_back import bytes_of_scans, chunks_of, may_look_back
 from compiler.schedule.cost.single_pass import passes_in_blocks
 from compiler.schedule.cost.team import team_for
 from compiler.schedule.cost.touches import Traffic
@@ -132,10 +132,10 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
     rows, size = hint(group.space.numel), hint(group.space.reduction_numel)
     passes = passes_over_r(group)
     reads = frozenset().union(*passes)
-    chunks = chunks_of(rows, size, widest_scan(group), device) if may_look_back(group) else None
+    chunks = chunks_of(rows, size, bytes_of_scans(group), device) if may_look_back(group) else None
     if chunks is not None:
-        waves = chunks.waves(rows, device)
-        return Shape(rows * chunks.count, WARP * chunks.warps, 1, (reads,), exchanges=waves)
+        waits = chunks.waits(rows, device)
+        return Shape(rows * chunks.count, WARP * chunks.warps, 1, (reads,), exchanges=waits)
     itemsize = min((layouts[a.buffer].dtype.itemsize for a in reads), default=4)
     along_r, along_x = _walked_bytes(group, traffic)
     is_outer, is_mixed = along_x > along_r, min(along_x, along_r) * 8 > max(along_x, along_r)
