@@ -36,12 +36,15 @@ class Unlike(Exception):
 
 def may_be_traced_once(graph: fx.GraphModule) -> bool:
     """Whether it is worth trying: nothing that is there to be seen changes a tensor that shares memory with another, is
-    a program of its own, or takes a gradient."""
+    a program of its own, or takes a gradient; and the graph has no tensors of its own, as parameters of an optimiser
+    are: AOTAutograd puts those into the graph, so that the run is not given what it may change."""
     in_memory: dict[int, set[int]] = {}
     for node in graph.graph.nodes:
         value = _example(node)
+        if node.op == "get_attr" or (isinstance(value, Tensor) and not isinstance(value, FakeTensor)):
+            return False
         if isinstance(value, Tensor):
-            of_graph = {0} if node.op in ("placeholder", "get_attr") else set()
+            of_graph = {0} if node.op == "placeholder" else set()
             in_memory.setdefault(_memory(value), of_graph).add(id(value))
             if torch.is_grad_enabled() and value.requires_grad and node.op != "placeholder":
                 return False

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 from functorch.compile import make_boxed_func
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
+from compiler.backend import fusionscope
 from compiler.capture import aot, traced_once
 from compiler.capture.aot import compile_through_aot
-from compiler.capture.traced_once import Unlike
+from compiler.capture.traced_once import Unlike, may_be_traced_once
 from tests.capture.test_decomposed_once import NOT_TOLD, told
 
 
@@ -224,3 +225,33 @@ def test_gradients_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(4, 4, requires_grad=True)
     compiled(lambda x: [x.sin(), x.cos()])[0](x)[0].sum().backward()
     assert torch.equal(x.grad if x.grad is not None else x, x.detach().cos())
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adagrad"])
+def test_parameters_that_belong_to_the_graph_are_changed(kind: str) -> None:
+    """AOTAutograd puts them into the graph, and does not give them to its run."""
+    found = []
+    for compiles in (False, True):
+        parameters = [nn.Parameter(torch.linspace(-1, 1, 6)), nn.Parameter(torch.ones(2, 3))]
+        optimiser = getattr(torch.optim, kind)(parameters, lr=0.1, foreach=True)
+        step = torch.compile(optimiser.step, backend=fusionscope) if compiles else optimiser.step
+        for _ in range(2):
+            for parameter in parameters:
+                parameter.grad = torch.cos(parameter.detach())
+            step()
+        found.append([parameter.detach() for parameter in parameters])
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_tensors_of_another_kind_are_left_to_torch() -> None:
+    """As those of `vmap`, which have no memory to look at."""
+    graph = fx.Graph()
+    node = graph.placeholder("x")
+    graph.output((node,))
+
+    def noted(x: Tensor) -> Tensor:
+        node.meta["example_value"] = x
+        assert not may_be_traced_once(fx.GraphModule({}, graph))
+        return x
+
+    torch.vmap(noted)(torch.ones(3, 2))
