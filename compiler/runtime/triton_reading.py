@@ -20,6 +20,13 @@ KNOWN = ("3.6", "3.7")
 _in_this_thread = threading.local()
 
 
+def release_of_triton() -> str:
+    """Which Triton this is, but for mended faults."""
+    import triton
+
+    return ".".join(str(triton.__version__).split(".")[:2])
+
+
 @contextmanager
 def without_places() -> Iterator[None]:
     """Within, kernels that this thread compiles are read without lines and columns, where Triton is one that is known;
@@ -34,11 +41,10 @@ def without_places() -> Iterator[None]:
 @contextmanager
 def quick_reading() -> Iterator[None]:
     """Within, threads may ask for it."""
-    import triton
     from triton.compiler.code_generator import CodeGenerator
 
     by_triton = CodeGenerator.visit
-    if ".".join(str(triton.__version__).split(".")[:2]) in KNOWN:
+    if release_of_triton() in KNOWN:
         CodeGenerator.visit = _visit_of(by_triton)  # type: ignore[method-assign]
     try:
         yield

@@ -16,6 +16,7 @@ from typing import Any
 from compiler.devices import usable_cores
 from compiler.runtime import triton_passes
 from compiler.runtime.assembler import WaitingAssembler, unfinished, without_limit
+from compiler.runtime.triton_reading import release_of_triton
 
 #: What versions of Triton tell the assembler besides what is said in `_arguments`; no other version is known here.
 _OF_VERSION: dict[str, list[str]] = {"3.6": [], "3.7": ["--regAllocOptLevel=2"]}
@@ -46,7 +47,7 @@ def with_our_stages(
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
     if started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
-    if started is not None and {"ttgir", "llir"} <= stages.keys() and _release() in triton_passes.KNOWN:
+    if started is not None and {"ttgir", "llir"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
         _leave_passes_out(backend, stages, options)
     return None
 
@@ -116,13 +117,6 @@ def _assembled(
     return with_limit if with_limit is not None and beside.taken[1] == 0 else binary
 
 
-def _release() -> str:
-    """Which Triton this is, but for mended faults."""
-    import triton
-
-    return ".".join(str(triton.__version__).split(".")[:2])
-
-
 class UnknownAssembler(Exception):
     """This Triton may tell its assembler what is not known here."""
 
@@ -132,7 +126,7 @@ def _arguments(backend: Any, options: Any) -> list[str]:
     from triton import knobs
     from triton.backends.nvidia import compiler as nvidia
 
-    of_version = _OF_VERSION.get(_release())
+    of_version = _OF_VERSION.get(release_of_triton())
     if of_version is None or knobs.nvidia.disable_ptxas_opt or knobs.nvidia.dump_ptxas_log:
         raise UnknownAssembler
     capability = backend.target.arch
