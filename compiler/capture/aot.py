@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._dynamo.backends.common import aot_autograd
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.decomposed_once import decomposed_once
@@ -33,6 +32,7 @@ from compiler.capture.torch_internals import (
     runs_as_it_is,
     set_gradients,
     split_at_min_cut,
+    unlogged_aot_autograd,
 )
 from compiler.capture.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.training import CHEAP, VIEWS
@@ -100,7 +100,7 @@ def compile_through_aot(
             straight.append(implementation)
         return implementation
 
-    backend = aot_autograd(
+    backend = unlogged_aot_autograd(
         fw_compiler=partial(compile_phase, phase="forward"),
         bw_compiler=partial(compile_phase, phase="backward"),
         inference_compiler=partial(compile_phase, phase="inference"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +21,12 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._dynamo import disable
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.source import GlobalStateSource
+from torch._dynamo.utils import counters
+from torch._functorch.aot_autograd import aot_module_simplified
 
 
 def recompile_limit() -> int:
@@ -77,6 +82,35 @@ def user_frames(error: BaseException) -> Sequence[traceback.FrameSummary]:
 def lazy_backward_off() -> contextlib.AbstractContextManager[Any]:
     """Have AOTAutograd compile a backward graph with its forward one, also where nothing calls it."""
     return torch._functorch.config.patch(force_non_lazy_backward_lowering=True)  # type: ignore[no-any-return]
+
+
+def unlogged_aot_autograd(**settings: Any) -> Callable[..., Callable[..., Any]]:
+    """`aot_autograd`, which keeps a log for TorchInductor where TORCH_COMPILE_DEBUG asks for that. To ask, it imports
+    that compiler whole, log or not: a tenth of a second of a first call. Without the log this does the same."""
+    logged = aot_autograd(**settings)
+
+    def compile_backward(*args: Any, **more: Any) -> Any:
+        compile_part = disable(settings["bw_compiler"], reason="do not trace backward compiler function")
+        return disable(compile_part(*args, **more), reason="do not trace generated backwards pass")
+
+    def compile_graph(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        if os.environ.get("TORCH_COMPILE_DEBUG") == "1" or any(isinstance(x, _NESTED) for x in example_inputs):
+            return logged(graph, example_inputs)
+        counted = counters["aot_autograd"]
+        counted["total"] += 1
+        try:
+            compiled = aot_module_simplified(graph, example_inputs, **settings | {"bw_compiler": compile_backward})
+        except Exception as error:
+            counted["not_ok"] += not is_dynamo_control_flow(error)
+            raise
+        counted["ok"] += 1
+        return disable(compiled, reason="do not trace AOT-compiled graph")  # type: ignore[no-any-return]
+
+    return compile_graph
+
+
+#: Inputs that it flattens first.
+_NESTED = (list, tuple, dict)
 
 
 def split_at_min_cut(

@@ -2,6 +2,8 @@
 
     tensors without values     each call is run with them, to learn the sizes of what it gives: once for equal inputs
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
+    settings                   each found at once (`settings_at_hand.py`)
+    maps over many devices     not imported to learn that a function is none, where none is asked for
     search for garbage         held back, as behind it (`compiler/garbage.py`)
 
 What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds. Nothing of it
@@ -22,6 +24,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from compiler.capture.settings_at_hand import settings_at_hand
 from compiler.capture.written_again import alike, is_of_torch, is_sized, is_whole, like, memory_of
 from compiler.garbage import garbage_kept
 
@@ -37,7 +40,7 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
     def compile_frame(*args: Any, **kwargs: Any) -> Any:
         if not any(getattr(arg, "compiler_fn", arg) is backend for arg in args if callable(arg)):
             return by_torch(*args, **kwargs)
-        with garbage_kept(), _values_known(), _names_as_asked():
+        with garbage_kept(), settings_at_hand(), _values_known(), _names_as_asked(), _wrapped_as_asked():
             return by_torch(*args, **kwargs | {"skip": kwargs.get("skip", 0) + 1})  # this frame is none of the user's
 
     convert_frame._compile = compile_frame
@@ -51,6 +54,15 @@ def _names_as_asked() -> ExitStack:
     if not any(log.isEnabledFor(logging.DEBUG) for log in logs):
         stack.enter_context(mock.patch.object(symbolic_convert, "get_funcname", lambda *_: None))
     return stack
+
+
+def _wrapped_as_asked() -> Any:
+    """Each function that is met may be the one that `local_map` wraps, which a program has to turn on: to compare them,
+    torch imports what tensors over many devices are made of."""
+    from torch._dynamo.variables.higher_order_ops import LocalMapWrappedHigherOrderVariable as Wrapped
+
+    by_torch = Wrapped.should_wrap_in_hop
+    return mock.patch.object(Wrapped, "should_wrap_in_hop", lambda value: Wrapped._enabled and by_torch(value))
 
 
 def _values_known() -> Any:

@@ -8,8 +8,10 @@ better loop for.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache, wraps
 from typing import Any
+from unittest import mock
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
@@ -113,9 +115,17 @@ def _silu_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return (gradient.to(computed) * slope * (1 + value * (1 - slope))).to(x.dtype)
 
 
+def _operators_looked_up_once() -> AbstractContextManager[Any]:
+    """Torch looks up all operators that are made of others, for each of the namespaces that they are in."""
+    from torch._export import utils
+
+    return mock.patch.object(utils, "_materialize_cpp_cia_ops", cache(utils._materialize_cpp_cia_ops))
+
+
 @cache
 def _table() -> dict[Any, Callable[..., Any]]:
-    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    with _operators_looked_up_once():
+        table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     split = [getattr(aten, name) for name in SPLIT if hasattr(aten, name)]
     table.update(get_decompositions(split))
     table[aten.native_group_norm.default] = _native_group_norm

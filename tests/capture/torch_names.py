@@ -100,7 +100,21 @@ TABLE = (
             "torch._C._is_any_autocast_enabled",
             *_names("torch._dynamo", "convert_frame._compile utils.run_node output_graph.trace_call_log"),
             *_names("torch._dynamo.symbolic_convert", "get_funcname trace_call_log trace_source_log"),
+            "torch._dynamo.variables.higher_order_ops.LocalMapWrappedHigherOrderVariable",
         ),
+    ),
+    Taken(
+        ("compiler/capture/settings_at_hand.py",),
+        "read settings quickly",
+        (
+            "torch.utils._config_module._UNSET_SENTINEL",
+            *_names("torch", "_dynamo.config _export.config fx.experimental._config"),
+        ),
+    ),
+    Taken(
+        INTERNALS,
+        "pass through AOTAutograd without TorchInductor's log of it",
+        ("torch._functorch.aot_autograd.aot_module_simplified", *_names("torch._dynamo", "disable utils.counters")),
     ),
     Taken(
         ("compiler/capture/traced_once.py",),
@@ -164,7 +178,7 @@ TABLE = (
     Taken(
         ("compiler/lowering/decompositions.py",),
         "take operators apart",
-        _names("torch._decomp", "core_aten_decompositions get_decompositions"),
+        _names("torch", "_decomp.core_aten_decompositions _decomp.get_decompositions _export.utils"),
     ),
     Taken(
         ("compiler/lowering/promotion.py",),
