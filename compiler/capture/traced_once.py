@@ -3,10 +3,11 @@
     to learn what it changes and gives     not run: tensors like those that Dynamo says it gives, of memory of their own
     to trace it                            a call is traced once for all calls whose inputs are alike (written_again.py)
 
-Both hold only where no call changes a tensor that another one shares memory with, as inputs may, and no result is a
-view of an input or of another result. Whether that is so is not believed but seen in the run that traces: at each call
-that is made, and at the end. Where it is not, `Unlike` is raised, and AOTAutograd begins again without either. The
-graphs are those of AOTAutograd by itself, which `tests/capture/test_traced_once.py` holds.
+Both hold only where no call changes an input, and no result is a view of an input or of another result. Calls that
+take or give what is written to while there are views of it, as Dynamo's values without memory tell before, are each
+made. Whether all that is so is not believed but seen in the run that traces: at each call that is made, and at the end.
+Where it is not, `Unlike` is raised, and AOTAutograd begins again without either. The graphs are those of AOTAutograd by
+itself, which `tests/capture/test_traced_once.py` holds.
 """
 
 from __future__ import annotations
@@ -35,26 +36,42 @@ class Unlike(Exception):
 
 
 def may_be_traced_once(graph: fx.GraphModule) -> bool:
-    """Whether it is worth trying: nothing that is there to be seen changes a tensor that shares memory with another, is
-    a program of its own, or takes a gradient; and the graph has no tensors of its own, as parameters of an optimiser
-    are: AOTAutograd puts those into the graph, so that the run is not given what it may change."""
-    in_memory: dict[int, set[int]] = {}
+    """Whether it is worth trying: nothing that is there to be seen changes an input, is a program of its own, or takes
+    a gradient; and the graph has no tensors of its own, as parameters of an optimiser are: AOTAutograd puts those into
+    the graph, so that the run is not given what it may change."""
     for node in graph.graph.nodes:
-        value = _example(node)
-        if node.op == "get_attr" or (isinstance(value, Tensor) and not isinstance(value, FakeTensor)):
+        if node.op in ("get_attr", "call_module") or isinstance(node.target, HigherOrderOperator):
             return False
-        if isinstance(value, Tensor):
-            of_graph = {0} if node.op == "placeholder" else set()
-            in_memory.setdefault(_memory(value), of_graph).add(id(value))
-            if torch.is_grad_enabled() and value.requires_grad and node.op != "placeholder":
+        takes_gradient = torch.is_grad_enabled() and node.op != "placeholder"
+        for value in _tensors(node):
+            if not isinstance(value, FakeTensor) or (takes_gradient and value.requires_grad):
                 return False
+    written = _written_while_shared(graph.graph)
+    return not any(_lies_in(node, written) for node in graph.graph.find_nodes(op="placeholder"))
+
+
+def _written_while_shared(graph: fx.Graph) -> set[int]:
+    """The memory that a call writes to, by its name, while more than one tensor lies there: an input, which others may
+    hold, or one of which there is a view. What is set is, as what is set of it is a view."""
+    found: set[int] = set()
+    tensors: dict[int, set[int]] = {}
+    for node in graph.nodes:
+        for value in _tensors(node):
+            of_others = {0} if node.op == "placeholder" else set()
+            tensors.setdefault(_memory(value), of_others).add(id(value))
         written = _written_by(node)
-        of_written = _example(written) if written is not None else None
-        if isinstance(of_written, Tensor) and len(in_memory[_memory(of_written)]) > 1:
-            return False
-        if isinstance(node.target, HigherOrderOperator) or node.op == "call_module" or node.target is operator.setitem:
-            return False
-    return True
+        for value in () if written is None else _tensors(written):
+            if len(tensors[_memory(value)]) > 1 or node.target is operator.setitem:
+                found.add(_memory(value))
+    return found
+
+
+def _tensors(node: fx.Node) -> list[Tensor]:
+    return [value for value in tree_flatten(_example(node))[0] if isinstance(value, Tensor)]
+
+
+def _lies_in(node: fx.Node, memory: set[int]) -> bool:
+    return any(_memory(value) in memory for value in _tensors(node))
 
 
 def _written_by(node: fx.Node) -> fx.Node | None:
@@ -93,12 +110,16 @@ class _Once(PropagateUnbackedSymInts):
     def __init__(self, graph: fx.GraphModule, expected: list[list[Any]]) -> None:
         super().__init__(graph)
         self._expected = expected
-        #: What is written to has to know of what it is a view.
+        #: What is written to has to know of what it is a view; and where there are views of it, each has to see what
+        #: was written through another when it is read next. Calls of these are made, each as torch makes it.
         self._written = {_written_by(node) for node in graph.graph.nodes}
-        self._is_written = False
+        shared = _written_while_shared(graph.graph)
+        self._shared = {node for node in graph.graph.nodes if shared and _lies_in(node, shared)}
+        self._node: fx.Node | None = None
         #: The memory of what was written again.
         self._again: set[int] = set()
         self._known: dict[Hashable, Written | None] = {}
+        self._of_inputs: set[int] = set()
         #: The tensors in each memory that calls gave, with what the trace knows of each.
         self._in_memory: dict[int, dict[int, tuple[Tensor, Tensor]]] = {}
 
@@ -110,13 +131,14 @@ class _Once(PropagateUnbackedSymInts):
         # Who changes one of these changes an input.
         for value in (one for one in args if isinstance(one, Tensor)):
             self._in_memory[_memory(_traced(value))] = dict.fromkeys((0, 1), (value, _traced(value)))
+            self._of_inputs.add(_memory(_traced(value)))
         outputs = super().run(*args)
         if self._expected and (_functional_mode()._tokens or not _are_alike(self._expected[0], outputs, args)):
             raise Unlike
         return outputs
 
     def run_node(self, n: fx.Node) -> Any:
-        self._is_written = n in self._written
+        self._node = n
         return super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -135,7 +157,7 @@ class _Once(PropagateUnbackedSymInts):
             inputs = [_traced(value) for value in given]
             self._keep(given, inputs)
             nodes = [node_of(value, tracer) for value in inputs]
-            is_alone = self._is_written or not is_of_torch(target) or torch._C._is_any_autocast_enabled()
+            is_alone = self._is_changed() or not is_of_torch(target) or torch._C._is_any_autocast_enabled()
             of_inputs = None if is_alone or not any(nodes) else alike(inputs, nodes)
             key = target, structure, of_inputs, torch.is_grad_enabled()
             written = None if of_inputs is None else self._known.get(key)
@@ -158,6 +180,12 @@ class _Once(PropagateUnbackedSymInts):
                 self._known[key] = written_since(last, inputs, nodes, found, tracer)
         return made
 
+    def _is_changed(self) -> bool:
+        """Whether the call that is made gives what is written to, or takes or gives what is written to by another."""
+        node = self._node
+        assert node is not None
+        return node in self._written or not self._shared.isdisjoint((node, *node.all_input_nodes))
+
     def _keep(self, values: Sequence[Any], traced: Sequence[Any]) -> None:
         """Know who shares memory. All are kept, so that no other memory gets the number of theirs."""
         for value, inner in zip(values, traced, strict=True):
@@ -166,12 +194,20 @@ class _Once(PropagateUnbackedSymInts):
 
     def _see_changes(self, given: Sequence[Any], inputs: Sequence[Any], changes: Sequence[int | None]) -> None:
         """A call that put another tensor in the place of one that had its memory to itself is as good as one that gave
-        the other. One that was written again does not know whether it is a view of what its call made."""
-        for value, before, earlier, now in zip(given, inputs, changes, _changes(given), strict=True):
+        the other. One that was written again does not know whether it is a view of what its call made. What was known
+        to be written to while there are views of it was never written again, and those who read it see the change."""
+        assert self._node is not None
+        sources = tree_flatten((self._node.args, self._node.kwargs))[0]
+        if len(sources) != len(given):
+            raise Unlike
+        for value, before, earlier, now, source in zip(given, inputs, changes, _changes(given), sources, strict=True):
             if earlier == now:
                 continue
             memory = _memory(before)
-            if len(self._in_memory[memory]) != 1 or memory in self._again or _traced(value) is before:
+            is_known = source in self._shared and memory not in self._of_inputs
+            if not is_known and (
+                len(self._in_memory[memory]) != 1 or memory in self._again or _traced(value) is before
+            ):
                 raise Unlike
             self._keep([value], [_traced(value)])
 
