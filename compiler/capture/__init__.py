@@ -6,7 +6,7 @@ intercept, recorder, ledger                   the snippet's own `torch.compile`,
 captured, reference, replay                   what is left behind: graphs that can be run again, in float64 too
 aot, training                                 through AOTAutograd: operators taken apart, a joint graph, split in two
 traced_once, decomposed_once, written_again   what it does but once for calls whose inputs are alike
-while_captured                                the same of Dynamo, while it captures for us
+while_captured, settings_at_hand              the same of Dynamo, while it captures for us
 saved_places, draws, passed, repeats          what passes from the one to the other, and what its split would lose
 regions, repeated_writes, fixed_sizes         what is rewritten first, or compiled for the sizes of one call alone
 written_back, thin_calls, short_code          what a call costs before and after its graph (read_outputs)
