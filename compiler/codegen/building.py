@@ -52,7 +52,7 @@ def without_known_conditions(statements: list[Statement]) -> list[Statement]:
     with the places of loads as simple as their masks let them be."""
     if not any(s.op == "index_value" or (s.index is not None and s.index.indirections) for s in statements):
         return statements
-    places = simpler_places(statements)
+    places = simpler_places(statements, lambda mask, load: _is_known_for(statements[mask], statements[load]))
     statements = [
         replace(s, index=place.index, operands=place.masks) if (place := places.get(s.number)) else s
         for s in statements
@@ -95,12 +95,16 @@ def _coarse_masks(statements: list[Statement]) -> dict[int, int]:
     masks: dict[int, int] = {}
     holds = masks_that_hold(statements)
     for load in loads:
-        # What a whole row shares is loaded before the row's elements are gone through.
-        before = [m for m in sorted(holds[load.number]) if m < load.number and by_number[m].level in ("x", load.level)]
+        before = [m for m in sorted(holds[load.number]) if m < load.number and _is_known_for(by_number[m], load)]
         coarse = [mask for mask in before if is_coarse(mask)]
         if coarse:
             masks[load.number] = max(coarse, key=lambda mask: len(_all_of(mask, by_number)))
     return masks
+
+
+def _is_known_for(mask: Statement, load: Statement) -> bool:
+    """Whether a load can have this mask: what a whole row shares is loaded before its elements are gone through."""
+    return mask.level in ("x", load.level)
 
 
 def _all_of(mask: int, by_number: Mapping[int, Statement]) -> set[int]:

@@ -10,7 +10,7 @@ divisions go away, and lanes that read neighbours are seen to do so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.ir.atoms import FloorDiv, Mod
@@ -34,9 +34,13 @@ class Place:
     masks: tuple[int, ...]
 
 
-def simpler_places(steps: Sequence[Step]) -> Mapping[int, Place]:
+def simpler_places(
+    steps: Sequence[Step], is_known_for: Callable[[int, int], bool] = lambda mask, load: True
+) -> Mapping[int, Place]:
     """Other places for loads, by the numbers of the steps, which are numbered in order. A load without a mask gets the
-    one under which its value counts: elsewhere the other place may be outside of the buffer."""
+    one under which its value counts: elsewhere the other place may be outside of the buffer. Of those masks it gets
+    one that `is_known_for` it, given the numbers of both: what a row shares is loaded before a mask that depends on
+    the row's elements is known, but a part of that mask may do without them."""
     loads = [number for number, step in enumerate(steps) if step.op == "load" and _divides(step.index)]
     if not loads:
         return {}
@@ -45,13 +49,24 @@ def simpler_places(steps: Sequence[Step]) -> Mapping[int, Place]:
     for number in loads:
         step = steps[number]
         assert step.index is not None
-        for mask in step.operands or sorted(mask for mask in holds[number] if mask < number):
+        for mask in step.operands or _candidates(holds[number], steps):
+            if mask >= number or not is_known_for(mask, number):
+                continue
             bounds: dict[Dim, Bounds] = {}
             _narrow(bounds, mask, steps)
             simpler = _within(step.index, bounds)
             if _divisions(simpler) < _divisions(step.index):
                 found[number] = Place(simpler, (mask,))
                 break
+    return found
+
+
+def _candidates(masks: Collection[int], steps: Sequence[Step]) -> list[int]:
+    """Masks that hold together, and behind them those that they are made of, which hold as well."""
+    found = sorted(masks)
+    for mask in found:
+        parts = steps[mask].operands if steps[mask].op == "logical_and" else ()
+        found += [part for part in parts if part not in found]
     return found
 
 

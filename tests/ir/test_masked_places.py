@@ -84,3 +84,17 @@ def holds(body: Body, dims: dict[Dim, int]) -> bool:
             if not truth[i.op](int(left.index.evaluate(dims)), int(right.value)):  # type: ignore[arg-type]
                 return False
     return True
+
+
+def test_a_load_that_cannot_wait_for_a_whole_mask_takes_a_part_of_it() -> None:
+    def scaled() -> Any:
+        whole = ops.logical_and(at_least(y, 5), at_least(x, 1))
+        return ops.where(whole, ops.load("a", (y + 1) % 3, F32), ops.constant(0.0, F32))
+
+    steps = trace(lambda: ops.store("b", 16 * x + 2 * y + z, scaled())).instructions
+    (load,) = (number for number, step in enumerate(steps) if step.op == "load")
+    (whole,) = (number for number, step in enumerate(steps) if step.op == "logical_and")
+    assert simpler_places(steps)[load].masks == (whole,)
+    (part,) = simpler_places(steps, lambda mask, load: mask != whole)[load].masks
+    assert part in steps[whole].operands
+    assert not simpler_places(steps, lambda mask, load: mask not in (whole, part))

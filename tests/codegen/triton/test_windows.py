@@ -161,3 +161,18 @@ def test_means_of_windows_are_rounded_once() -> None:
     )
     texts = [result.ptx for result in compiled_for_gpus(compilation)]
     assert any("div.rn.f32" in text for text in texts) and not any("div.full.f32" in text for text in texts)
+
+
+def test_what_a_window_needs_once_for_each_channel_does_not_wait_for_masks_of_its_points() -> None:
+    def depthwise(a: Tensor, b: Tensor, c: Tensor, bias: Tensor, filters: Tensor) -> Tensor:
+        bias = bias.view(-1, 1, 1)
+        gated = (b + bias) * F.hardsigmoid(c + bias) * bias
+        channels = torch.cat([torch.cat([a + 1, (a + a.mean()).exp()], 1), gated], 1)
+        return F.conv2d(channels, filters, padding=2, groups=filters.shape[0])
+
+    torch.manual_seed(0)
+    shapes = [(2, 20, 5, 5), (2, 12, 5, 5), (2, 12, 1, 1)]
+    inputs = [torch.randn(shape).to(memory_format=torch.channels_last) for shape in shapes]
+    inputs += [torch.randn(12), torch.randn(52, 1, 5, 5)]
+    _, (result,) = interpreted(depthwise, *inputs)
+    torch.testing.assert_close(result, depthwise(*inputs))
