@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from compiler.devices import usable_cores
-from compiler.runtime import triton_passes
+from compiler.runtime import product_loops, triton_passes
 from compiler.runtime.assembler import WaitingAssembler, unfinished, without_limit
 from compiler.runtime.triton_reading import release_of_triton
 
@@ -49,7 +49,14 @@ def with_our_stages(
         _assemble_early(backend, stages, options, started)
     if started is not None and {"ttgir", "llir"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
         _leave_passes_out(backend, stages, options)
+    if started is not None and "ptx" in stages:
+        _keep_loops(stages)
     return None
+
+
+def _keep_loops(stages: dict[str, Any]) -> None:
+    to_text = stages["ptx"]
+    stages["ptx"] = lambda module, metadata: product_loops.with_loops_kept(to_text(module, metadata))
 
 
 def _leave_passes_out(backend: Any, stages: dict[str, Any], options: Any) -> None:

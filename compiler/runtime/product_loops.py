@@ -1,0 +1,35 @@
+"""The loop of a product in the text for the assembler, which is to leave it a loop.
+
+The assembler writes a loop out whose turns it can count, up to a dozen and more of them, which for tiles on tensor cores
+takes it half a second and more where the loop itself takes it a twentieth.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: What has the assembler leave the loop alone at whose first label it stands.
+AS_IT_IS = '.pragma "nounroll";'
+
+_LABEL = re.compile(r"^(\$\w+):[^\n]*\n", re.MULTILINE)
+_BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
+_ON_TENSOR_CORES = re.compile(r"\b(?:wgmma\.mma_async|mma)\.sync\b")
+
+
+def with_loops_kept(ptx: str) -> str:
+    """The text of a kernel whose innermost loops are kept as they are, where they multiply tiles on tensor cores."""
+    if _ON_TENSOR_CORES.search(ptx) is None:
+        return ptx
+    starts = {label[1]: label.end() for label in _LABEL.finditer(ptx)}
+    ends = {
+        starts[branch[1]]: branch.end()
+        for branch in _BRANCH.finditer(ptx)
+        if starts.get(branch[1], branch.end()) < branch.end()
+    }
+    made, done = [], 0
+    for start, end in sorted(ends.items()):
+        is_innermost = not any(start < other < end for other in ends)
+        if is_innermost and _ON_TENSOR_CORES.search(ptx, start, end) is not None:
+            made += [ptx[done:start], f"\t{AS_IT_IS}\n"]
+            done = start
+    return "".join([*made, ptx[done:]])
