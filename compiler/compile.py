@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,12 +25,12 @@ from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.on_host import outputs_for_host
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.render import render_triton
-from compiler.codegen.wrapper import name_on_host, render_wrapper
+from compiler.codegen.wrapper import is_of_torch, name_on_host, render_wrapper
 from compiler.complex_numbers.write import in_real_numbers
 from compiler.devices import Device, device_for
 from compiler.folding.fold import Folding
 from compiler.garbage import garbage_kept
-from compiler.ir.nodes import LoopGraph
+from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.ir.size import Undecided
 from compiler.layout.choice import LayoutChoice
 from compiler.layout.decide import lower_in_layout
@@ -57,6 +56,7 @@ from compiler.schedule.scheduler import Schedule, schedule
 from compiler.schedule.wishes import NO_WISHES, OtherNames, Wishes, wishes_of
 
 if TYPE_CHECKING:
+    from compiler.runtime.graph_launchers import GraphLaunchers
     from compiler.runtime.tuning import Tuning
 
 
@@ -91,6 +91,8 @@ class GraphCompilation:
     memory: MemoryPlan | None = None
     cpp: dict[str, RenderedKernel] = field(default_factory=dict)
     triton: dict[str, RenderedKernel] = field(default_factory=dict)
+    #: Of Triton's kernels that are compiled while the rest is generated.
+    launchers: GraphLaunchers | None = None
     executable: Executable | None = None
     #: What was measured of products, in the mode that measures.
     tuning: Tuning | None = None
@@ -137,20 +139,28 @@ class GraphCompilation:
         self.schedule = schedule(self.loops, self.decides_for, self.options, self.wishes, measure)
         self.memory = plan_memory(self.schedule, self.written_back)
 
-    def generate(self, wants_triton: bool) -> None:
-        """Render every kernel; Triton's besides C++ only where it is wanted. Raises `cannot_run`."""
+    def generate(self, wants_triton: bool, compiles: bool = False) -> None:
+        """Render every kernel; Triton's besides C++ only where it is wanted. Raises `cannot_run`.
+
+        On a GPU, what `compiles` has kernels compiled as they come, products first, which take longest."""
         assert self.schedule is not None and self.memory is not None
         if self.cannot_run is not None:
             raise self.cannot_run
         storage = self.schedule.graph.dtypes
         again = read_again(self.schedule)
-        for group in self.groups:
+        if compiles and self.runs_on.type == "cuda":
+            self.launchers = self._no_launchers()
+        rendered: dict[str, RenderedKernel] = {}
+        for group in sorted(self.groups, key=lambda group: not isinstance(group, Product)):
             if self.runs_on.type != "cuda":
                 self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
             if wants_triton:
                 found = self.tuning.of(group) if self.tuning is not None and isinstance(group, Product) else None
                 tile = None if found is None else found.tile
-                self.triton[group.name] = render_triton(group, storage, self.model, tile, again[group.name])
+                kernel = rendered[group.name] = render_triton(group, storage, self.model, tile, again[group.name])
+                if self.launchers is not None:
+                    self.launchers.add(kernel)
+        self.triton = {group.name: rendered[group.name] for group in self.groups if group.name in rendered}
 
     def _render_cpp(self, group: Group, storage: dict[str, torch.dtype], memory: MemoryPlan) -> RenderedKernel:
         if isinstance(group, Product):
@@ -204,21 +214,30 @@ class GraphCompilation:
         return self._launchers_of_gpu()
 
     def _launchers_of_gpu(self) -> dict[str, Callable[..., None]]:
-        from compiler.runtime.triton_compile import prepare_all
-        from compiler.runtime.triton_launch import load_triton, one_of_each_first
+        launchers = self.launchers
+        if launchers is None:
+            launchers = self._no_launchers()
+            for kernel in self.primary.values():
+                launchers.add(kernel)
+            launchers.finish()
+        elif self._calls_what_may_compile():
+            launchers.finish()
+        else:
+            launchers.finish_before_launch()
+        return {name: launchers.by_name[kernel.name] for name, kernel in self.primary.items()}
+
+    def _no_launchers(self) -> GraphLaunchers:
+        from compiler.runtime.graph_launchers import GraphLaunchers
 
         assert self.schedule is not None
-        launchers = {name: load_triton(kernel) for name, kernel in self.primary.items()}
         device = torch.cuda.current_device() if self.runs_on.index is None else self.runs_on.index
-        dtypes = self.schedule.graph.dtypes
-        prepare_all(
-            [
-                partial(launcher.prepare_for, [dtypes[name] for name in launcher.kernel.parameters], device)
-                for launcher in one_of_each_first(launchers.values())
-                if launcher.kernel.grid != 0
-            ]
-        )
-        return dict(launchers)
+        return GraphLaunchers(self.schedule.graph.dtypes, device)
+
+    def _calls_what_may_compile(self) -> bool:
+        """Whether an operator that is not torch's own is called between kernels: what it may compile is not to be
+        compiled by the settings of ours."""
+        assert self.schedule is not None
+        return not all(is_of_torch(unit.target) for unit in self.schedule.units if isinstance(unit, ExternNode))
 
     def _launchers_of_cpu(self) -> dict[str, Callable[..., None]]:
         assert self.schedule is not None
@@ -270,14 +289,19 @@ def _compiled(graph: GraphModule, options: Options, device: torch.device, phase:
     steps: dict[str, Callable[[], object]] = {
         "lower": lambda: compilation.lower(graph),
         "plan": compilation.plan,
-        "generate": lambda: compilation.generate(wants_triton=device.type == "cuda"),
+        "generate": lambda: compilation.generate(wants_triton=device.type == "cuda", compiles=True),
         "build": lambda: compilation.build(phase),
     }
-    with garbage_kept():
-        for name, step in steps.items():
-            started = time.perf_counter()
-            step()
-            compilation.seconds[name] = time.perf_counter() - started
+    try:
+        with garbage_kept():
+            for name, step in steps.items():
+                started = time.perf_counter()
+                step()
+                compilation.seconds[name] = time.perf_counter() - started
+    except BaseException:
+        if compilation.launchers is not None:
+            compilation.launchers.abandon()
+        raise
     _observers.tell(compilation)
     return compilation.implementation
 

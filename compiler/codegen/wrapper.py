@@ -264,7 +264,7 @@ class _Writer:
         if _gives_new_tensors(node.target):
             self.own.update(output[0] for output in node.outputs if output is not None)
         for output in node.outputs:
-            if output is not None and not (output[0] in unread and _is_of_torch(node.target)):
+            if output is not None and not (output[0] in unread and is_of_torch(node.target)):
                 self.line(f"{variable(output[0])} = {self.received(node, *output)}")
 
     def told(self, node: ExternNode, names: list[str]) -> None:
@@ -278,7 +278,7 @@ class _Writer:
 
     def received(self, node: ExternNode, name: str, layout: Layout) -> str:
         """A result of a library call as what follows relies on; what the user's own calls give is looked at first."""
-        if _is_of_torch(node.target):
+        if is_of_torch(node.target):
             return f"as_planned({variable(name)}, {layout.shape}, {layout.stride})"
         promised = f"{layout.shape}, {layout.stride}, {layout.dtype}, {name in self.graph.elsewhere}"
         return f"as_promised({str(node.target)!r}, {variable(name)}, {promised})"
@@ -347,7 +347,7 @@ def is_late(layout: Layout) -> bool:
     return any(symbol.is_late for number in (*layout.shape, *layout.stride) for symbol in symbols_of(number))
 
 
-def _is_of_torch(target: Any) -> bool:
+def is_of_torch(target: Any) -> bool:
     """Whether a call is of PyTorch's own, whose results are as its rules for tensors without data say."""
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in ("aten", "prims", "prim")

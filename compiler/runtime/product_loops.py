@@ -1,6 +1,6 @@
 """The loop of a product in the text for the assembler, which is to leave it a loop.
 
-The assembler writes a loop out whose turns it can count, up to a dozen and more of them, which for tiles on tensor cores
+The assembler writes a loop out whose turns it can count, a dozen and more of them, which for tiles on tensor cores
 takes it half a second and more where the loop itself takes it a twentieth.
 """
 

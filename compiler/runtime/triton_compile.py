@@ -1,9 +1,8 @@
-"""Compiling Triton kernels for the GPU at hand: equal ones once, those of a graph at the same time.
+"""Compiling Triton kernels for the GPU at hand, equal ones once.
 
 Kernels that differ in names alone are one function (see `shared_function`), which is compiled when the first of them is
 asked for; the others wait for it. Triton's passes, and the assembler, leave Python's interpreter to others while they
-work, so that threads are enough for a few; many are compiled by other processes (see `compile_helpers`), each of which
-a thread waits for.
+work, so that threads are enough for a few (see `preparing`); many are compiled by other processes (`compile_helpers`).
 
 A kernel is loaded here and not by Triton, which up to 3.6 has a C compiler make a function that launches it, for every
 list of argument types anew; that takes as long as all the rest, and `launcher.cpp` launches every one of ours.
@@ -12,21 +11,18 @@ list of argument types anew; that takes as long as all the rest, and `launcher.c
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.devices import WARP, usable_cores
-from compiler.runtime.compile_helpers import Helper, helpers, let_helper_compile
+from compiler.devices import WARP
+from compiler.runtime.compile_helpers import let_helper_compile
 from compiler.runtime.launcher import start_together
 from compiler.runtime.triton_library import library_options
-from compiler.runtime.triton_setup import begin_setting_up
 from compiler.runtime.triton_source import (
     LIMIT,
     block_sizes,
@@ -37,10 +33,6 @@ from compiler.runtime.triton_source import (
     launch_options,
     shared_function,
 )
-
-#: Threads that compile at the same time. More of them wait for Python's interpreter: on the host of an H200, with 32
-#: cores, 31 kernels of small programs took one thread 4.0 s, four 1.5 s, sixteen 1.8 s.
-MOST_THREADS = 4
 
 #: More compiled kernels than these are not remembered; the first to come are forgotten first.
 MOST_REMEMBERED = 2048
@@ -204,43 +196,3 @@ _ELEMENTS = {8: 10, 9: 8, 10: 9}
 def _tile_in_memory(told: Any) -> TileInMemory:
     rows, columns = told["block_size"]
     return TileInMemory(_ELEMENTS.get(told["elem_type"], told["elem_type"]), (rows, columns), told["swizzle"])
-
-
-def prepare_all(prepares: Sequence[Callable[[], object]]) -> None:
-    """Call each, in their order as far as there are threads: a few here, until helpers that compile have begun, and one
-    for each of those.
-
-    A kernel that does not compile says so when it is launched."""
-    if prepares:
-        begin_setting_up().join()
-    left = deque(prepares)
-    asked = helpers()[: len(left)]
-    threads = min(len(left), usable_cores(), MOST_THREADS) - 1 + len(asked)
-    if threads > 0:
-        are_helped = threading.Event()
-        with ThreadPoolExecutor(threads) as pool:
-            for helper in asked:
-                pool.submit(_work_with, helper, left, are_helped)
-            for _ in range(threads - len(asked)):
-                pool.submit(_work, left, are_helped.is_set)
-            _work(left, are_helped.is_set)
-    _work(left)
-
-
-def _work(left: deque[Callable[[], object]], may_stop: Callable[[], bool] = lambda: False) -> None:
-    """Take from what is left to be done, from its start, until there is nothing."""
-    with suppress(IndexError):
-        while not may_stop():
-            _attempt(left.popleft())
-
-
-def _work_with(helper: Helper, left: deque[Callable[[], object]], are_helped: threading.Event) -> None:
-    with helper.asked(lambda: bool(left)) as is_there:
-        if is_there:
-            are_helped.set()
-            _work(left)
-
-
-def _attempt(prepare: Callable[[], object]) -> None:
-    with suppress(Exception):  # the launch does it again and raises
-        prepare()

@@ -9,7 +9,7 @@ What differs goes through Triton's dispatch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -28,9 +28,6 @@ from compiler.runtime.triton_source import (
     shared_function,
     workspace_of,
 )
-
-#: What an element of a tile of a product adds to the time that a kernel takes to compile, in characters of its text.
-TEXT_OF_ELEMENT = 160
 
 #: Pointers divisible by this many bytes may be loaded from in whole vectors.
 ALIGNMENT = 16
@@ -72,6 +69,8 @@ class TritonLauncher:
         )
         self._descriptors = described(kernel)
         self._launch: Launch | None = None
+        #: What is waited for before a launch of what is not compiled yet.
+        self.before_first: Callable[[], None] | None = None
         self.registers: int | None = None
         self.spills: int | None = None
         self.shared_bytes: int | None = None
@@ -95,6 +94,11 @@ class TritonLauncher:
 
     def _launch_slowly(self, *arguments: Any) -> None:
         """The first launch, and every one that is not like it."""
+        if self.before_first is not None:
+            self.before_first()
+            self.before_first = None
+            self(*arguments)  # which may be like every one now
+            return
         tensors, sizes = arguments[: self._count], arguments[self._count :]
         grid = self._grid(*sizes)
         if grid == 0:
@@ -185,33 +189,6 @@ class TritonLauncher:
             self._record.workspace, self._record.counters = (tensor.data_ptr() for tensor in known)
             self._record.workspace_stream = stream
         return known
-
-
-def one_of_each_first(launchers: Iterable[TritonLauncher]) -> list[TritonLauncher]:
-    """In the order in which many are best compiled at the same time, those that take longest first: of equal kernels
-    one; then the rest, which only wait for their equals."""
-    found: set[tuple[Any, ...]] = set()
-    first: list[TritonLauncher] = []
-    rest: list[TritonLauncher] = []
-    for launcher in sorted(launchers, key=lambda launcher: -_work_of_compiling(launcher.kernel)):
-        form = launcher.form
-        (rest if form in found else first).append(launcher)
-        found.add(form)
-    return first + rest
-
-
-def _work_of_compiling(kernel: RenderedKernel) -> float:
-    """How long a kernel is expected to take to compile, beside others: by its text, and, where tiles are multiplied, by
-    the elements of them that each thread has, and by the divisions for the place of each. Of 34 kernels of a ResNet-50
-    the 14 that multiply took 0.2 to 1.05 s, the longest where windows are gathered; all others but two took up to 0.18,
-    with as much text."""
-    text = len(kernel.source)
-    loop, is_product, _ = kernel.source.partition("\n    for ")[2].partition("tl.dot(")
-    if not is_product:
-        return text
-    m, n, k = (int(str(kernel.config.get(name, 1))) for name in ("MBLOCK", "NBLOCK", "KBLOCK"))
-    elements = (m * n + m * k + k * n) / (32 * int(str(kernel.config.get("num_warps", 4))))
-    return text + TEXT_OF_ELEMENT * elements * (1 + loop.count("//") + loop.count("%"))
 
 
 def _records(

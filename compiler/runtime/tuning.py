@@ -28,8 +28,8 @@ from compiler.devices import Device
 from compiler.environment import compiler_version, triton_version
 from compiler.ir.nodes import ExternNode, Layout, TensorArgument
 from compiler.runtime.disk_cache import cache_directory
+from compiler.runtime.preparing import prepare_all
 from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
-from compiler.runtime.triton_compile import prepare_all
 from compiler.runtime.triton_launch import TritonLauncher, load_triton
 from compiler.runtime.triton_source import content_without_names
 from compiler.schedule.products.best_tile import tile_of, tiles_within
