@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,12 +19,11 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import compiler as nvidia
 
-from compiler.runtime import compile_helpers, triton_compile, triton_stages
+from compiler.runtime import compile_helpers, preparing, triton_stages
 from compiler.runtime.compile_helper import Job
 from compiler.runtime.compile_helpers import Helpers, let_helper_compile, start_helpers_for
+from compiler.runtime.preparing import prepare_all
 from compiler.runtime.triton_cache import KernelCache, through_cache
-from compiler.runtime.triton_compile import prepare_all
-from compiler.runtime.triton_launch import one_of_each_first
 from compiler.runtime.triton_text import execute
 
 KERNEL = """\
@@ -126,7 +124,7 @@ def test_many_kernels_are_shared_by_helpers(
         with helper.asked(lambda: True) as is_there:
             assert is_there
     monkeypatch.setattr(compile_helpers, "_helpers", two)
-    monkeypatch.setattr(triton_compile, "MOST_THREADS", 1)
+    monkeypatch.setattr(preparing, "MOST_THREADS", 1)
     made: list[Any] = []
     prepare_all([lambda number=number: made.append(compiled(f"kernel{number}", number).kernel) for number in range(8)])
     assert len(set(made)) == 8
@@ -247,25 +245,3 @@ def test_a_large_graph_has_as_many_helpers_as_are_wanted(monkeypatch: pytest.Mon
     monkeypatch.setenv(compile_helpers.SETTING, "all")
     with pytest.raises(ValueError, match="not 'all'"):
         start_helpers_for(500)
-
-
-def test_kernels_that_take_longest_are_compiled_first() -> None:
-    """Those with much text, but before all of them those that multiply tiles; then those that wait for their equals."""
-    tiles = {"MBLOCK": 128, "NBLOCK": 64, "KBLOCK": 64, "num_warps": 4}
-    product = (
-        "def f():\n    for k_start in range(0, 9, KBLOCK):\n        x = tl.load(p + k)\n        y = tl.dot(x, x)\n"
-    )
-    texts: dict[str, tuple[str, dict[str, int]]] = {
-        "short": ("x", {}),
-        "long": ("x" * 2000, {}),
-        "equal": ("x" * 2000, {}),
-        "product": (product, tiles),
-        "small product": (product, tiles | {"MBLOCK": 16, "NBLOCK": 16}),
-        "windows": (product.replace("p + k", "p + k % 7 + k // 49"), tiles),
-    }
-    launchers: Any = [
-        SimpleNamespace(name=name, form=(text, *config.values()), kernel=SimpleNamespace(source=text, config=config))
-        for name, (text, config) in texts.items()
-    ]
-    order = [launcher.name for launcher in one_of_each_first(launchers)]
-    assert order == ["windows", "product", "small product", "long", "short", "equal"]

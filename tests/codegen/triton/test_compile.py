@@ -1,11 +1,9 @@
-"""One function is compiled once, kernels of one graph at the same time, and Triton's own launcher is made for none that
-does without: on a pretended compiler."""
+"""One function is compiled once, and Triton's own launcher is made for none that does without: on a pretended
+compiler."""
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +12,8 @@ import torch
 from triton.runtime import driver
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.runtime import triton_compile, triton_setup
-from compiler.runtime.triton_compile import compiled_kernel, prepare_all
+from compiler.runtime import triton_compile
+from compiler.runtime.triton_compile import compiled_kernel
 
 
 def kernel(name: str = "kernel_a", **config: int) -> RenderedKernel:
@@ -156,38 +154,3 @@ def test_what_is_not_plain_or_does_not_fit_is_left_to_triton(
     monkeypatch.setattr(Utilities, "most_threads", most_threads)
     loaded = compiled_kernel(kernel(), FLOATS, 0)
     assert made.made_launcher and (loaded.function, loaded.registers, loaded.spills) == (None, 16, 2)
-
-
-def test_kernels_are_compiled_together_once_triton_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_compile, "usable_cores", lambda: 3)
-    is_set_up = threading.Event()
-    monkeypatch.setattr(triton_setup, "_thread", None)
-    monkeypatch.setattr(triton_setup, "_set_up", lambda: is_set_up.wait(0.05) or is_set_up.set())
-    together = threading.Barrier(3, timeout=30)
-    done: list[tuple[str, bool]] = []
-
-    def prepare(name: str) -> None:
-        done.append((name, is_set_up.is_set()))
-        together.wait()
-
-    prepare_all([partial(prepare, name) for name in ("first", "second", "third")])
-    assert sorted(done) == [("first", True), ("second", True), ("third", True)]
-
-
-def test_each_of_more_kernels_than_threads_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[int] = []
-    for cores in (1, 2, 8):
-        monkeypatch.setattr(triton_compile, "usable_cores", lambda cores=cores: cores)
-        prepare_all([partial(done.append, number) for number in range(20)])
-    assert sorted(done) == sorted([*range(20)] * 3)
-    prepare_all([])
-
-
-def test_a_kernel_that_fails_stops_no_other() -> None:
-    done: list[int] = []
-
-    def fail() -> None:
-        raise ValueError("no such instruction")
-
-    prepare_all([fail, lambda: done.append(1), fail, lambda: done.append(2)])
-    assert sorted(done) == [1, 2]

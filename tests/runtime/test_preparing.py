@@ -1,0 +1,225 @@
+"""Kernels that are compiled at the same time: when each is begun, by whom, and who waits for it; on pretended kernels
+and helpers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+
+from compiler.codegen.rendered import RenderedKernel
+from compiler.runtime import graph_launchers, preparing, triton_setup
+from compiler.runtime.graph_launchers import GraphLaunchers, work_of_compiling
+from compiler.runtime.preparing import Preparation, prepare_all
+
+SECONDS = 30
+
+
+class PretendedHelper:
+    """Is there once it `has_begun`."""
+
+    def __init__(self) -> None:
+        self.has_begun = threading.Event()
+
+    @contextmanager
+    def asked(self, is_wanted: Callable[[], bool]) -> Iterator[bool]:
+        while is_wanted() and not self.has_begun.wait(0.01):
+            pass
+        yield self.has_begun.is_set()
+
+
+@pytest.fixture(autouse=True)
+def helpers(monkeypatch: pytest.MonkeyPatch) -> list[PretendedHelper]:
+    """None, until a test adds one."""
+    found: list[PretendedHelper] = []
+    monkeypatch.setattr(preparing, "helpers", lambda: found)
+    monkeypatch.setattr(triton_setup, "_set_up", lambda: None)
+    return found
+
+
+def begun(helpers: list[PretendedHelper], count: int) -> None:
+    for _ in range(count):
+        helpers.append(PretendedHelper())
+        helpers[-1].has_begun.set()
+
+
+def test_kernels_are_compiled_together_once_triton_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "usable_cores", lambda: 3)
+    is_set_up = threading.Event()
+    monkeypatch.setattr(triton_setup, "_thread", None)
+    monkeypatch.setattr(triton_setup, "_set_up", lambda: is_set_up.wait(0.05) or is_set_up.set())
+    together = threading.Barrier(3, timeout=SECONDS)
+    done: list[tuple[str, bool]] = []
+
+    def prepare(name: str) -> None:
+        done.append((name, is_set_up.is_set()))
+        together.wait()
+
+    prepare_all([partial(prepare, name) for name in ("first", "second", "third")])
+    assert sorted(done) == [("first", True), ("second", True), ("third", True)]
+
+
+def test_each_of_more_kernels_than_threads_is_compiled_once(
+    helpers: list[PretendedHelper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+    for cores in (1, 2, 8):
+        monkeypatch.setattr(preparing, "usable_cores", lambda cores=cores: cores)
+        for _ in range(2):
+            prepare_all([partial(done.append, number) for number in range(20)])
+            begun(helpers, 2)
+    assert sorted(done) == sorted([*range(20)] * 6)
+    prepare_all([])
+
+
+def test_a_kernel_that_fails_stops_no_other(helpers: list[PretendedHelper]) -> None:
+    def fail() -> None:
+        raise ValueError("no such instruction")
+
+    done: list[int] = []
+    for count in (0, 2):
+        begun(helpers, count)
+        prepare_all([fail, partial(done.append, 1), fail, partial(done.append, 2)])
+    assert sorted(done) == [1, 1, 2, 2]
+
+
+def test_what_a_helper_compiles_is_begun_as_it_is_added(helpers: list[PretendedHelper]) -> None:
+    """Before anybody waits for it, and before there is more."""
+    begun(helpers, 1)
+    preparation = Preparation()
+    done: list[str] = []
+    for name in ("first", "second"):
+        is_done = threading.Event()
+        preparation.add(lambda name=name, is_done=is_done: (done.append(name), is_done.set()))
+        assert is_done.wait(SECONDS)
+    assert preparation.is_begun
+    preparation.finish()
+    assert done == ["first", "second"]
+
+
+def test_without_helpers_nothing_is_compiled_before_it_is_waited_for() -> None:
+    preparation = Preparation()
+    done: list[int] = []
+    preparation.add(lambda: done.append(1))
+    assert not preparation.is_begun and not done
+    preparation.finish()
+    assert done == [1]
+
+
+def test_a_helper_that_never_begins_leaves_all_to_this_process(helpers: list[PretendedHelper]) -> None:
+    helpers.append(PretendedHelper())
+    done: list[int] = []
+    prepare_all([partial(done.append, number) for number in range(8)])
+    assert sorted(done) == [*range(8)]
+
+
+def test_of_what_waits_the_longest_is_begun_first(helpers: list[PretendedHelper]) -> None:
+    begun(helpers, 1)
+    preparation = Preparation()
+    is_held, may_go = threading.Event(), threading.Event()
+    preparation.add(lambda: (is_held.set(), may_go.wait(SECONDS)))
+    assert is_held.wait(SECONDS)
+    done: list[int] = []
+    for work in (3, 1, 7, 5):
+        preparation.add(partial(done.append, work), work)
+    may_go.set()
+    preparation.finish()
+    assert done == [7, 5, 3, 1]
+
+
+def test_what_is_abandoned_is_not_begun_and_keeps_no_thread(helpers: list[PretendedHelper]) -> None:
+    begun(helpers, 1)
+    before = threading.active_count()
+    preparation = Preparation()
+    is_held, may_go = threading.Event(), threading.Event()
+    preparation.add(lambda: (is_held.set(), may_go.wait(SECONDS)))
+    assert is_held.wait(SECONDS)
+    done: list[int] = []
+    preparation.add(partial(done.append, 1))
+    preparation.abandon()
+    may_go.set()
+    preparation.finish()
+    assert not done and threading.active_count() == before
+
+
+class PretendedLauncher:
+    def __init__(self, kernel: RenderedKernel) -> None:
+        self.form = (kernel.source,)
+        self.kernel = kernel
+        self.before_first: Callable[[], None] | None = None
+        self.prepared: list[tuple[list[torch.dtype], int]] = []
+
+    def prepare_for(self, dtypes: list[torch.dtype], device: int) -> None:
+        if self.kernel.source == "wrong":
+            raise ValueError("no such instruction")
+        self.prepared.append((dtypes, device))
+
+
+def launchers_of(texts: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> GraphLaunchers:
+    monkeypatch.setattr(graph_launchers, "load_triton", PretendedLauncher)
+    made = GraphLaunchers({"x": torch.float16}, 1)
+    for name, text in texts.items():
+        made.add(RenderedKernel(name, "triton", text, ("x",), (), {}, grid=0 if text == "nothing to do" else 8))
+    return made
+
+
+TEXTS = {"a": "some", "b": "other", "equal": "some", "empty": "nothing to do", "fails": "wrong", "fails too": "wrong"}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_every_kernel_of_a_graph_is_there_when_it_is_launched(
+    helpers: list[PretendedHelper], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(helpers, count)
+    made = launchers_of(TEXTS, monkeypatch)
+    made.finish_before_launch()
+    launchers: Mapping[str, Any] = made.by_name
+    first = launchers["a"].before_first
+    assert (first is None) == (count == 0)
+    if first is not None:
+        first()
+    expected = [([torch.float16], 1)]
+    assert {name: launcher.prepared for name, launcher in launchers.items()} == {
+        "a": expected, "b": expected, "equal": expected, "empty": [], "fails": [], "fails too": [],
+    }  # fmt: skip
+
+
+def test_equal_kernels_hold_up_no_helper(helpers: list[PretendedHelper], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would wait for the first of them, while others could be compiled."""
+    begun(helpers, 2)
+    may_go, other = threading.Event(), threading.Event()
+
+    def prepare_for(self: PretendedLauncher, *_: object) -> None:
+        if self.kernel.source == "some":
+            assert may_go.wait(SECONDS)
+        else:
+            other.set()
+
+    monkeypatch.setattr(PretendedLauncher, "prepare_for", prepare_for)
+    made = launchers_of({"a": "some", "equal": "some", "b": "other"}, monkeypatch)
+    assert other.wait(SECONDS)
+    may_go.set()
+    made.finish()
+
+
+def test_kernels_that_take_longest_are_begun_first() -> None:
+    """Those with much text, but before all of them those that multiply tiles."""
+    tiles = {"MBLOCK": 128, "NBLOCK": 64, "KBLOCK": 64, "num_warps": 4}
+    product = (
+        "def f():\n    for k_start in range(0, 9, KBLOCK):\n        x = tl.load(p + k)\n        y = tl.dot(x, x)\n"
+    )
+    texts: dict[str, tuple[str, dict[str, int]]] = {
+        "short": ("x", {}),
+        "long": ("x" * 2000, {}),
+        "product": (product, tiles),
+        "small product": (product, tiles | {"MBLOCK": 16, "NBLOCK": 16}),
+        "windows": (product.replace("p + k", "p + k % 7 + k // 49"), tiles),
+    }
+    kernels = [RenderedKernel(name, "triton", text, (), (), {**config}) for name, (text, config) in texts.items()]
+    order = [kernel.name for kernel in sorted(kernels, key=work_of_compiling, reverse=True)]
+    assert order == ["windows", "product", "small product", "long", "short"]
