@@ -219,12 +219,9 @@ class GraphCompilation:
             launchers = self._no_launchers()
             for kernel in self.primary.values():
                 launchers.add(kernel)
-            launchers.finish()
-        elif self._calls_what_may_compile():
-            launchers.finish()
-        else:
-            launchers.finish_before_launch()
-        return {name: launchers.by_name[kernel.name] for name, kernel in self.primary.items()}
+        may_be_late = self.launchers is not None and not self._calls_what_may_compile()
+        by_name = launchers.all(may_be_late)
+        return {name: by_name[kernel.name] for name, kernel in self.primary.items()}
 
     def _no_launchers(self) -> GraphLaunchers:
         from compiler.runtime.graph_launchers import GraphLaunchers

@@ -3,11 +3,12 @@
 executable                                   the wrapper with its kernels, ready to be called (flat: without a frame)
 cpp_compiler, cpp_library, product_steps     C++ kernels, on a CPU
 triton_source, triton_text, triton_compile, triton_launch      Triton kernels, on the GPU at hand
+graph_launchers, preparing                   those of a graph, compiled at the same time and beside what comes next
 triton_setup                                 what Triton makes once in a process
 compile_helpers, compile_helper              processes that compile beside this one, and what one of them does
 triton_library, device_functions             what they are linked with
 triton_stages, assembler                     through what Triton takes them, and how they are assembled
-triton_reading, triton_passes                what of that is left out
+triton_reading, triton_passes, product_loops what of that is left out
 triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams,
                                              interpreted_work)
 disk_cache, triton_cache                     what stays on disk

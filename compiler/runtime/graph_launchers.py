@@ -25,7 +25,7 @@ class GraphLaunchers:
     """Launchers of kernels for tensors of these `dtypes`, on a device, by the kernels' names."""
 
     def __init__(self, dtypes: Mapping[str, torch.dtype], device: int) -> None:
-        self.by_name: dict[str, TritonLauncher] = {}
+        self._by_name: dict[str, TritonLauncher] = {}
         self._dtypes, self._device = dtypes, device
         self._preparation = Preparation()
         self._forms: set[tuple[Any, ...]] = set()
@@ -34,7 +34,7 @@ class GraphLaunchers:
 
     def add(self, kernel: RenderedKernel) -> None:
         """Have the kernel compiled; now, where there are processes that do."""
-        launcher = self.by_name[kernel.name] = load_triton(kernel)
+        launcher = self._by_name[kernel.name] = load_triton(kernel)
         if kernel.grid == 0:
             return
         prepare = partial(launcher.prepare_for, [self._dtypes[name] for name in kernel.parameters], self._device)
@@ -45,17 +45,20 @@ class GraphLaunchers:
             self._forms.add(form)
             self._preparation.add(prepare, work_of_compiling(kernel))
 
-    def finish_before_launch(self) -> None:
-        """All have been added. What other processes are at is waited for at the first launch of what is not there."""
+    def all(self, may_be_late: bool) -> dict[str, TritonLauncher]:
+        """Launchers of all kernels by their names, once the last has been added. Where they `may_be_late`, what other
+        processes are at is waited for by the first launch of one that is not there yet; else all are compiled when this
+        returns, but for those that do not compile."""
+        launchers, self._by_name = self._by_name, {}
         self._preparation.close()
-        if not self._preparation.is_begun:
-            self.finish()
-            return
-        for launcher in self.by_name.values():
-            launcher.before_first = self.finish
+        if not may_be_late or not self._preparation.is_begun:
+            self._finish()
+            return launchers
+        for launcher in launchers.values():
+            launcher.before_first = self._finish
+        return launchers
 
-    def finish(self) -> None:
-        """All have been added; what can be compiled is when this returns."""
+    def _finish(self) -> None:
         self._preparation.finish()
         while self._equal:
             with suppress(Exception):  # the launch does it again and raises

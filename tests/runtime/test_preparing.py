@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from compiler import compile
 from compiler.codegen.rendered import RenderedKernel
+from compiler.compile import GraphCompilation, compile_graph
+from compiler.devices import device_for
+from compiler.options import Options
 from compiler.runtime import graph_launchers, preparing, triton_setup
 from compiler.runtime.graph_launchers import GraphLaunchers, work_of_compiling
 from compiler.runtime.preparing import Preparation, prepare_all
+from tests.compile_program import capture_graph
 
 SECONDS = 30
 
@@ -177,8 +183,7 @@ def test_every_kernel_of_a_graph_is_there_when_it_is_launched(
 ) -> None:
     begun(helpers, count)
     made = launchers_of(TEXTS, monkeypatch)
-    made.finish_before_launch()
-    launchers: Mapping[str, Any] = made.by_name
+    launchers: Mapping[str, Any] = made.all(may_be_late=True)
     first = launchers["a"].before_first
     assert (first is None) == (count == 0)
     if first is not None:
@@ -204,7 +209,64 @@ def test_equal_kernels_hold_up_no_helper(helpers: list[PretendedHelper], monkeyp
     made = launchers_of({"a": "some", "equal": "some", "b": "other"}, monkeypatch)
     assert other.wait(SECONDS)
     may_go.set()
-    made.finish()
+    made.all(may_be_late=False)
+
+
+class Added:
+    """Takes note of what is done with launchers, which are never made."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self._by_name: dict[str, RenderedKernel] = {}
+
+    def add(self, kernel: RenderedKernel) -> None:
+        self.done.append("product" if "tl.dot(" in kernel.source else "other")
+        self._by_name[kernel.name] = kernel
+
+    def all(self, may_be_late: bool) -> Mapping[str, RenderedKernel]:
+        self.done.append("late" if may_be_late else "waited for")
+        return self._by_name
+
+    def abandon(self) -> None:
+        self.done.append("abandoned")
+
+
+def gated(x: Tensor, gate: Tensor, up: Tensor) -> Tensor:
+    normal = x - x.mean(1, True)
+    return torch.softmax(torch.nn.functional.silu(normal @ gate) * (normal @ up), 1)
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> Added:
+    made = Added()
+    monkeypatch.setattr(GraphCompilation, "_no_launchers", lambda self: made)
+    monkeypatch.setattr(compile, "device_for", lambda _: device_for("sm_90"))
+    return made
+
+
+def graph() -> torch.fx.GraphModule:
+    return capture_graph(gated, *(torch.ones(512, 512, dtype=torch.bfloat16) for _ in range(3)))
+
+
+def test_a_graphs_kernels_are_added_as_they_are_rendered_products_first(
+    added: Added, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GraphCompilation, "build", lambda self, phase: self._launchers())
+    monkeypatch.setattr(GraphCompilation, "implementation", None)
+    compile_graph(graph(), Options(), torch.device("cuda"))
+    assert added.done == ["product", "other", "other", "late"]
+
+
+def test_a_graph_that_is_not_compiled_to_its_end_leaves_no_kernels(
+    added: Added, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(GraphCompilation, "build", fail)
+    with pytest.raises(OSError, match="no space left"):
+        compile_graph(graph(), Options(), torch.device("cuda"))
+    assert added.done[-1] == "abandoned"
 
 
 def test_kernels_that_take_longest_are_begun_first() -> None:

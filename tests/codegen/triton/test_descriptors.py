@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -137,7 +138,9 @@ class DescribingDriver(Driver):
         self.cuTensorMapEncodeTiled = _ENCODE(encode)
 
 
-def pretended(kernel: RenderedKernel, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, DescribingDriver, list[int]]:
+def pretended(
+    kernel: RenderedKernel, monkeypatch: pytest.MonkeyPatch, is_late: bool = False
+) -> tuple[Any, DescribingDriver, list[int]]:
     # Behind each of three descriptors come two sizes and two strides; two addresses are Triton's own.
     driver = DescribingDriver(len(kernel.parameters) + 3 * 4 + 2)
     dispatched: list[int] = []
@@ -149,14 +152,21 @@ def pretended(kernel: RenderedKernel, monkeypatch: pytest.MonkeyPatch) -> tuple[
     monkeypatch.setattr(triton_launch, "compiled_kernel", lambda *_: loaded)
     launcher = load_triton(kernel)
     monkeypatch.setattr(launcher, "_dispatch", lambda device, grid, arguments: dispatched.append(grid))
-    launcher.prepare_for([torch.bfloat16] * len(kernel.parameters), DEVICE)
+    prepare = partial(launcher.prepare_for, [torch.bfloat16] * len(kernel.parameters), DEVICE)
+    if is_late:
+        launcher.before_first = prepare
+    else:
+        prepare()
     return launcher.launch, driver, dispatched
 
 
-def test_a_map_is_made_for_each_address_once_and_passed_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_late", [False, True], ids=["compiled before", "waited for by the first launch"])
+def test_a_map_is_made_for_each_address_once_and_passed_in_its_place(
+    is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     product = joined(turned_gate, (40, 88), (72, 88), (72, 88), monkeypatch=monkeypatch)
     kernel = render_tiles(product, storage_of(product), SMALL)
-    launch, driver, dispatched = pretended(kernel, monkeypatch)
+    launch, driver, dispatched = pretended(kernel, monkeypatch, is_late)
     tensors = [torch.zeros(72, 88, dtype=torch.bfloat16) for _ in kernel.parameters]
     x, w, v, y = (tensor.data_ptr() for tensor in tensors)
     for _ in range(2):

@@ -98,6 +98,43 @@ def test_aligned_tensors_are_launched_straight_the_first_time_and_later(pointwis
         assert pointwise.driver.launches == [straight] * count and not pointwise.by_triton
 
 
+def test_a_kernel_that_is_being_compiled_is_waited_for_once(pointwise: Pretended) -> None:
+    launcher, waited = pointwise.launcher, []
+
+    def wait() -> None:
+        assert not pointwise.driver.launches
+        waited.append(1)
+        launcher.prepare(*pointwise.tensors())
+
+    launcher.before_first = wait
+    launch = launcher.launch
+    for count in (1, 2):
+        launch(*pointwise.tensors())
+        assert len(pointwise.driver.launches) == count and waited == [1]
+
+
+def test_one_that_is_there_is_launched_while_others_are_being_compiled(pointwise: Pretended) -> None:
+    launcher, waited = pointwise.launcher, []
+    launcher.before_first = lambda: waited.append(1)
+    launch = launcher.launch
+    launcher.prepare(*pointwise.tensors())
+    launch(*pointwise.tensors())
+    assert len(pointwise.driver.launches) == 1 and not waited
+
+
+def test_one_that_did_not_compile_says_so_when_it_is_launched(
+    pointwise: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no such instruction")
+
+    monkeypatch.setattr(triton_launch, "compiled_kernel", fail)
+    pointwise.launcher.before_first = lambda: None
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such instruction"):
+            pointwise.launcher.launch(*pointwise.tensors())
+
+
 def test_a_launcher_may_be_called_itself(pointwise: Pretended) -> None:
     for _ in range(3):
         pointwise.launcher(*pointwise.tensors())
