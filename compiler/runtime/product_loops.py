@@ -1,12 +1,16 @@
 """The loop of a product in the text for the assembler, which is to leave it a loop.
 
 The assembler writes a loop out whose turns it can count, a dozen and more of them, which for tiles on tensor cores
-takes it half a second and more where the loop itself takes it a twentieth.
+takes it half a second and more where the loop itself takes it a twentieth. Which loops gain nothing from that says the
+kernel's text, by `loop_unroll_factor=1` (see `codegen/triton/product.py`). Triton does not unroll such a loop, and
+tells neither LLVM nor the assembler.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from typing import Any
 
 #: What has the assembler leave the loop alone at whose first label it stands.
 AS_IT_IS = '.pragma "nounroll";'
@@ -14,6 +18,12 @@ AS_IT_IS = '.pragma "nounroll";'
 _LABEL = re.compile(r"^(\$\w+):[^\n]*\n", re.MULTILINE)
 _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$\w+);")
 _ON_TENSOR_CORES = re.compile(r"\b(?:wgmma\.mma_async|mma)\.sync\b")
+
+
+def has_loop_to_keep(module: Any, operators: Collection[str]) -> bool:
+    """Whether the kernel, in Triton's first form and with these operators, multiplies tiles in a loop that is to be
+    left alone."""
+    return "tt.dot" in operators and "tt.loop_unroll_factor = 1 :" in str(module)
 
 
 def with_loops_kept(ptx: str) -> str:

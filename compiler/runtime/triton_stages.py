@@ -1,9 +1,10 @@
 """The stages that Triton takes a kernel through, from its text to its binary, as our kernels want them.
 
-Triton has a hook for who wants others. Ours has the assembler started before the first stage, and leaves passes out
-that a kernel has no use for (see `triton_passes`). What the assembler is told is what Triton tells it, and the result
-is the same to the last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it
-is known here, or goes wrong, Triton goes its own way, and says what is wrong with its text.
+Triton has a hook for who wants others. Ours has the assembler started before the first stage, leaves passes out that a
+kernel has no use for (see `triton_passes`), and has the assembler leave loops alone that gain nothing from being
+written out (see `product_loops`). Else the assembler is told what Triton tells it, and the result is the same to the
+last bit, but for kernels with a limit of registers (see `_assembled`). Where anything is not as it is known here, or
+goes wrong, Triton goes its own way, and says what is wrong with its text.
 """
 
 from __future__ import annotations
@@ -47,25 +48,20 @@ def with_our_stages(
     started: list[WaitingAssembler] | None = getattr(_in_this_thread, "started", None)
     if started is not None and "cubin" in stages:
         _assemble_early(backend, stages, options, started)
-    if started is not None and {"ttgir", "llir"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
-        _leave_passes_out(backend, stages, options)
-    if started is not None and "ptx" in stages:
-        _keep_loops(stages)
+    if started is not None and {"ttgir", "llir", "ptx"} <= stages.keys() and release_of_triton() in triton_passes.KNOWN:
+        _leave_out(backend, stages, options)
     return None
 
 
-def _keep_loops(stages: dict[str, Any]) -> None:
-    to_text = stages["ptx"]
-    stages["ptx"] = lambda module, metadata: product_loops.with_loops_kept(to_text(module, metadata))
-
-
-def _leave_passes_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
-    to_second_form, to_llvm = stages["ttgir"], stages["llir"]
+def _leave_out(backend: Any, stages: dict[str, Any], options: Any) -> None:
+    to_second_form, to_llvm, to_text = stages["ttgir"], stages["llir"], stages["ptx"]
     operators: frozenset[str] = frozenset()
+    keeps_loops = False
 
     def with_fewer_passes(module: Any, metadata: dict[str, Any]) -> Any:
-        nonlocal operators
+        nonlocal operators, keeps_loops
         operators = triton_passes.operators_of(module)
+        keeps_loops = product_loops.has_loop_to_keep(module, operators)
         if not triton_passes.without_products(module, operators, options, backend.target.arch):
             return to_second_form(module, metadata)
         metadata["tensordesc_meta"] = module.get_tensordesc_metadata()
@@ -77,7 +73,11 @@ def _leave_passes_out(backend: Any, stages: dict[str, Any], options: Any) -> Non
         with triton_passes.without_llvms_passes():
             return to_llvm(module, metadata)
 
-    stages["ttgir"], stages["llir"] = with_fewer_passes, with_fewer_of_llvm
+    def with_loops(module: Any, metadata: dict[str, Any]) -> str:
+        text: str = to_text(module, metadata)
+        return product_loops.with_loops_kept(text) if keeps_loops else text
+
+    stages["ttgir"], stages["llir"], stages["ptx"] = with_fewer_passes, with_fewer_of_llvm, with_loops
 
 
 def _assemble_early(backend: Any, stages: dict[str, Any], options: Any, started: list[WaitingAssembler]) -> None:
