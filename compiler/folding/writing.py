@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _make_graph_module
 
 from compiler.lowering.eager import EagerTensor
 
@@ -17,7 +18,7 @@ def copied(graph: GraphModule) -> GraphModule:
     result = new.graph_copy(graph.graph, {})
     new.output(result)
     new.output_node().meta = dict(graph.graph.output_node().meta)
-    copy = GraphModule(graph, new)
+    copy = _make_graph_module(graph, new)  # without a text of Python, which takes as long as the copy, in a first call
     copy.meta.update(graph.meta)
     return copy
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+from torch.fx._lazy_graph_module import _make_graph_module
 
 from compiler.capture.lines import lines_of_text
 from compiler.report import Rewrite, Subject
@@ -54,7 +55,7 @@ def copied(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     output = new.output(result)
     output.meta = dict(graph.graph.output_node().meta)
     read_after_changes(new)
-    copy = torch.fx.GraphModule(graph, new)
+    copy = _make_graph_module(graph, new)  # without its text of Python while Dynamo captures, as Dynamo's own
     copy.meta = dict(graph.meta)
     # Dynamo tells AOTAutograd the source of each input by attributes of its node, which torch does not copy.
     for old, made in [(graph, copy), *nodes.items()]:

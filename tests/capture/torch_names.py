@@ -104,6 +104,11 @@ TABLE = (
         ),
     ),
     Taken(
+        ("compiler/rewrite/rewriting.py", "compiler/folding/writing.py"),
+        "make a copy of a graph as Dynamo makes its own, without a text of Python where nobody reads it",
+        ("torch.fx._lazy_graph_module._make_graph_module",),
+    ),
+    Taken(
         ("compiler/capture/settings_at_hand.py",),
         "read settings quickly",
         (
