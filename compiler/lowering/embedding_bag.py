@@ -174,7 +174,7 @@ def _summed(
     if bags.length is not None:
         total = build.reduction(shape, held, (bags.length,), of_bag, label="" if sizes is None else "sum")
     elif sizes is None:
-        return scatter_into(build, zeros, sources, "add", update)
+        return scatter_into(build, zeros, sources, "add", update, is_exact=True)
     else:
         total = scatter_into(build, zeros, sources, "add", update, dtype=held, label="sum")
     if sizes is None:
@@ -262,7 +262,8 @@ def _gradient(
     """The gradient of a bag is added to the row of each of its tokens."""
     zeros = constant(0, (rows, gradient.shape[1]), gradient.dtype)
     if mode == MAX:
-        return scatter_into(build, zeros, gradient.shape, "add", _to_largest(gradient, sizes, largest, rows))
+        chosen = _to_largest(gradient, sizes, largest, rows)
+        return scatter_into(build, zeros, gradient.shape, "add", chosen, is_exact=True)
     if by_frequency and build.device.type == "cpu":
         raise CannotLower("on a CPU eager divides by the frequencies of other tokens than it should, and is followed")
     counts = frequencies(build, bags.tokens, rows) if by_frequency and bags.tokens.numel else None
@@ -280,7 +281,7 @@ def _gradient(
             value = ops.truediv(value, ops.to_dtype(divisor, compute_dtype(gradient.dtype)))
         return (row, feature), value, takes_part
 
-    return scatter_into(build, zeros, (bags.tokens.shape[0], gradient.shape[1]), "add", update)
+    return scatter_into(build, zeros, (bags.tokens.shape[0], gradient.shape[1]), "add", update, is_exact=True)
 
 
 def _to_largest(

@@ -52,7 +52,7 @@ def embedding_dense_backward(
         return (row, position[-1]), value, is_inside
 
     zeros = constant(0, (num_weights, width), gradient.dtype)
-    return scatter_into(build, zeros, (*indices.shape, width), "add", update)
+    return scatter_into(build, zeros, (*indices.shape, width), "add", update, is_exact=True)
 
 
 def frequencies(build: Builder, indices: TensorValue, num_weights: Integer) -> TensorValue:

@@ -63,6 +63,8 @@ class LoopBuilder:
         self.device = torch.device("cpu")
         #: Whether programs that share a row of a scan may wait for those before them.
         self.looks_back = False
+        #: Whether the GPU adds half types at places of memory by one operation.
+        self.adds_half_types = False
         #: What eager's tensor of a value looks like, by the value's id.
         self.eager_of: dict[int, EagerTensor] = {}
         #: Buffers that lie on another device than the graph's.

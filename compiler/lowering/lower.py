@@ -81,6 +81,8 @@ from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant, of_buffer
 from compiler.padding.apart import BY_ROWS_APART
 
+#: From this capability on, NVIDIA's GPUs add both half types in memory, up to 16 bytes by one operation.
+ADDS_HALF_TYPES = 90
 #: Where torch's own operators are: any other namespace is that of a library, or the snippet's.
 _TORCH_NAMESPACES = frozenset(("aten", "prims", "prim"))
 
@@ -90,10 +92,11 @@ def lower(
 ) -> LoopGraph:
     """The loops of `gm`, whose nodes carry `meta["val"]` (fake tensors), and `meta["lines"]` maybe. Tensors lie as
     eager's do, but for what `channels_last` names. Programs of the `device` that decisions are made for may wait for
-    those before them; of none in particular they do not."""
+    those before them, and what adds half types in memory may do so; of none in particular they do not."""
     with first_sizes(gm.meta.get("first_sizes", {})):
         walk = _Walk(gm, channels_last)
         walk.build.looks_back = device is not None and device.kind == "cuda"
+        walk.build.adds_half_types = device is not None and device.capability >= ADDS_HALF_TYPES
         return walk.run()
 
 

@@ -5,7 +5,8 @@
 
 Where several values meet at one place, `add`, `mul`, `min` and `max` combine them, on a GPU by atomic operations, in an
 order that differs from run to run (as eager's does). Types that have no such operations are collected in a wider one
-and rounded once. A plain write leaves one of the values: on a CPU the last, as eager does.
+and rounded once; a sum of a half type is formed in that type where eager's is (`rounds_as_eager`). A plain write leaves
+one of the values: on a CPU the last, as eager does.
 Eager raises for an index outside of the tensor. A kernel cannot: such an element is not written anywhere.
 """
 
@@ -20,7 +21,7 @@ import torch
 from compiler.ir.index import Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import compute_dtype, ops
-from compiler.ir.size import Integer
+from compiler.ir.size import Integer, hint, product
 from compiler.lowering.advanced_index import place_in
 from compiler.lowering.builder import Builder
 from compiler.lowering.indexing import all_of, at_least, below
@@ -39,17 +40,23 @@ COLLECTED_IN = {
     torch.uint8: torch.int32, torch.int8: torch.int32, torch.int16: torch.int32,
 }  # fmt: skip
 
+#: How many values of a half type may meet in one place on average for their sum to be formed in that type. bfloat16
+#: has eight binary digits: of a sum of 256 equal numbers, the next one changes nothing.
+FEW_MEET = 16
+
 Updating = Callable[[Position], Update]
 
 
 def scatter_into(
     build: Builder, x: TensorValue, sources: tuple[Integer, ...], mode: str, update: Updating, *,
-    before: Updating | None = None, dtype: torch.dtype | None = None, label: str = "",
+    before: Updating | None = None, dtype: torch.dtype | None = None, label: str = "", is_exact: bool = False,
 ) -> TensorValue:  # fmt: skip
     """A copy of `x`, changed at a place for each position of a loop over `sources`. `before` is written first, where a
-    reduction does not take in what `x` holds. `dtype` is the result's, where it is not that of `x`."""
+    reduction does not take in what `x` holds. `dtype` is the result's, where it is not that of `x`. `is_exact` says
+    that eager forms its sums of half types in float32."""
     dtype = dtype or x.dtype
-    held = dtype if mode == "set" else COLLECTED_IN.get(dtype, dtype)
+    is_narrow = mode == "set" or (mode == "add" and not is_exact and rounds_as_eager(build, dtype, x.numel, sources))
+    held = dtype if is_narrow else COLLECTED_IN.get(dtype, dtype)
     layout = build.result_layout(x.shape, held)
 
     def starting(position: Position) -> Any:
@@ -69,6 +76,17 @@ def scatter_into(
         return build.scatter(result, sources, mode, changing, label=label)
     result = build.scatter(result, sources, mode, changing, label=f"{prefix}{held}".replace("torch.", ""))
     return build.pointwise(x.shape, dtype, result.load, label=label)
+
+
+def rounds_as_eager(build: Builder, dtype: torch.dtype, places: Integer, sources: tuple[Integer, ...]) -> bool:
+    """Whether values that are added at some of so many `places` of `dtype` are added in that type.
+
+    Eager's index_add, scatter_add and index_put round a sum of half types each time that a value comes to it. Where the
+    GPU adds such types in memory, several neighbours by one operation, so do we, which saves filling a wider tensor and
+    reading it again. Where many values meet in one place, float32 is little beside them, and keeps digits that eager
+    loses."""
+    is_half = dtype in (torch.float16, torch.bfloat16)
+    return is_half and build.adds_half_types and hint(product(sources)) <= FEW_MEET * hint(places)
 
 
 def comparable(value: Any, mode: str) -> Any:

@@ -8,8 +8,8 @@ The interpreter is meant to be switched on by an environment variable before Tri
 process from compiling kernels. Here it is switched on for the length of one call instead. What it gets wrong for our
 kernels is put right in the same scope:
 
-- it keeps bfloat16 as bits in uint16, cuts float32 off where hardware rounds to the nearest even, and multiplies
-  matrices of these bits;
+- it keeps bfloat16 as bits in uint16, cuts float32 off where hardware rounds to the nearest even, multiplies
+  matrices of these bits, and adds them in memory;
 - a reduction or a scan with a combine function of our own calls that function once for each element;
 - `libdevice` does nothing;
 - functions of Triton's own library (`tl.sum`) refuse to be called outside of a compiled kernel;
@@ -132,6 +132,7 @@ def _interpreting(function: Callable[..., Any], work: Work) -> Iterator[None]:
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
     ours.set_attr(InterpreterBuilder, "create_assert", _assert)
     ours.set_attr(InterpreterBuilder, "create_dot", partial(_dot, work))
+    ours.set_attr(InterpreterBuilder, "create_atomic_rmw", _update)
     ours.set_attr(TensorHandle, "__post_init__", work.counting(_value_made))
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
@@ -162,12 +163,13 @@ def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> A
 # bfloat16 ---------------------------------------------------------------------------------------------------------
 
 _stock_cast = InterpreterBuilder.cast_impl
+_stock_update = InterpreterBuilder.create_atomic_rmw
 
 
 def _cast(builder: Any, source: Any, wanted: Any) -> Any:
     """A conversion; from and to bfloat16 by way of float32, rounded to the nearest even."""
     if source.dtype.scalar == tl.bfloat16 and wanted.scalar != tl.bfloat16:
-        source = TensorHandle((source.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+        source = TensorHandle(_as_float32(source.data), tl.float32)
         if wanted.scalar == tl.float32:
             return source
     elif wanted.scalar == tl.bfloat16 and source.dtype.scalar != tl.bfloat16:
@@ -180,6 +182,30 @@ def _dot(work: Work, left: Any, right: Any, total: Any, *_settings: Any) -> Any:
     one, two = (_cast(stock.interpreter_builder, operand, tl.float32).data for operand in (left, right))
     work.add_product(one, two)
     return TensorHandle(np.matmul(one, two, dtype=total.data.dtype) + total.data, total.dtype.scalar)
+
+
+def _update(builder: Any, kind: Any, pointers: Any, values: Any, mask: Any, sem: Any, scope: Any) -> Any:
+    """An update of elements in memory. bfloat16, which is only ever added, goes by way of float32: of the values that
+    meet in one place, one at a time."""
+    if values.dtype.scalar != tl.bfloat16:
+        return _stock_update(builder, kind, pointers, values, mask, sem, scope)
+    places, found = np.broadcast_arrays(pointers.data, values.data)
+    places, found, old = places.reshape(-1), found.reshape(-1), np.zeros(found.size, np.uint16)
+    left = np.flatnonzero(np.broadcast_to(mask.data, values.data.shape).reshape(-1))
+    while left.size:
+        now = left[np.unique(places[left], return_index=True)[1]]
+        sources = TensorHandle(np.ascontiguousarray(places[now]), pointers.dtype)
+        whole = TensorHandle(np.ones(now.size, bool), tl.int1)
+        old[now] = builder.create_masked_load(sources, whole, None, None, None, None).data
+        total = _as_float32(old[now]) + _as_float32(found[now])
+        builder.create_masked_store(sources, TensorHandle(_round_to_bfloat16(total), tl.bfloat16), whole, None, None)
+        left = np.setdiff1d(left, now)
+    return TensorHandle(old.reshape(values.data.shape), tl.bfloat16)
+
+
+def _as_float32(bits: Array) -> Array:
+    values: Array = (bits.astype(np.uint32) << 16).view(np.float32)
+    return values
 
 
 def _round_to_bfloat16(values: Array) -> Array:

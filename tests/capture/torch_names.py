@@ -298,9 +298,9 @@ TABLE = (
             "triton.runtime.jit.JITFunction",
             *_names(
                 "triton.runtime.interpreter",
-                "InterpretedFunction InterpreterBuilder.cast_impl ReduceOps ScanOps "
-                "TensorHandle.__post_init__ interpreter_builder.options interpreter_semantic.to_tensor "
-                "_get_np_dtype _implicit_cvt _patch_lang",
+                "InterpretedFunction InterpreterBuilder.cast_impl InterpreterBuilder.create_atomic_rmw "
+                "ReduceOps ScanOps TensorHandle.__post_init__ interpreter_builder.options "
+                "interpreter_semantic.to_tensor _get_np_dtype _implicit_cvt _patch_lang",
             ),
         ),
     ),

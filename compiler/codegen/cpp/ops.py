@@ -174,9 +174,11 @@ def store_text(pointer: str, offset: str, value: str, dtype: torch.dtype, storag
 
 
 def scatter_text(element: str, value: str, mode: str, dtype: torch.dtype, storage: torch.dtype) -> str:
-    """The statement that updates `element` by a value of dtype `dtype`; half types are only ever replaced."""
-    if mode == "set" and storage in _TO_STORAGE:
-        return f"{element} = fs::{_TO_STORAGE[storage]}({convert(value, dtype, torch.float32)});"
+    """The statement that updates `element` by a value of dtype `dtype`; half types are replaced or added to."""
+    if storage in _TO_STORAGE:
+        value = convert(value, dtype, torch.float32)
+        value = value if mode == "set" else f"fs::to_float({element}) + {value}"
+        return f"{element} = fs::{_TO_STORAGE[storage]}({value});"
     value = convert(value, dtype, storage)
     if mode == "set":
         return f"{element} = {value};"
