@@ -16,7 +16,7 @@ from bench.wide.declare import BF16, index, mask, normal, positive, program, uni
 def latent_attention_of_one_word(query: Tensor, turned: Tensor, latent: Tensor, turned_key: Tensor) -> Tensor:
     """DeepSeek's multi-head latent attention with absorbed weights: all heads share keys, which are the values too."""
     scores = query @ latent.transpose(1, 2) + turned @ turned_key.transpose(1, 2)
-    return torch.softmax(scores.float() * 0.0417, -1).to(BF16) @ latent
+    return torch.softmax(scores.float() * 0.0417, -1).to(latent.dtype) @ latent
 
 
 @program(normal(8, 24, 32, 64))

@@ -13,15 +13,13 @@ from compiler.codegen.triton.constancy import computed_places, constancy
 from compiler.codegen.triton.float8 import loaded
 from compiler.codegen.triton.float8 import stored as to_byte
 from compiler.codegen.triton.ops import DTYPES, Operand, constant_operand, convert, expression
+from compiler.codegen.triton.passing import Passing
 from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import CALLS, GENERATORS, SUFFIXES, drawn_together
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
-
-#: Warps of a program from which on loads that pass the cache by gain: with 8 they do by 2 %.
-_WARPS_PASSING_BY = 8
 
 #: The most that one thread loads by one instruction.
 LOAD_BYTES = 16
@@ -50,8 +48,7 @@ class StatementPrinter:
         #: What stands in the place of some statements' own text, and those that nobody reads.
         self.instead: dict[int, str] = {}
         self.unread: frozenset[int] = frozenset()
-        self.passes_by = self._passes_by()
-        self._loop_dims = {dim for axis in plan.axes for dim in axis.dims if dim.size != 1}
+        self.passing = Passing(plan)
         self.last_loads = self._last_loads()
         self.together = self._drawn_together()
         self.computed_places = computed_places(self.program)
@@ -151,15 +148,6 @@ class StatementPrinter:
         total, count = (self.by_number[number] for number in quotient.operands)
         is_sum = total.op == "reduce" and total.value == "sum" and total.dtype == torch.float32
         return is_sum and count.op == "to_dtype"
-
-    def _passes_by(self) -> bool:
-        """Whether long rows are read once and come to a few values each: what the cache holds of others can then stay.
-        On an H200 the variances of rows of 4,096 float32 take 67 us so, 72 without."""
-        if self.plan.passes_by:
-            return True
-        is_row = self.plan.kind == "persistent" and self.plan.axes[0].is_scalar and not self.plan.parts
-        stores = [s for s in self.program.statements if s.op == "store"]
-        return is_row and self.plan.num_warps >= _WARPS_PASSING_BY and all(s.level == "x" for s in stores)
 
     def _drawn_together(self) -> dict[int, int]:
         """The random statements of which one draw serves several lanes in a row, and how many."""
@@ -269,16 +257,9 @@ class StatementPrinter:
             assert statement.buffer is not None
             is_last = pass_number == self.last_loads[statement.buffer, statement.index]
             arguments.append(f'eviction_policy="{"evict_first" if is_last else "evict_last"}"')
-        elif self._is_passing_by(statement):
+        elif self.passing.holds(statement):
             arguments.append('eviction_policy="evict_first"')
         return f"tl.load({', '.join(arguments)})"
-
-    def _is_passing_by(self, statement: Statement) -> bool:
-        """Whether a load leaves the cache to others; what is read again stays there, but for that of long rows. On an
-        H200 means of rows and what is scaled by them, 103 MB, take 92 us so, 95 if the rows stay."""
-        is_each_element = statement.index is not None and self._loop_dims <= statement.index.dims
-        stays = self.plan.passes_by and statement.buffer in self.plan.read_again
-        return self.passes_by and is_each_element and not stays
 
     def _store(self, statement: Statement) -> str:
         assert statement.buffer is not None
@@ -286,7 +267,7 @@ class StatementPrinter:
         value = self.operand(statement.operands[0])
         axes = self.axes_of[statement.number]
         stored = compute_dtype(self.program.storage[statement.buffer])
-        masks = self.store_masks(statement, axes)
+        masks = [self.operand(number).typed for number in statement.operands[1:]] + self.store_masks(statement, axes)
         if self.plan.kind == "team" and statement.level == "x":
             # Every program of the team has the value; one stores it.
             masks = [*(f"({mask})" if " " in mask else mask for mask in masks), "(part == 0)"]

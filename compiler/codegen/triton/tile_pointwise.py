@@ -38,7 +38,7 @@ _LONG_ENOUGH = 4
 #: H200 gradients of 16 x 1024 x 1024 float32 by six loads that are one element off take 66 us by 512 elements and four
 #: warps, 52 by eight, 85 by 128 elements and four; 32 million sums of three in rows of odd length 81 us by 1,024
 #: elements, 73 by 512.
-_FEW_AT_ONCE, _MANY_WARPS, _WARPS = 2, 8, 4
+_FEW_AT_ONCE, _MANY_WARPS, _WARPS, _OF_SIDES = 2, 8, 4, 4
 
 #: Warps of a program whose lanes look up neighbours in one image, where the near cache of a multiprocessor holds a few:
 #: programs that run at a time should not be of many.
@@ -271,7 +271,7 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     if widest == 1 and 2 * moves.alone >= moves.all > _FEW_ACCESSES and not moves.placed and not moves.looked_up:
         return _MOST_OF_WIDE, _WARPS
     if 2 * moves.alone >= moves.all > _FEW_ACCESSES and 2 * (moves.placed + moves.looked_up) <= moves.all:
-        return _FEW_AT_ONCE, _MANY_WARPS
+        return (_OF_SIDES, _WARPS) if _is_of_sides(dims) else (_FEW_AT_ONCE, _MANY_WARPS)
     if widest == 1 and 2 * moves.placed > moves.all > _FEW_ACCESSES:
         return _MOST_APART, _WARPS  # no more than of floats: bytes that lie where memory has them are no vectors
     if 2 * moves.alone > moves.all and moves.all <= _FEW_ACCESSES:
@@ -291,6 +291,13 @@ def _at_once(accesses: list[Access], moves: Moves, dims: tuple[Dim, ...]) -> tup
     return (_MOST_OF_WIDE if is_large and widest > 2 else _MOST_AT_ONCE), _WARPS
 
 
+def _is_of_sides(dims: tuple[Dim, ...]) -> bool:
+    """Whether the last loops have four points, as the sides of boxes, which are made of the same: one thread has all of
+    them then. On an H200 the gradients of 1,048,576 boxes' overlaps take 33 us so, 48 by two of four."""
+    sizes = [hint(dim.size) for dim in dims]
+    return len(dims) > 1 and (sizes[-1] == _OF_SIDES or sizes[-2] * sizes[-1] == _OF_SIDES)
+
+
 def _is_near(access: Access) -> bool:
     """Whether all places that an access may be at, where memory tells, fit into half of a near cache."""
     places = [(atom, factor) for atom, factor in access.index.terms if isinstance(atom, Indirect)]
@@ -299,14 +306,17 @@ def _is_near(access: Access) -> bool:
 
 
 def _of_long_text(at_once: int, warps: int, length: int) -> tuple[int, int]:
-    """As many elements as leave the text of a thread, which is `length` for each, where it is at hand, and many warps
-    that go through it in step. On an H200 ten sines and ninety sums and products of 16,777,216 bfloat16 take 283 us by
-    sixteen elements, 218 by four, 209 by four in programs of eight warps; three powers for each of 8,388,608 float32
-    89 us by eight elements, 84 by four; a pendulum's six sines of 2,097,152 17.5 by eight, 15.7 by four."""
+    """As many elements as leave the text of a thread, which is `length` for each, where it is at hand; many warps that
+    go through it in step where elements are few, or of half types. On an H200 ten sines and ninety sums and products of
+    16,777,216 bfloat16 take 283 us by sixteen elements, 218 by four, 209 by four in programs of eight warps; but the
+    gradients of a loss of many labels in float32 53.3 by four warps and 56.4 by eight, twelve costly steps of 4,194,304
+    52.2 and 53.2, a pendulum's six sines of 2,097,152 15.7 and 15.9, and by eight elements 17.5; three powers for each
+    of 8,388,608 89 us by eight elements, 84 by four."""
     few = at_once
     while few > _FEW_AT_ONCE and few * length > _LONGEST_TEXT:
         few //= 2
-    return few, max(warps, _MANY_WARPS) if few < at_once or few <= _FEW_AT_ONCE else warps
+    in_step = few <= _FEW_AT_ONCE or (few < at_once and at_once > _MOST_OF_WIDE)
+    return few, max(warps, _MANY_WARPS) if in_step else warps
 
 
 def _is_apart(access: Access, dims: tuple[Dim, ...]) -> bool:

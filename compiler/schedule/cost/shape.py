@@ -276,22 +276,24 @@ def walked_of(group: Group, reads: frozenset[Access], dtypes: Mapping[str, torch
     """What a reduction across memory reads, of tensors with these dtypes."""
     loops = frozenset(group.space.x), frozenset(group.space.r)
     along = [a for a in reads if not any(a.index.dims.isdisjoint(dims) for dims in loops)]
-    is_ragged = bool(along) and all(_is_ragged(a, group, dtypes[a.buffer].itemsize) for a in along)
+    is_off_lines = bool(along) and all(_is_off_lines(a, group, dtypes[a.buffer].itemsize) for a in along)
+    # Rows that begin anywhere move one element at a time, and gain nothing: sums of 33,467 columns of an odd tensor
+    # take 28 us by 32 columns, 34 by 64.
+    is_ragged = is_off_lines and all(_is_off_lines(a, group, dtypes[a.buffer].itemsize, VECTOR) for a in along)
     itemsize = max((dtypes[a.buffer].itemsize for a in along), default=4)
-    return Walked(len(along), itemsize, is_ragged, writes_rows(group))
+    return Walked(len(along), itemsize, is_ragged, writes_rows(group), is_off_lines)
 
 
-def _is_ragged(access: Access, group: Group, itemsize: int) -> bool:
-    """Whether an access goes along rows that are longer than a line of the cache, and begin where a vector may, but not
-    where lines do. (Rows that begin anywhere move one element at a time, and gain nothing: sums of 33,467 columns of an
-    odd tensor take 28 us by 32 columns, 34 by 64.)"""
+def _is_off_lines(access: Access, group: Group, itemsize: int, least: int = 1) -> bool:
+    """Whether an access goes along rows that are longer than a line of the cache, and begin at multiples of so many
+    bytes, but not where lines do."""
     strides = {dim: access.index.stride(dim) for dim in access.index.dims}
     lanes = [dim for dim in group.space.x if strides.get(dim) == 1]
     steps = [stride for dim, stride in strides.items() if dim not in lanes]
     if len(lanes) != 1 or hint(lanes[0].size) * itemsize < LINE:
         return False
     starts = [hint(stride) * itemsize for stride in steps if stride is not None]
-    return all(start % VECTOR == 0 for start in starts) and any(start % LINE != 0 for start in starts)
+    return all(start % least == 0 for start in starts) and any(start % LINE != 0 for start in starts)
 
 
 def columns_of(group: Group, passes: tuple[frozenset[Access], ...], walked: Walked, device: Device) -> Columns | None:
