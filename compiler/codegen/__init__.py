@@ -2,6 +2,7 @@
 
 loops, building, naming    a group becomes a `program`: statements by level, in passes, each with a name
 single_pass, rest, narrow  two of its passes as one; rows a little longer than a tile; whole numbers in 32 bits
+row_parts                  short rows in parts of a few lanes
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
 functions, operators       what both printers share
 wrapper, library_products  the Python function that allocates, launches and calls libraries

@@ -3,7 +3,7 @@
 plan                                    what a tile is: loops, block sizes, warps
 tile_pointwise, tile_reduction          the plans by kind of group: no reduction, rows,
 tile_columns, tile_across, tile_shared  columns, both ways, rows that programs share,
-tile_windows                            and long windows
+tile_windows, tile_row_parts            and long windows, and short rows in parts
 programs, tile_registers                what plans go by: how many programs, registers,
 walk, vectors, lengths                  how memory is walked, and instructions
 printer, statements, ops, functions     the text: lines, expressions, special functions
@@ -13,7 +13,7 @@ scans, scanning, look_back              running ones: their kinds, of a block or
 across, slices, parts, clusters, batch  programs that join results, share rows, or share a launch
 product                                 the kernel of a matrix product
 short_forms, short_places, logarithms   the same results by fewer instructions
-constancy, interleaved, order           or by wider accesses, sooner
+constancy, interleaved, order, passing  or by wider accesses, sooner, or past the cache
 float8, random                          numbers that Triton has not
 levels                                  where values live by a plan, as the report shows it
 """
