@@ -264,6 +264,11 @@ TABLE = (
         ),
     ),
     Taken(
+        ("compiler/runtime/triton_text.py",),
+        "find a kernel's lines, and tell kernels apart",
+        _names("triton.runtime", "jit jit.inspect"),
+    ),
+    Taken(
         ("compiler/runtime/triton_source.py",),
         "tell Triton of a descriptor",
         ("triton.tools.tensor_descriptor.TensorDescriptor",),
