@@ -8,27 +8,32 @@ no algebra.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from compiler.ir.body import Body, Instruction, drop_dead
-from compiler.ir.index import Dim, FloorDiv, Index, Mod
+from compiler.ir.index import MOST_KEPT, Dim, FloorDiv, Index, Mod
 from compiler.ir.nodes import LoopNode
+
+Dims = tuple[Dim, ...]
+Indices = tuple[Index, ...]
 
 
 def canonicalise(node: LoopNode) -> LoopNode:
     """Drop variables of size one, merge neighbours that every access treats as one, and number the rest anew."""
-    x_dims, body = _merge_neighbours([dim for dim in node.x_dims if dim.size != 1], node.body)
-    r_dims, body = _merge_neighbours([dim for dim in node.r_dims if dim.size != 1], body)
+    indices = tuple(dict.fromkeys([i.index for i in node.body.instructions if i.index is not None]))
+    x_dims, r_dims, renewed = _canonical_loops(node.x_dims, node.r_dims, indices)
+    body = node.body.map_indices(renewed.__getitem__)
     if not r_dims:
         body = without_reduction(body)
-    new_x = tuple(Dim(f"x{place}", dim.size) for place, dim in enumerate(x_dims))
-    new_r = tuple(Dim(f"r{place}", dim.size) for place, dim in enumerate(r_dims))
-    renamed = {old: Index.of(new) for old, new in zip([*x_dims, *r_dims], [*new_x, *new_r], strict=True)}
-    return replace(node, x_dims=new_x, r_dims=new_r, body=body.substitute(renamed))
+    return replace(node, x_dims=x_dims, r_dims=r_dims, body=body)
 
 
 def without_reduction(body: Body) -> Body:
     """The body of a reduction or scan over one element, whose result is that element (or its position)."""
+    if not body.is_collective:
+        return body
     aliases: dict[int, int] = {}
     result: list[Instruction] = []
     for number, instruction in enumerate(body.instructions):
@@ -36,37 +41,48 @@ def without_reduction(body: Body) -> Body:
         result.append(replace(instruction, operands=operands))
         if instruction.op in ("reduce", "scan"):
             aliases[number] = operands[-1]
-    return drop_dead(Body(tuple(result))) if aliases else body
+    return drop_dead(Body(tuple(result)))
 
 
-def _merge_neighbours(dims: list[Dim], body: Body) -> tuple[list[Dim], Body]:
+# The loops of a model have few shapes, and what becomes of a loop follows from them and its indices alone.
+@lru_cache(maxsize=MOST_KEPT)
+def _canonical_loops(x_dims: Dims, r_dims: Dims, indices: Indices) -> tuple[Dims, Dims, Mapping[Index, Index]]:
+    """The loops that are left, and what becomes of each of the indices over them."""
+    merged_x, found = _merge_neighbours([dim for dim in x_dims if dim.size != 1], indices)
+    merged_r, found = _merge_neighbours([dim for dim in r_dims if dim.size != 1], found)
+    new_x = tuple(Dim(f"x{place}", dim.size) for place, dim in enumerate(merged_x))
+    new_r = tuple(Dim(f"r{place}", dim.size) for place, dim in enumerate(merged_r))
+    renamed = {old: Index.of(new) for old, new in zip([*merged_x, *merged_r], [*new_x, *new_r], strict=True)}
+    return new_x, new_r, dict(zip(indices, _substituted(found, renamed), strict=True))
+
+
+def _merge_neighbours(dims: list[Dim], indices: Indices) -> tuple[list[Dim], Indices]:
     """Merge each variable with the one inside it for as long as no index gets harder by it."""
     place = 0
     while place + 1 < len(dims):
         outer, inner = dims[place], dims[place + 1]
         merged = Dim(f"{outer.name}_{inner.name}", outer.size * inner.size)
-        candidate = _merge(body, outer, inner, merged)
+        candidate = _merge(indices, outer, inner, merged)
         if candidate is None:
             place += 1
             continue
-        body = candidate
+        indices = candidate
         dims = [*dims[:place], merged, *dims[place + 2 :]]
         # The variable before may go with the larger one where it did not with the smaller.
         place = max(place - 1, 0)
-    return dims, body
+    return dims, indices
 
 
-def _merge(body: Body, outer: Dim, inner: Dim, merged: Dim) -> Body | None:
-    """The body over `merged = outer * inner.size + inner`, or None where an index would need a new division."""
+def _merge(indices: Indices, outer: Dim, inner: Dim, merged: Dim) -> Indices | None:
+    """The indices over `merged = outer * inner.size + inner`, or None where one would need a new division."""
     whole = Index.of(merged)
-    values = {outer: whole // inner.size, inner: whole % inner.size}
-    for instruction in body.instructions:
-        index = instruction.index
-        if index is None or index.dims.isdisjoint(values):
-            continue
-        if divisions(index.substitute(values)) > divisions(index):
-            return None
-    return body.substitute(values)
+    substituted = _substituted(indices, {outer: whole // inner.size, inner: whole % inner.size})
+    is_harder = any(divisions(new) > divisions(old) for new, old in zip(substituted, indices, strict=True))
+    return None if is_harder else substituted
+
+
+def _substituted(indices: Indices, values: Mapping[Dim, Index]) -> Indices:
+    return tuple([index.substitute(values) for index in indices])
 
 
 def divisions(index: Index) -> int:

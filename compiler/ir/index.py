@@ -309,6 +309,7 @@ def _rejoin(collected: dict[Atom, Integer]) -> Index | None:
     return None
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def floor_divide(numerator: Index, divisor: Integer) -> Index:
     """numerator // divisor, for divisor > 0.
 
@@ -352,6 +353,7 @@ def _least_quotient(index: Index, divisor: Integer) -> Integer:
     raise Undecided(f"how often {text_of(divisor)} goes into {text_of(low)} depends on the sizes of a call")
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def modulo(numerator: Index, divisor: Integer) -> Index:
     """numerator % divisor, for divisor > 0, with a result that is not negative."""
     if divisor == 1:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
 
 from compiler.ir.body import Body
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import MOST_KEPT, Dim, Index
 from compiler.ir.lazy import lazy
 from compiler.ir.size import Integer, Symbol, hint, product
 
@@ -54,10 +55,7 @@ class Layout:
 
     def index(self, position: tuple[Index, ...]) -> Index:
         """Element offset of a point of the tensor."""
-        total = Index.number(self.offset)
-        for index, stride in zip(position, self.stride, strict=True):
-            total = total + index * stride
-        return total
+        return _offset_of(self.offset, self.stride, position)
 
     @staticmethod
     def contiguous(shape: tuple[Integer, ...], dtype: torch.dtype) -> Layout:
@@ -67,6 +65,15 @@ class Layout:
             strides.append(step)
             step = step * (1 if size == 0 else size)
         return Layout(shape, tuple(reversed(strides)), dtype)
+
+
+# Tensors of one layout are read and written at the same points of the same loops, over and over.
+@lru_cache(maxsize=MOST_KEPT)
+def _offset_of(start: Integer, strides: tuple[Integer, ...], position: tuple[Index, ...]) -> Index:
+    total = Index.number(start)
+    for index, stride in zip(position, strides, strict=True):
+        total = total + index * stride
+    return total
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import torch
 
-from compiler.ir.index import Index
+from compiler.ir.index import MOST_KEPT, Index
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
@@ -85,6 +86,7 @@ def strides_of_view(
     return None if runs else tuple(reversed(result))
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def _regroup(position: Position, shape: tuple[Integer, ...], old: tuple[Integer, ...]) -> Position:
     """The point of `old` with the same row-major place as `position` of `shape`.
 
