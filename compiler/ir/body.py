@@ -12,8 +12,8 @@ record; nothing runs the Python function again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from math import prod
@@ -304,7 +304,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self._known: dict[Instruction, int] = {}
+        self._known: dict[Hashable, int] = {}
 
     def dtype_of(self, value: Value) -> torch.dtype:
         return value.dtype
@@ -317,7 +317,7 @@ class Recorder:
                 raise TypeError(f"ops.{op}: {operand!r} is not a value of this body; make it one by ops.constant")
         instruction = Instruction(op, tuple(v.number for v in operands), dtype, **attributes)
         # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
-        key = instruction if op != "constant" else replace(instruction, buffer=repr(instruction.value))
+        key = instruction if op != "constant" else (instruction, repr(instruction.value))
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self.instructions)

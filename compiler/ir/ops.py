@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import torch
@@ -262,7 +263,8 @@ class Ops:
     def __getattr__(self, name: str) -> Any:
         if name not in POINTWISE and name not in NAMED:
             raise AttributeError(f"ops has no {name!r}; the ops are {', '.join([*POINTWISE, *SPECIAL, *NAMED])}")
-        return lambda *operands: self.call(name, *operands)
+        found = self.__dict__[name] = partial(self.call, name)
+        return found
 
 
 ops = Ops()

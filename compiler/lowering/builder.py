@@ -198,16 +198,15 @@ class Builder(LoopBuilder):
 
     # --- undoing and finishing
 
-    def checkpoint(self) -> tuple[int, frozenset[str], int]:
-        return len(self._nodes), frozenset(self._names), self.seeds
+    def checkpoint(self) -> tuple[int, int, int]:
+        return len(self._nodes), len(self._names), self.seeds
 
-    def roll_back(self, checkpoint: tuple[int, frozenset[str], int]) -> None:
+    def roll_back(self, checkpoint: tuple[int, int, int]) -> None:
         """Forget the nodes that were added since the checkpoint, after a lowering gave up half-way."""
         count, names, self.seeds = checkpoint
         del self._nodes[count:]
-        for name in self._names - names:
-            self.graph.buffers.pop(name, None)
-        self._names = set(names)
+        while len(self._names) > names:
+            self.graph.buffers.pop(self._names.popitem()[0], None)
         kept = self.graph.buffers
         self._materialised = {key: pair for key, pair in self._materialised.items() if pair[1].buffer in kept}
         self._moved = {key: pair for key, pair in self._moved.items() if pair[1].buffer in kept}

@@ -72,7 +72,8 @@ class LoopBuilder:
         #: Sizes that only a run of the graph tells, as far as they are told by what stands here so far.
         self.known_sizes: set[Symbol] = set()
         self._nodes: list[Node] = []
-        self._names: set[str] = {SEEDS}
+        #: Names that are taken, in the order in which they were.
+        self._names: dict[str, None] = {SEEDS: None}
         self._inputs: set[str] = set()
 
     # --- names and layouts
@@ -84,11 +85,11 @@ class LoopBuilder:
         while name in self._names:
             name = f"{wanted}_{number}"
             number += 1
-        self._names.add(name)
+        self._names[name] = None
         return name
 
     def add_input(self, name: str, layout: Layout) -> TensorValue:
-        self._names.add(name)
+        self._names[name] = None
         self._inputs.add(name)
         self.graph.buffers[name] = layout
         return of_buffer(name, layout)
@@ -149,7 +150,7 @@ class LoopBuilder:
 
         node = self._loop(layout or self.result_layout(shape, dtype), (), lambda x, _: converted(x), label)
         if not (materialise or node.body.reads or node.body.is_random or _may_be_a_table(node)):
-            self._names.discard(node.name)
+            del self._names[node.name]
             return TensorValue(shape, dtype, None, formula=converted)
         return self._add_loop(node)
 
@@ -168,7 +169,7 @@ class LoopBuilder:
         node = self._loop(layout or self.result_layout(shape, dtype), tuple(sizes), converted, label)
         constant = constant_result(node)
         if constant is not None:
-            self._names.discard(node.name)
+            del self._names[node.name]
             return TensorValue(shape, dtype, None, formula=lambda _: ops.constant(constant, dtype))
         return self._add_loop(node)
 
@@ -186,7 +187,7 @@ class LoopBuilder:
         try:
             body = trace(lambda: ops.store(name, layout.index(position), as_element(element(position), dtype)))
         except BaseException:
-            self._names.discard(name)
+            del self._names[name]
             raise
         others = [place for place in range(len(dims)) if place != at]
         storage_order = sorted(others, key=lambda place: (-hint(layout.stride[place]), place))
@@ -211,7 +212,7 @@ class LoopBuilder:
         try:
             node = LoopNode(name, layout, dims, (), trace(body), **self._provenance, updates=start.buffer)
         except BaseException:
-            self._names.discard(name)
+            del self._names[name]
             raise
         return self._add_loop(canonicalise(node))
 
@@ -230,7 +231,7 @@ class LoopBuilder:
                 name, layout.index(position), element(position, tuple(Index.of(dim) for dim in reduced))
             ))  # fmt: skip
         except BaseException:
-            self._names.discard(name)
+            del self._names[name]
             raise
         storage_order = sorted(range(len(dims)), key=lambda place: (-hint(layout.stride[place]), place))
         # Reductions run in the order of the memory that they read, so that their loops merge.

@@ -12,14 +12,13 @@ No operator makes lowering fail: one without a lowering of ours is a library cal
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 import torch.fx
 from torch._ops import OpOverload
-from torch.utils._pytree import tree_leaves
 
 from compiler.devices import Device
 from compiler.folding.call import FUSED_CONVOLUTION
@@ -217,7 +216,7 @@ class _Walk:
             return user_operators.user_call(self.build, node, self.values)
         args = _map(node.args, self.values)
         kwargs = {key: _map(value, self.values) for key, value in node.kwargs.items()}
-        self.build.arguments = tuple(v for v in tree_leaves([args, kwargs]) if isinstance(v, TensorValue))
+        self.build.arguments = tuple(_tensors_in([args, kwargs]))
         if node.target is operator.getitem:
             return args[0][args[1]]
         if node.target is torch.ops.higher_order.with_effects:
@@ -240,7 +239,7 @@ class _Walk:
             return scalar(node.target, args)
         if isinstance(node.meta.get("val"), torch.SymBool):
             return truth(node.target, args)
-        if not _holds_tensors([args, kwargs]):
+        if next(_tensors_in([args, kwargs]), None) is None:
             return node.target(*args, **kwargs)  # type: ignore[operator]
         message = f"{getattr(node.target, '__name__', node.target)} is a Python function that a graph cannot hold"
         raise unsupported_at(node, message, CALL_OUTSIDE)
@@ -256,7 +255,7 @@ class _Walk:
         if lowering is None:
             reason = f"There is no lowering of ours for {operator_name(target)}."
             return self._fall_back(node, args, kwargs, reason)
-        if self._reads_elsewhere([*args, *kwargs.values()]):
+        if self.build.elsewhere and self._reads_elsewhere([*args, *kwargs.values()]):
             if any(map(self._is_elsewhere, eager_tensors(self.eager[node]))):
                 return self._fall_back(node, args, kwargs, "It computes with tensors of another device.")
             args, kwargs = self._moved(args), {key: self._moved(value) for key, value in kwargs.items()}
@@ -373,9 +372,11 @@ def _is_arithmetic(user: torch.fx.Node) -> bool:
     return user.op == "call_function" and user.target is not torch.ops.aten._to_copy.default
 
 
-def _holds_tensors(value: Any) -> bool:
-    if isinstance(value, dict):
-        return _holds_tensors(list(value.values()))
-    if isinstance(value, list | tuple):
-        return any(_holds_tensors(item) for item in value)
-    return isinstance(value, TensorValue)
+def _tensors_in(value: Any) -> Iterator[TensorValue]:
+    if isinstance(value, TensorValue):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors_in(item)
+    elif isinstance(value, dict):
+        yield from _tensors_in(list(value.values()))

@@ -7,6 +7,7 @@ the dtype that eager computes in (float32 for float16 and bfloat16), and stores 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ Kind = ELEMENTWISE_TYPE_PROMOTION_KIND
 def stand_in(operand: Operand) -> Any:
     """What PyTorch's promotion rules look at: a number, or an empty tensor of the same dtype and rank."""
     if isinstance(operand, TensorValue):
-        return torch.empty((1,) * operand.rank, dtype=operand.dtype, device="meta")
+        return _empty(operand.dtype, operand.rank)
     return hint(operand) if isinstance(operand, Size) else operand
 
 
@@ -42,8 +43,28 @@ def common_dtype(*operands: Operand) -> torch.dtype:
 
 def dtypes_of(kind: Kind, *operands: Operand) -> tuple[torch.dtype, torch.dtype]:
     """The dtype to compute in and the dtype of the result."""
-    compute, result = elementwise_dtypes(*[stand_in(operand) for operand in operands], type_promotion_kind=kind)
+    return _dtypes_of(kind, torch.get_default_dtype(), *map(_what_counts, operands))
+
+
+def _what_counts(operand: Operand) -> tuple[torch.dtype, int] | type:
+    """All that promotion asks of an operand: the dtype and the rank of a tensor, the type of a number."""
+    if isinstance(operand, TensorValue):
+        return operand.dtype, operand.rank
+    return int if isinstance(operand, Size) else type(operand)
+
+
+# Layers repeat each other, and torch's answer takes a tensor for each operand.
+@cache
+def _dtypes_of(
+    kind: Kind, _default: torch.dtype, *operands: tuple[torch.dtype, int] | type
+) -> tuple[torch.dtype, torch.dtype]:
+    seen = [operand() if isinstance(operand, type) else _empty(*operand) for operand in operands]
+    compute, result = elementwise_dtypes(*seen, type_promotion_kind=kind)
     return compute_dtype(compute), result
+
+
+def _empty(dtype: torch.dtype, rank: int) -> torch.Tensor:
+    return torch.empty((1,) * rank, dtype=dtype, device="meta")
 
 
 def broadcast_shapes(*operands: Operand) -> tuple[Integer, ...]:

@@ -9,6 +9,7 @@ random numbers, no effects, no operator of somebody's own, no memory that is lef
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cache
 from typing import Any
 
 import torch
@@ -54,11 +55,13 @@ class Repeats:
 
 
 def _depends_on_arguments_alone(node: Node) -> bool:
-    target = node.target
+    return node.op == "call_function" and isinstance(node.target, OpOverload) and _is_plain(node.target)
+
+
+@cache
+def _is_plain(target: OpOverload) -> bool:
     return (
-        node.op == "call_function"
-        and isinstance(target, OpOverload)
-        and target.namespace in _NAMESPACES
+        target.namespace in _NAMESPACES
         and not target._schema.is_mutable
         and torch.Tag.nondeterministic_seeded not in target.tags
         and target._schema.name.split("::")[1] not in _UNDEFINED

@@ -14,6 +14,7 @@ import torch
 
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import ZERO, Dim, Index
+from compiler.ir.lazy import lazy
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
 from compiler.ir.size import Integer, Size, hint, is_negative_stride, product
@@ -78,6 +79,10 @@ class TensorValue:
 
     def layout(self) -> Layout | None:
         """Its strides in the buffer, or None where no strides that a torch tensor could have describe it."""
+        return self._layout
+
+    @lazy
+    def _layout(self) -> Layout | None:
         if self.offset is None:
             return None
         dims = tuple(Dim(f"p{place}", size) for place, size in enumerate(self.shape))
