@@ -9,14 +9,15 @@ all windows are multiplied by is loaded once for the four.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from compiler.ir.body import Access
+from compiler.ir.body import Access, Body
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
 from compiler.ir.size import hint
 from compiler.schedule.group import Group, Space
+from compiler.schedule.once import once
 
 #: Windows of one lane: of those that are written out, and of those that are partly a loop; and the lanes that must be
 #: left for a GPU to be kept busy. On an H200 sums of 3 x 3 products of 32 x 144 x 56 x 56 bfloat16 in channels-last
@@ -35,13 +36,16 @@ def several_to_a_lane(written: Group, window: tuple[Dim, ...], reads: Iterable[A
     fewer = Dim(dim.name, dim.size // count)
     places = [{dim: Index.of(fewer) * count + place} for place in range(count)]
     # The next window's conditions are often known, and two that are alike are found to be when what is known is gone.
-    members = tuple(
-        replace(member, body=without_known_conditions(member.body.substitute(place)))
-        for place in places
-        for member in written.members
-    )
+    members = tuple(replace(member, body=_at(place, member.body)) for place in places for member in written.members)
     x = tuple(fewer if one == dim else one for one in written.space.x)
     return replace(written, space=Space(x, written.space.r), members=members)
+
+
+def _at(place: Mapping[Dim, Index], body: Body) -> Body:
+    """A body at another place, without the conditions that are known there."""
+    at = once(lambda: without_known_conditions(body.substitute(place)), ("at", *place.items()), (body,), ())
+    assert at is not None
+    return at
 
 
 def _together(group: Group, dim: Dim) -> int:
