@@ -24,6 +24,10 @@ class Observers(Generic[Seen]):
         finally:
             self._observers.remove(observe)
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._observers)
+
     def tell(self, seen: Seen) -> None:
         for observe in self._observers:
             observe(seen)

@@ -18,6 +18,12 @@ from compiler.schedule.group import Group
 def form_of(group: Group, layouts: Mapping[str, Layout]) -> Hashable | None:
     """Groups of one form have the same cost on a device. None for those that are more than a group: a batch, a matrix
     product."""
+    found = form_and_names(group, layouts)
+    return None if found is None else found[0]
+
+
+def form_and_names(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashable, tuple[str, ...]] | None:
+    """The form of a group, and the names that it leaves out, in the order in which they come up."""
     if type(group) is not Group:
         return None
     places: dict[str, int] = {}
@@ -39,4 +45,4 @@ def form_of(group: Group, layouts: Mapping[str, Layout]) -> Hashable | None:
             )
         )
     extents = tuple(layouts[name].extent if name in layouts else None for name in places)
-    return group.space, group.in_teams, tuple(members), extents
+    return (group.space, group.in_teams, tuple(members), extents), tuple(places)

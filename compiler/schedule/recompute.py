@@ -143,7 +143,7 @@ def _recomputed(
     forbidden = next((pair for group in groups if (pair := context.wishes.forbidden_between(maker, group))), None)
     if forbidden is not None:
         return Refuse("policy.forbidden", numbers | {"forbidden_a": forbidden[0], "forbidden_b": forbidden[1]})
-    verdicts = [(group, Fuse(REASON, group, score, numbers)) for group in changed]
+    verdicts = [(group, Fuse.into(REASON, group, score, numbers)) for group in changed]
     return Recomputed(smaller, dict(zip(readers, verdicts, strict=True)))
 
 

@@ -193,8 +193,8 @@ class Search:
             if self._kernel_of(one) != self._kernel_of(two):
                 saved = {"bytes_saved": verdict.score.bytes_saved}
                 refusal = Refuse("policy.outscored", verdict.numbers | saved)
-                layouts, stored = self.graph.layouts, verdict.group.stored
-                self.decisions.append(Decision(candidate.turn, one, two, layouts, refusal, stored))
+                layouts = self.graph.layouts
+                self.decisions.append(Decision(candidate.turn, one, two, layouts, refusal, verdict.stored))
         self._passed_over.clear()
         self.decisions.sort(key=lambda decision: decision.round)
 

@@ -61,5 +61,5 @@ def _verdict(
         weighed(Choice(kind, (before,), (after,), apart, together, is_taken))
     numbers = {**names, "fused_us": together, "unfused_us": apart}
     if is_taken:
-        return Fuse(f"fused.{kind}", after, Score(kind, 0, 0, together, apart), numbers)
+        return Fuse.into(f"fused.{kind}", after, Score(kind, 0, 0, together, apart), numbers)
     return Refuse(f"profit.{kind}", numbers)

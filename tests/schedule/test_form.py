@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -14,10 +16,15 @@ from compiler.devices import H200
 from compiler.ir.nodes import Layout
 from compiler.lowering.lower import lower
 from compiler.options import Options
+from compiler.schedule import rules
 from compiler.schedule.cost.kernel import group_cost
 from compiler.schedule.form import form_of
 from compiler.schedule.group import Group
 from compiler.schedule.records.choices import Choice, observed_choices
+from compiler.schedule.records.decisions import Decision
+from compiler.schedule.rules import Fuse
+from compiler.schedule.rules.alike import Pair, pair_of
+from compiler.schedule.rules.verdicts import Context
 from compiler.schedule.scheduler import schedule
 from tests.compile_program import compile_program
 
@@ -41,6 +48,32 @@ def test_all_that_a_search_weighs_costs_what_its_form_does(kind: str) -> None:
     assert any(len(alike) > 1 for alike in by_form.values())
     for alike in by_form.values():
         assert len({group_cost(group, graph.buffers, H200) for group in alike}) == 1
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_what_is_known_of_a_pair_is_what_rules_would_answer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair that differs from an earlier one in names alone gets the earlier one's verdict, with its own names."""
+    graph = lower(KINDS[kind](BLOCKS[kind]).graph())
+    contexts: list[Context] = []
+
+    def noted(a: int, b: int, shared: Sequence[str], context: Context) -> Pair | None:
+        contexts.append(context)
+        return pair_of(a, b, shared, context)
+
+    monkeypatch.setattr(rules, "pair_of", noted)
+    found = schedule(graph, H200, Options())
+    assert 0 < len(contexts[0].verdicts_of_forms) < len(contexts)
+    monkeypatch.setattr(rules, "pair_of", lambda *_: None)
+    plain = schedule(graph, H200, Options())
+    assert found.units == plain.units
+    assert [told(decision) for decision in found.decisions] == [told(decision) for decision in plain.decisions]
+
+
+def told(decision: Decision) -> tuple[Any, ...]:
+    """All that a decision says of its pair."""
+    verdict = decision.verdict
+    made = (verdict.group, verdict.stored, verdict.score) if isinstance(verdict, Fuse) else None
+    return decision.round, decision.a, decision.b, decision.reason, verdict.numbers, decision.needed, made
 
 
 def layers(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

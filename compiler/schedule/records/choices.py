@@ -35,6 +35,11 @@ def observed_choices(observe: Callable[[Choice], object]) -> AbstractContextMana
     return _observers.with_one_more(observe)
 
 
+def are_observed() -> bool:
+    """Whether anybody wants each choice."""
+    return bool(_observers)
+
+
 def weighed(choice: Choice) -> None:
     """Tell those who observe of a choice."""
     _observers.tell(choice)

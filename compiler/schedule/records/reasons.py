@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -289,6 +290,10 @@ REFUSALS: dict[str, Reason] = listed(
 REASONS: dict[str, Reason] = FUSIONS | REFUSALS | LIBRARY_CALLS | REPLAYS
 
 
+#: The numbers of a refusal of two groups of loops that are names of buffers or nodes.
+_NAMES = ("shared", "writer", "reader")
+
+
 @dataclass(frozen=True)
 class Refuse:
     """A refusal to fuse: the id of its reason, and the numbers that it rests on."""
@@ -299,6 +304,11 @@ class Refuse:
     def __post_init__(self) -> None:
         if self.reason not in REASONS:
             raise KeyError(f"{self.reason!r} is not in the closed list of reasons")
+
+    def renamed(self, names: Mapping[str, str]) -> Refuse:
+        """The refusal of a pair that differs from its own in the names of buffers and nodes alone."""
+        named = {key: names[self.numbers[key]] for key in _NAMES if key in self.numbers}
+        return Refuse(self.reason, self.numbers | named) if named else self
 
 
 def message_of(reason: str, names: dict[str, Any]) -> str:

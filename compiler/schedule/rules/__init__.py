@@ -10,6 +10,8 @@ others; `verdicts` is what a rule is asked with and answers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from compiler.ir.nodes import Layout
 from compiler.schedule.cost.kernel import sequence_us
 from compiler.schedule.group import Group
@@ -17,6 +19,7 @@ from compiler.schedule.legality import scatter_between, streams_differ
 from compiler.schedule.records.choices import Choice, weighed
 from compiler.schedule.records.reasons import REASONS, Refuse
 from compiler.schedule.rules.across import ReduceAcross
+from compiler.schedule.rules.alike import pair_of
 from compiler.schedule.rules.batch import side_by_side
 from compiler.schedule.rules.loops import FuseLoops, InlineProducer
 from compiler.schedule.rules.products import fuse_with_call, is_call
@@ -28,6 +31,7 @@ from compiler.schedule.rules.verdicts import (
     Limits,
     Rule,
     Score,
+    Verdict,
     third_between,
     unless_forbidden,
 )
@@ -75,6 +79,20 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
     shared, _ = shared_buffers(one, two, graph.layouts)
     if not shared:
         return side_by_side(a, b, context)
+    pair = pair_of(a, b, shared, context)
+    known = None if pair is None else context.verdicts_of_forms.get(pair.form)
+    if known is not None and pair is not None:
+        return _as_known(known, pair.names, a, b, shared, context)
+    verdict, rule = _asked(a, b, shared, context)
+    if pair is not None:
+        context.verdicts_of_forms[pair.form] = Verdict(verdict, pair.names, rule)
+    return verdict
+
+
+def _asked(a: int, b: int, shared: list[str], context: Context) -> tuple[Fuse | Refuse, Rule | None]:
+    """The verdict on two groups that share buffers, and the rule that makes them one, if there is one."""
+    one, two = context.graph.units[a], context.graph.units[b]
+    assert isinstance(one, Group) and isinstance(two, Group)
     refusal: Refuse | None = None
     for rule in RULES:
         if not rule.applies(one, two, shared):
@@ -86,10 +104,31 @@ def _by_rules(a: int, b: int, context: Context) -> Fuse | Refuse:
             else rule.fuse(one, two, shared, context)
         )
         if isinstance(outcome, Group):
-            return _weigh(rule.id, a, b, outcome, context)
+            return _weigh(rule.id, a, b, outcome, context), rule
         refusal = outcome if refusal is None else _more_telling(refusal, outcome)
     assert refusal is not None
-    return refusal
+    return refusal, None
+
+
+def _as_known(
+    known: Verdict, names: tuple[str, ...], a: int, b: int, shared: list[str], context: Context
+) -> Fuse | Refuse:
+    """The verdict that is known of a pair that differs in names alone."""
+    renamed = dict(zip(known.names, names, strict=True))
+    if isinstance(known.answer, Refuse):
+        return known.answer.renamed(renamed)
+    one, two = context.graph.units[a], context.graph.units[b]
+    assert isinstance(one, Group) and isinstance(two, Group) and known.rule is not None
+    rule = known.rule
+
+    def make() -> Group:
+        group = rule.fuse(one, two, shared, context)
+        assert isinstance(group, Group)
+        return context.in_best_way(group)
+
+    score = replace(known.answer.score, distance=_distance(one, two, context.graph))
+    stored = frozenset([renamed[name] for name in known.answer.stored])
+    return Fuse(known.answer.reason, score, known.answer.numbers, stored, make)
 
 
 def _more_telling(first: Refuse, second: Refuse) -> Refuse:
@@ -117,7 +156,7 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     score = Score(
         category=reason.removeprefix("fused."),
         bytes_saved=sum(cost.bytes for cost in apart) - fused.bytes,
-        distance=abs(_position(one, graph) - _position(two, graph)),
+        distance=_distance(one, two, graph),
         fused_us=fused.microseconds,
         unfused_us=sequence_us(apart, context.device),
         goes_along_memory=not group.space.r or group.reduces_along_memory(group.read_buffers),
@@ -142,8 +181,9 @@ def _weigh(reason: str, a: int, b: int, group: Group, context: Context) -> Fuse 
     weighed(Choice(score.category, (one, two), (group,), score.unfused_us, score.fused_us, is_taken))
     if not is_taken:
         return Refuse("profit.slower", numbers)
-    return Fuse(reason, group, score, numbers)
+    return Fuse.into(reason, group, score, numbers)
 
 
-def _position(group: Group, graph: UnitGraph) -> int:
-    return graph.position[group.members[0].name]
+def _distance(one: Group, two: Group, graph: UnitGraph) -> int:
+    """How far apart their first nodes stood before fusion."""
+    return abs(graph.position[one.members[0].name] - graph.position[two.members[0].name])

@@ -159,4 +159,4 @@ def batch(a: int, b: int, context: Context) -> Fuse | Refuse:
         "unfused_us": unfused_us,
         "parts": len(parts),
     }
-    return unless_forbidden(Fuse(REASON, whole, score, numbers), one, two, context)
+    return unless_forbidden(Fuse.into(REASON, whole, score, numbers), one, two, context)

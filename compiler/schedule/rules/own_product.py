@@ -43,4 +43,4 @@ def own_product(number: int, context: Context) -> Fuse | Refuse | None:
     if ours.microseconds > library.microseconds * (1 - least_gain(context)):
         return Refuse("profit.library", numbers)
     score = Score(KIND, library.bytes - ours.bytes, 0, ours.microseconds, library.microseconds)
-    return Fuse(f"fused.{KIND}", product, score, numbers)
+    return Fuse.into(f"fused.{KIND}", product, score, numbers)

@@ -190,7 +190,7 @@ def _weigh(reason: str, group: Product, a: int, b: int, context: Context) -> Fus
     wanted = unfused_us * (1 - least) if is_ours_at_stake else unfused_us
     if not is_forced and fused.microseconds > wanted:
         return Refuse("profit.library", numbers)
-    return Fuse(reason, group, score, numbers)
+    return Fuse.into(reason, group, score, numbers)
 
 
 def cost_of(unit: Unit, context: Context) -> Cost:

@@ -120,7 +120,7 @@ def _weigh(a: int, b: int, joined: Product, context: Context) -> Fuse | Refuse:
     }
     if not is_forced and together.microseconds > unfused_us * (1 - least):
         return Refuse("profit.library", numbers)
-    return Fuse(f"fused.{KIND}", joined, score, numbers)
+    return Fuse.into(f"fused.{KIND}", joined, score, numbers)
 
 
 def _buffer_shared(product: Product) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from compiler.devices import Device
+from compiler.ir.lazy import lazy
 from compiler.ir.nodes import ExternNode
 from compiler.options import LARGEST_GROUP
 from compiler.schedule.cost.kernel import Cost, group_cost
 from compiler.schedule.cost.shape import may_be_in_teams
 from compiler.schedule.cost.single_pass import relative_members
-from compiler.schedule.form import form_of
+from compiler.schedule.form import form_and_names
 from compiler.schedule.group import Group, Member
 from compiler.schedule.products.loops import Product
 from compiler.schedule.records.reasons import Refuse
@@ -52,6 +53,13 @@ class Limits:
     most_part_buffers: int = 96
 
 
+class Form(NamedTuple):
+    """What a group is but for names, as a number, and these names in the order in which they come up."""
+
+    number: int
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Context:
     """All that a verdict may depend on besides the two units."""
@@ -62,10 +70,16 @@ class Context:
     disabled: frozenset[str] = frozenset()
     wishes: Wishes = NO_WISHES
     costs: dict[Group, Cost] = field(default_factory=dict)
-    #: The same by form: kernels that differ in names alone cost the same.
-    costs_of_forms: dict[Hashable, Cost] = field(default_factory=dict)
+    #: Of groups that have one, their form and the names that it leaves out.
+    forms: dict[Group, Form | None] = field(default_factory=dict)
+    #: Forms by what they are.
+    numbered_forms: dict[Hashable, int] = field(default_factory=dict)
+    #: Costs by form: kernels that differ in names alone cost the same.
+    costs_of_forms: dict[int, Cost] = field(default_factory=dict)
     #: Of the groups of a form, the places of the members whose sums need not wait, and of those that they go by.
-    relative_of_forms: dict[Hashable, dict[int, int]] = field(default_factory=dict)
+    relative_of_forms: dict[int, dict[int, int]] = field(default_factory=dict)
+    #: Verdicts on pairs of groups, by what the pairs are but for names; see `alike.py`.
+    verdicts_of_forms: dict[Hashable, Verdict] = field(default_factory=dict)
     #: Buffers that are not worth computing again in their readers, with the maker and the readers at that time.
     kept_stored: dict[str, list[Unit]] = field(default_factory=dict)
     #: Library calls as products of our own, by name; None for those that are none.
@@ -86,26 +100,34 @@ class Context:
         found = self.measure(product) if self.measure is not None else None
         return expected if found is None else replace(expected, microseconds=found)
 
+    def form(self, group: Group) -> Form | None:
+        """The form of a group, worked out once; None for what has none."""
+        if group not in self.forms:
+            found = form_and_names(group, self.graph.layouts)
+            number = None if found is None else self.numbered_forms.setdefault(found[0], len(self.numbered_forms))
+            self.forms[group] = None if found is None or number is None else Form(number, found[1])
+        return self.forms[group]
+
     def _cost_by_form(self, group: Group) -> Cost:
-        form = form_of(group, self.graph.layouts)
-        found = self.costs_of_forms.get(form)
+        form = self.form(group)
+        found = None if form is None else self.costs_of_forms.get(form.number)
         if found is None:
             found = group_cost(group, self.graph.layouts, self.device)
             if form is not None:
-                self.costs_of_forms[form] = found
+                self.costs_of_forms[form.number] = found
         return found
 
     def relative_members(self, group: Group) -> dict[str, str]:
         """See `single_pass.relative_members`; worked out once for each form."""
-        form = form_of(group, self.graph.layouts)
+        form = self.form(group)
         if form is None:
             return relative_members(group, self.graph.layouts)
         names = [member.name for member in group.members]
-        if form not in self.relative_of_forms:
+        if form.number not in self.relative_of_forms:
             found = relative_members(group, self.graph.layouts)
             places = {names.index(reader): names.index(writer) for reader, writer in found.items()}
-            self.relative_of_forms[form] = places
-        return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form].items()}
+            self.relative_of_forms[form.number] = places
+        return {names[reader]: names[writer] for reader, writer in self.relative_of_forms[form.number].items()}
 
     def in_best_way(self, group: Group) -> Group:
         """The group as it takes least: with sums in a single pass, or with teams of programs."""
@@ -162,12 +184,33 @@ class Score:
 
 @dataclass(frozen=True)
 class Fuse:
-    """A fusion that is legal and pays: what the two units become."""
+    """A fusion that is legal and pays. What the two units become is made when it is first asked for, while both are
+    still there: most of what is allowed is never taken. `stored` are the buffers that it stores."""
 
     reason: str
-    group: Group
     score: Score
     numbers: dict[str, Any]
+    stored: frozenset[str]
+    make: Callable[[], Group]
+
+    @lazy
+    def group(self) -> Group:
+        return self.make()
+
+    @staticmethod
+    def into(reason: str, group: Group, score: Score, numbers: dict[str, Any]) -> Fuse:
+        """A fusion into a group that is made already."""
+        return Fuse(reason, score, numbers, group.stored, lambda: group)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on a pair of groups, as it is kept for others that differ in names alone: their `names`, in the order
+    in which they come up, and the rule by which they fuse, if they do."""
+
+    answer: Fuse | Refuse
+    names: tuple[str, ...]
+    rule: Rule | None
 
 
 def unless_forbidden(verdict: Fuse | Refuse, one: Unit, two: Unit, context: Context) -> Fuse | Refuse:
