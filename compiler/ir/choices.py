@@ -25,6 +25,7 @@ _MASK, _CHOSEN, _OTHER = 0, 1, 2
 
 #: The operand that tells what comes of two, whatever the other one is.
 _DECIDED_BY = {"logical_and": False, "logical_or": True}
+_LOGICAL = frozenset(("logical_not", *_DECIDED_BY))
 
 
 @dataclass
@@ -88,7 +89,11 @@ def known_values(instructions: Sequence[Step]) -> Known:
     ranges, known = ranges_of(instructions), Known()
     outcomes, places = known.outcomes, dict[int, Index]()
     for number, i in enumerate(instructions):
-        outcome = _of_comparison(i, instructions, ranges) if i.op in _COMPARED else _of_logic(i, outcomes)
+        outcome: bool | None = None
+        if i.op in _COMPARED:
+            outcome = _of_comparison(i, instructions, ranges)
+        elif i.op in _LOGICAL:
+            outcome = _of_logic(i, outcomes)
         value: int | None = None
         if outcome is not None:
             outcomes[number] = outcome

@@ -16,8 +16,11 @@ from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
 
 def with_relu_last(body: Body) -> Body:
     """The body with relus of the operands of a chain of `maximum` done once, at its end."""
+    largest = [number for number, i in enumerate(body.instructions) if i.op == "maximum"]
+    if not largest:
+        return body
     uses = Counter(operand for i in body.instructions for operand in operands_of(i))
-    chains = {number: leaves for number in range(len(body.instructions)) if (leaves := _chain(body, number, uses))}
+    chains = {number: leaves for number in largest if (leaves := _chain(body, number, uses))}
     # Those inside of another one go with it.
     inner = {link for number in chains for link in _links(body, number, uses) if link != number}
     tops = {number: leaves for number, leaves in chains.items() if number not in inner}

@@ -54,12 +54,14 @@ def _range_of(i: Step, found: list[Range | None], steps: Sequence[Step]) -> Rang
     if i.op == "index_value":
         low, high = i.index.bounds if i.index is not None and not i.index.indirections else (None, None)
         return (low, high) if isinstance(low, int) and isinstance(high, int) else None
-    operands = [value for operand in i.operands if (value := found[operand]) is not None]
     if i.op == "where":
         condition, chosen, other = (found[operand] for operand in i.operands)
         chosen = _where_it_holds(i.operands[0], i.operands[1], steps) or chosen
         return chosen if condition == (1, 1) else other if condition == (0, 0) else _either(chosen, other)
-    if len(operands) < len(i.operands) or i.op not in _OF:
+    if i.op not in _OF:
+        return None
+    operands = [value for operand in i.operands if (value := found[operand]) is not None]
+    if len(operands) < len(i.operands):
         return None
     return _to_dtype(operands[0], i.dtype) if i.op == "to_dtype" else _OF[i.op](*operands)
 

@@ -8,8 +8,7 @@ in a window do, no two of them are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 import torch
@@ -27,15 +26,15 @@ class Written:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self._places: dict[Instruction, int] = {}
+        self._places: dict[Hashable, int] = {}
 
     def add(self, instruction: Instruction) -> int:
         # 0.0 == -0.0 and True == 1: constants are told apart by their text as well.
-        key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
-        if key not in self._places:
-            self._places[key] = len(self.instructions)
+        key = (instruction, repr(instruction.value)) if instruction.op == "constant" else instruction
+        place = self._places.setdefault(key, len(self.instructions))
+        if place == len(self.instructions):
             self.instructions.append(instruction)
-        return self._places[key]
+        return place
 
     def test(self, op: str, *operands: int) -> int:
         return self.add(Instruction(op, operands, torch.bool))

@@ -9,9 +9,14 @@ are composed while a BEiT is scheduled, 89 differ in more than names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
-from compiler.ir.body import Body, Instruction
+from compiler.ir.body import Body
+
+Rest = ParamSpec("Rest")
+Told = TypeVar("Told")
 
 #: More are not kept: all are forgotten then.
 MOST_KEPT = 1 << 13
@@ -32,12 +37,20 @@ def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body]
             _known.clear()
         known = _known[key] = here, make()
     there, body = known
-    return body if body is None or there == here else _renamed(body, dict(zip(there, here, strict=True)))
+    return body if body is None or there == here else body.renamed(dict(zip(there, here, strict=True)))
 
 
-def _renamed(body: Body, names: Mapping[str | None, str]) -> Body:
-    renamed = [
-        Instruction(i.op, i.operands, i.dtype, names.get(i.buffer), i.index, i.value, names.get(i.node))
-        for i in body.instructions
-    ]
-    return Body(tuple(renamed))
+def once_a_form(tell: Callable[Concatenate[Body, Rest], Told]) -> Callable[Concatenate[Body, Rest], Told]:
+    """Decorates what tells something of a body, and more that can be hashed, into which no names go."""
+    known: dict[Hashable, Told] = {}
+
+    @wraps(tell)
+    def told(body: Body, /, *rest: Rest.args, **named: Rest.kwargs) -> Told:
+        key = body.form[0], rest, tuple(named.items())
+        if key not in known:
+            if len(known) >= MOST_KEPT:
+                known.clear()
+            known[key] = tell(body, *rest, **named)
+        return known[key]
+
+    return told

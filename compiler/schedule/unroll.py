@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from compiler.ir.body import Body, Instruction, drop_dead, moved
+from compiler.ir.body import Body, Instruction, drop_dead, moved, operands_of
 from compiler.ir.choices import without_known_conditions
 from compiler.ir.index import Dim, Index
 from compiler.ir.monotone import with_relu_last
@@ -120,17 +120,27 @@ def unrolled(body: Body, r_dims: Sequence[Dim], is_partly: bool = False) -> Body
     reduction = body.instructions[at]
     terms: list[tuple[int, ...]] = []
     numbers: dict[int, int] = {}
-    for values in _points(r_dims):
-        numbers = {}
-        for old, instruction in enumerate(body.instructions[:at]):
-            numbers[old] = out.add(_moved(instruction, numbers, values))
-        terms.append(tuple(numbers[operand] for operand in reduction.operands))
+    changing = _changing(body.instructions[:at], frozenset(r_dims))
+    for place, values in enumerate(_points(r_dims)):
+        for old in range(at) if place == 0 else changing:
+            numbers[old] = out.add(_moved(body.instructions[old], numbers, values))
+        terms.append(tuple([numbers[operand] for operand in reduction.operands]))
     numbers[at] = _joined(out, reduction, terms)
     if is_partly:
         numbers[at] = out.add(replace(reduction, operands=(numbers[at],)))
     for old, instruction in enumerate(body.instructions[at + 1 :], start=at + 1):
         numbers[old] = out.add(_moved(instruction, numbers, {}))
     return with_relu_last(without_known_conditions(drop_dead(Body(tuple(out.instructions)))))
+
+
+def _changing(instructions: Sequence[Instruction], dims: frozenset[Dim]) -> list[int]:
+    """The instructions that differ from point to point of the loops `dims`."""
+    found: dict[int, None] = {}
+    for number, i in enumerate(instructions):
+        is_moved = i.index is not None and not i.index.dims.isdisjoint(dims)
+        if is_moved or not found.keys().isdisjoint(operands_of(i)):
+            found[number] = None
+    return list(found)
 
 
 def _joined(out: Written, reduction: Instruction, terms: Sequence[tuple[int, ...]]) -> int:

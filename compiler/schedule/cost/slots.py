@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -14,6 +13,7 @@ from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM, OpInfo
 from compiler.ir.size import hint
 from compiler.schedule.neighbours import ELEMENTS_OF_A_THREAD, changes_along
+from compiler.schedule.once import once_a_form
 
 #: What computes: the lanes of 32 bits, functions of several instructions, divisions of integers, float64, random
 #: numbers.
@@ -52,7 +52,7 @@ _ADDRESS_DIVISION = 1
 _DOUBLE = 3
 
 
-@lru_cache(maxsize=16384)
+@once_a_form
 def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> tuple[tuple[Unit, bool, float], ...]:
     """Issue slots of one iteration of the body: the unit, whether they come after its reduction, so once for each
     independent point, and how many. The divisions of addresses are among them. `is_short` says that functions have
@@ -77,7 +77,7 @@ def unit_slots(body: Body, is_short: bool = False, lane: Dim | None = None) -> t
     return tuple((unit, is_after, count) for (unit, is_after), count in found.items() if count)
 
 
-@lru_cache(maxsize=4096)
+@once_a_form
 def _same_along(body: Body, lane: Dim) -> frozenset[int]:
     """The instructions whose results are one for the neighbours along `lane` that a thread takes: they follow from the
     other loops, or from quotients of this one by more."""
