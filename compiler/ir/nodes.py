@@ -199,7 +199,17 @@ class ExternNode:
     def read_buffers(self) -> frozenset[str]:
         return frozenset(argument.buffer for argument in self.tensor_arguments)
 
-    @property
+    @lazy
+    def needed(self) -> frozenset[str]:
+        """What must be there before: the buffers that it reads, and what it must follow besides."""
+        return self.read_buffers | self.follows
+
+    @lazy
+    def produced(self) -> frozenset[str]:
+        """The buffers that it fills, and the nodes that it took the place of."""
+        return frozenset((*self.write_buffers, *self.covers))
+
+    @lazy
     def write_buffers(self) -> tuple[str, ...]:
         return tuple(output[0] for output in self.outputs if output is not None)
 

@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from compiler.ir.nodes import Layout
-from compiler.schedule.group import Group
+from compiler.schedule.group import Batch, Group
+from compiler.schedule.products.loops import Product
 
 
 def form_of(group: Group, layouts: Mapping[str, Layout]) -> Hashable | None:
-    """Groups of one form have the same cost on a device. None for those that are more than a group: a batch, a matrix
-    product."""
+    """Groups of one form have the same cost on a device. None for a batch, whose parts have forms of their own."""
     found = form_and_names(group, layouts)
     return None if found is None else found[0]
 
 
 def form_and_names(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashable, tuple[str, ...]] | None:
     """The form of a group, and the names that it leaves out, in the order in which they come up."""
-    if type(group) is not Group:
+    if isinstance(group, Batch):
         return None
     places: dict[str, int] = {}
     place = places.setdefault
@@ -45,4 +45,7 @@ def form_and_names(group: Group, layouts: Mapping[str, Layout]) -> tuple[Hashabl
             )
         )
     extents = tuple(layouts[name].extent if name in layouts else None for name in places)
-    return (group.space, group.in_teams, tuple(members), extents), tuple(places)
+    product: Hashable = None
+    if isinstance(group, Product):
+        product = group.matrices, tuple([places[call.name] for call in group.calls]), group.library is not None
+    return (group.space, group.in_teams, tuple(members), extents, product), tuple(places)

@@ -122,6 +122,11 @@ class Group:
         return tuple(dict.fromkeys(name for name in names if name not in self.produced))
 
     @lazy
+    def needed(self) -> frozenset[str]:
+        """What must be there before: the buffers that it reads, and what it must follow besides."""
+        return self.follows.union(self.read_buffers)
+
+    @lazy
     def follows(self) -> frozenset[str]:
         """What it must follow although it reads nothing of it."""
         return frozenset().union(*(member.node.follows for member in self.members)) - self.produced

@@ -23,13 +23,12 @@ NEAREST = 24
 
 
 def produced_by(unit: Unit) -> frozenset[str]:
-    return unit.produced if isinstance(unit, Group) else frozenset((*unit.write_buffers, *unit.covers))
+    return unit.produced
 
 
 def read_by(unit: Unit) -> frozenset[str]:
     """The buffers that a unit reads, and what it must follow besides."""
-    read = frozenset(unit.read_buffers)
-    return read | unit.follows if unit.follows else read
+    return unit.needed
 
 
 def single(node: LoopNode) -> Group:
@@ -117,8 +116,8 @@ class UnitGraph:
 
     def escaping(self, buffers: Iterable[str], inside: set[int]) -> frozenset[str]:
         """Those of `buffers` that something outside the units `inside` still needs in memory."""
-        kept = self.outputs | self.parts.keys()
-        return frozenset([b for b in buffers if b in kept or not self.readers[b] <= inside])
+        kept, readers = self.outputs | self.parts.keys() if self.parts else self.outputs, self.readers
+        return frozenset([b for b in buffers if b in kept or not readers[b] <= inside])
 
     def merge(self, a: int, b: int, group: Group) -> int:
         """Replace the units `a` and `b` by `group`; gives its number. The caller has made sure that it is legal."""
