@@ -11,7 +11,7 @@ which eager broadcasts), it is that number; so are other simpler forms taken fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -86,8 +86,8 @@ def describe(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         is_strided = value.layout == torch.strided
         return EagerTensor(
-            tuple(map(size_of, value.shape)),
-            tuple(map(size_of, value.stride())) if is_strided else (),
+            _sizes_of(value.shape),
+            _sizes_of(value.stride()) if is_strided else (),
             size_of(value.storage_offset()) if is_strided else 0,
             value.dtype,
             value.device,
@@ -98,6 +98,10 @@ def describe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [describe(item) for item in value]
     return value
+
+
+def _sizes_of(values: Iterable[int | torch.SymInt]) -> tuple[Integer, ...]:
+    return tuple([value if isinstance(value, int) else size_of(value) for value in values])
 
 
 def size_of(value: int | torch.SymInt) -> Integer:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from compiler.ir.nodes import Node
-from compiler.ir.size import Symbol, symbols_of
+from compiler.ir.size import Size, Symbol, symbols_of
 from compiler.lowering.eager import EagerTensor, symbol_in
 
 Told = tuple[tuple[Symbol, int, str], ...]
@@ -30,7 +30,8 @@ def late_symbols(eager: Any) -> set[Symbol]:
     """The late sizes in what eager's value of a node looks like."""
     if isinstance(eager, EagerTensor):
         numbers: Iterable[Any] = (*eager.shape, *eager.stride(), eager.storage_offset())
-        return {symbol for number in numbers for symbol in symbols_of(number) if symbol.is_late}
+        sizes = [number for number in numbers if isinstance(number, Size)]
+        return {symbol for size in sizes for symbol in symbols_of(size) if symbol.is_late}
     if isinstance(eager, list | tuple):
         return set().union(*map(late_symbols, eager))
     return {symbol for symbol in symbols_of(eager) if symbol.is_late}

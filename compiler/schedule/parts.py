@@ -33,6 +33,7 @@ from compiler.ir.index import Dim, Index
 from compiler.ir.nodes import LoopNode
 from compiler.schedule.group import Group, Member, Space
 from compiler.schedule.inline import compose
+from compiler.schedule.once import once
 from compiler.schedule.units import UnitGraph
 
 #: More parts are no kernel's results: each is a parameter.
@@ -73,8 +74,19 @@ class _Slice:
 
     def of(self, bodies: Mapping[str, Body]) -> dict[str, Body]:
         """The bodies at the points of the slice, where conditions on its loops are known."""
-        moved = {name: drop_dead(body.substitute(self.values)) for name, body in bodies.items()}
-        return {name: without_repeated_choices(without_known_conditions(body)) for name, body in moved.items()}
+        return {name: self._of(body) for name, body in bodies.items()}
+
+    def _of(self, body: Body) -> Body:
+        """A body at the points of the slice."""
+
+        def make() -> Body:
+            moved = drop_dead(body.substitute(self.values))
+            return without_repeated_choices(without_known_conditions(moved))
+
+        # Slices are tried one by one, for each layer that joins such parts.
+        found = once(make, ("slice", self.bounds), (body,), ())
+        assert found is not None
+        return found
 
 
 def in_parts(group: Group, graph: UnitGraph, taken: Collection[str]) -> Parts | None:
