@@ -5,7 +5,7 @@ A rule looks at two units and answers with the group that they would become, or 
 folder.
 
 `loops` has the fusions in one loop nest, `across`, `products`, `shared_operand`, `own_product`, `parts` and `batch` the
-others; `verdicts` is what a rule is asked with and answers.
+others; `verdicts` is what a rule is asked with and answers, and `alike` tells pairs that need not be asked about again.
 """
 
 from __future__ import annotations
