@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import linecache
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,3 +95,12 @@ def text_of(function: Any) -> tuple[str, str]:
     """The text of the module that a Triton function comes from, and its file."""
     file = function.fn.__globals__["__file__"]
     return "".join(linecache.getlines(file)), file
+
+
+def _in_a_copy() -> None:
+    """Of this process, where whoever holds the lock is not."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_in_a_copy)

@@ -244,8 +244,8 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Added:
     return made
 
 
-def graph() -> torch.fx.GraphModule:
-    return capture_graph(gated, *(torch.ones(512, 512, dtype=torch.bfloat16) for _ in range(3)))
+def graph(function: Callable[..., Tensor] = gated) -> torch.fx.GraphModule:
+    return capture_graph(function, *(torch.ones(512, 512, dtype=torch.bfloat16) for _ in range(3)))
 
 
 def test_a_graphs_kernels_are_added_as_they_are_rendered_products_first(
@@ -255,6 +255,24 @@ def test_a_graphs_kernels_are_added_as_they_are_rendered_products_first(
     monkeypatch.setattr(GraphCompilation, "implementation", None)
     compile_graph(graph(), Options(), torch.device("cuda"))
     assert added.done == ["product", "other", "other", "late"]
+
+
+@torch.library.custom_op("test_preparing::of_a_user", mutates_args=())
+def of_a_user(x: Tensor) -> Tensor:
+    return x.clone()
+
+
+@of_a_user.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_kernels_around_an_operator_of_the_users_are_waited_for(added: Added, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may compile kernels of its own, which are not to be compiled as ours are."""
+    monkeypatch.setattr(GraphCompilation, "build", lambda self, phase: self._launchers())
+    monkeypatch.setattr(GraphCompilation, "implementation", None)
+    compile_graph(graph(lambda x, gate, up: gated(of_a_user(x), gate, up)), Options(), torch.device("cuda"))
+    assert added.done[-1] == "waited for"
 
 
 def test_a_graph_that_is_not_compiled_to_its_end_leaves_no_kernels(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 from pathlib import Path
 from types import FunctionType
@@ -105,3 +106,22 @@ def test_functions_of_others_are_found_as_ever(tmp_path: Path, monkeypatch: pyte
     execute(MODULE.replace("@triton.jit\ndef kernel", "@triton.jit_of_this_test\ndef kernel"), "module.py", "kernel")
     assert found[0].raw_src[-1] == "    return x\n" and found[0].hash is None
     assert vars(jit)["inspect"] is inspect
+
+
+def test_a_copy_of_a_process_that_loads_a_kernel_loads_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever loads one in the process that is copied goes on there, and never in the copy."""
+    found: list[int] = []
+
+    def copied(function: Any) -> Any:
+        copy = os.fork()
+        if copy == 0:
+            thread = threading.Thread(target=execute, args=(MODULE, "module.py", "kernel"), daemon=True)
+            thread.start()
+            thread.join(20)
+            os._exit(thread.is_alive())
+        found.append(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
+        return triton.jit(function)
+
+    monkeypatch.setattr(triton, "jit_of_this_test", copied, raising=False)
+    execute(MODULE.replace("@triton.jit\ndef kernel", "@triton.jit_of_this_test\ndef kernel"), "module.py", "kernel")
+    assert found == [0]
