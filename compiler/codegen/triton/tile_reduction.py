@@ -110,6 +110,8 @@ def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Devic
         plan = (
             _plan_persistent(persistent, walk, device) if is_held else _plan_looped(looped, walk, is_one_pass, device)
         )
+        if is_held and whole is None and not (walk.is_outer or walk.is_mixed):
+            plan = plan_in_parts(group, storage, persistent, device) or plan
         return plan_across(whole or plan, walk, whole is not None, device)
     if fits:
         if whole is not None:

@@ -82,3 +82,21 @@ def test_parts_of_a_row_take_fewer_steps_from_lane_to_lane() -> None:
     rows, lanes = int(str(kernel.config["XBLOCK"])), int(str(kernel.config["RBLOCK"]))
     sums_of_a_thread = 2 * rows * lanes // (32 * int(str(kernel.config["num_warps"])))
     assert lanes == 16 and result.ptx.count("shfl.sync") == 4 * sums_of_a_thread
+
+
+def gradients(x: Tensor, gradient: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of a layer norm without its mean: sums along rows and across them."""
+    scale = (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+    normed, inner = x * scale, gradient * weight
+    return (inner - normed * (inner * normed).mean(-1, keepdim=True)) * scale, (gradient * normed).sum(0), x.amax(0)
+
+
+@pytest.mark.parametrize("length", [17, 33, 49, 77])
+def test_what_rows_in_parts_come_to_across_them(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_row_parts, "_PROGRAMS", 0)
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(*shape, generator=generator) for shape in ((70, length), (70, length), (length,))]
+    compilation = compile_program(gradients, *inputs)
+    assert any(int(str(kernel.config.get("RBLOCK", length))) < length for kernel in compilation.triton.values())
+    for one, other in zip(call_interpreted(compilation, inputs), gradients(*inputs), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
