@@ -156,7 +156,7 @@ REASONS: dict[str, Reason] = {
         Reason(
             "kernel.none",
             "None of torch's fused attention kernels takes these arguments on this device (dropout on a CPU, values of "
-            "another depth than the queries, a head that is too wide).",
+            "another depth than the queries), or only one that is slower than the products (a head that is too wide).",
             f"See which of them {_SDPA} would take.",
         ),
         Reason(

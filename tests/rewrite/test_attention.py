@@ -18,6 +18,7 @@ from compiler.pipeline import explore
 from compiler.report import Rewrite
 from compiler.rewrite import masks
 from compiler.rewrite.reasons import REASONS
+from compiler.rewrite.replacement import is_slow
 from compiler.rewrite.rewriting import Rewriting, rewrite
 from compiler.runtime.verify import is_correct, relative_error, to_double
 from tests.rewrite.programs import KEPT, REPLACED, plain
@@ -177,3 +178,10 @@ def test_every_reason_is_documented() -> None:
     for reason in REASONS.values():
         assert f"## {reason.id}\n\n{reason.sentence}\n" in text
         assert reason.remedy in text
+
+
+def test_heads_that_only_a_slow_kernel_takes_stay_as_they_are_written() -> None:
+    efficient, flash = "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention"
+    assert is_slow(frozenset([efficient]), 512) and not is_slow(frozenset([efficient]), 256)
+    assert not is_slow(frozenset([flash]), 512)
+    assert not is_slow(frozenset(["_scaled_dot_product_flash_attention_for_cpu"]), 512)

@@ -166,9 +166,6 @@ class RowParts:
             first, last = "0", chunk
             turns = f"{self.plan.splits} * {r_axis.block_name}"
             self.kernel.print_loop(section, 1, "0", text_of(r_axis.numel), f"part * {r_axis.block_name}", turns)
-        elif self._parts_are_even:
-            first, last = "0", chunk
-            self.kernel.print_loop(section, 1, "0", chunk, f"part * {chunk}", r_axis.block_name)
         else:
             first, last = "first", "last"
             self.writer.line(f"first = part * {chunk}")
@@ -189,11 +186,7 @@ class RowParts:
         after the other."""
         x_axis, r_axis = self.plan.axes
         is_small = not x_axis.is_scalar or self.plan.num_warps < LARGE_WARPS or self.plan.chunk == r_axis.block
-        return is_small and self._parts_are_even
-
-    @property
-    def _parts_are_even(self) -> bool:
-        return self.plan.chunk * self.plan.splits == self.plan.axes[-1].numel
+        return is_small and self.plan.chunk * self.plan.splits == r_axis.numel
 
     def _collapse(self, statement: Statement, lanes: list[str]) -> None:
         """All lanes of an ordinary reduction as one."""

@@ -65,6 +65,10 @@ def test_rows_that_begin_where_vectors_do_are_whole() -> None:
     assert config_of(softmax, 300_000, 65)["RBLOCK"] < 64
 
 
+def test_rows_that_nearly_fill_a_tile_are_whole() -> None:
+    assert config_of(softmax, 300_000, 57)["RBLOCK"] == 64
+
+
 def test_few_rows_are_whole() -> None:
     assert config_of(softmax, 500, 49)["RBLOCK"] == 64
     assert config_of(softmax, 150_000, 49)["RBLOCK"] < 32
