@@ -148,10 +148,12 @@ class GraphCompilation:
             raise self.cannot_run
         storage = self.schedule.graph.dtypes
         again = read_again(self.schedule)
+        groups = self.groups
         if compiles and self.runs_on.type == "cuda":
             self.launchers = self._no_launchers()
+            groups = sorted(groups, key=lambda group: not isinstance(group, Product))
         rendered: dict[str, RenderedKernel] = {}
-        for group in sorted(self.groups, key=lambda group: not isinstance(group, Product)):
+        for group in groups:
             if self.runs_on.type != "cuda":
                 self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
             if wants_triton:
