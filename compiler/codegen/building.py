@@ -5,7 +5,7 @@ is the value itself. Which passes over `r` a statement belongs to follows from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -31,8 +31,24 @@ def build_program(
 ) -> Program:
     """The program of `group`; `storage` gives the dtype of every buffer that it touches. `rewrite` may put other
     statements, in an order in which each follows its operands, in the place of the group's own."""
+    return program_of(group, statements_of(group, storage, rewrite), storage, is_persistent)
+
+
+def statements_of(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> list[Statement]:
+    """The statements of the program of `group`, in order; see `build_program`."""
     statements = without_known_conditions(inlined(group, storage))
-    statements = named(statements if rewrite is None else rewrite(statements), group)
+    return named(statements if rewrite is None else rewrite(statements), group)
+
+
+def program_of(
+    group: Group, statements: Sequence[Statement], storage: dict[str, torch.dtype], is_persistent: bool = False
+) -> Program:
+    """The program of `group` that has these statements."""
+    statements = list(statements)
     sections = sections_of(statements, passes_before(statements), is_persistent)
     tail = _tail(statements)
     used = {s.number for section in sections for s in section.statements} | {s.number for s in tail}
@@ -139,18 +155,18 @@ class _Inliner:
         inside = [m for m in group.members if m.node.is_scatter and m.node.numel != group.space.numel]
         self.runs_inside = {member.name for member in inside} if self.r_dims else set()
         self.statements: list[Statement] = []
-        self.known: dict[Instruction, int] = {}
+        self.known: dict[Hashable, int] = {}
         self.stored_value: dict[str, int] = {}
 
     def add(self, instruction: Instruction, node: str) -> int:
-        key = replace(instruction, buffer=repr(instruction.value)) if instruction.op == "constant" else instruction
+        key = (instruction, repr(instruction.value)) if instruction.op == "constant" else instruction
         number = self.known.get(key)
         # Two scatters of one value to one place are two additions.
         is_scatter = instruction.op == "store" and instruction.value is not None
         if number is not None and not is_scatter:
             statement = self.statements[number]
             if node not in statement.nodes:
-                self.statements[number] = replace(statement, nodes=(*statement.nodes, node))
+                self.statements[number] = statement.also_for(node)
             return number
         number = self.known[key] = len(self.statements)
         self.statements.append(

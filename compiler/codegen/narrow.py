@@ -12,7 +12,7 @@ vectors have twice as many numbers of 32 bits, and masks that fit those of float
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -36,7 +36,7 @@ def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Sta
     if not any(s.dtype == torch.int64 for s in statements):
         return list(statements)
     places = {s.number: place for place, s in enumerate(statements)}
-    steps = [replace(s, operands=tuple(places[number] for number in s.operands)) for s in statements]
+    steps = [_with_places(s, places) for s in statements]
     ranges = ranges_of(steps)
     for place, s in enumerate(statements):
         if _is_sum(s):
@@ -45,6 +45,12 @@ def in_32_bits(statements: Sequence[Statement], length: Integer = 0) -> list[Sta
     narrow = _narrow(statements, fits)
     narrow = _worth_it(statements, narrow)
     return _written(statements, narrow) if narrow else list(statements)
+
+
+def _with_places(s: Statement, places: Mapping[int, int]) -> Statement:
+    """The statement with its operands by their places."""
+    operands = tuple([places[number] for number in s.operands])
+    return s if operands == s.operands else replace(s, operands=operands)
 
 
 def _is_sum(s: Statement) -> bool:
@@ -126,7 +132,8 @@ def _written(statements: Sequence[Statement], narrow: set[int]) -> list[Statemen
                 wide[number] = following
                 following += 1
                 result.append(_widened(by_number[number], wide[number]))
-        result.append(replace(s, operands=tuple(wide[number] if number in again else number for number in s.operands)))
+        operands = tuple(wide[number] if number in again else number for number in s.operands)
+        result.append(replace(s, operands=operands) if again else s)
     return result
 
 

@@ -31,6 +31,7 @@ import torch
 
 from compiler.ir.body import operands_of
 from compiler.ir.index import Index
+from compiler.ir.lazy import lazy
 from compiler.ir.size import Atom
 from compiler.schedule.group import Space
 
@@ -65,16 +66,23 @@ class Statement:
         """Whether it updates memory at a place that other points may update too; `value` says how."""
         return self.op == "store" and self.value is not None
 
-    @property
-    def needs(self) -> set[int]:
-        return operands_of(self)
+    @lazy
+    def needs(self) -> frozenset[int]:
+        return frozenset(operands_of(self))
 
+    # `dataclasses.replace` takes several times as long, for every statement of every kernel that is thought of.
     def called(self, target: str) -> Statement:
-        """The statement with that target. `dataclasses.replace` takes several times as long, for every statement of
-        every kernel that is thought of."""
+        """The statement with that target."""
         return Statement(
             self.number, target, self.op, self.operands, self.dtype, self.level, self.nodes, self.buffer, self.index,
             self.value,
+        )  # fmt: skip
+
+    def also_for(self, node: str) -> Statement:
+        """The statement as one that another node shares."""
+        return Statement(
+            self.number, self.target, self.op, self.operands, self.dtype, self.level, (*self.nodes, node), self.buffer,
+            self.index, self.value,
         )  # fmt: skip
 
 

@@ -237,22 +237,6 @@ class Body:
     def is_random(self) -> bool:
         return any(i.op in RANDOM for i in self.instructions)
 
-    def renamed(self, names: Mapping[str, str]) -> Body:
-        """The body with all names of buffers and nodes replaced by as many others; it knows what this one does and what
-        no names go into."""
-        new = Body(tuple([
-            Instruction(
-                i.op, i.operands, i.dtype, i.buffer and names[i.buffer], i.index, i.value, i.node and names[i.node]
-            )
-            for i in self.instructions
-        ]))  # fmt: skip
-        known = self.__dict__
-        new.__dict__.update({key: known[key] for key in _WITHOUT_NAMES if key in known})
-        if "form" in known:
-            number, own = known["form"]
-            new.__dict__["form"] = number, tuple([names[name] for name in own])
-        return new
-
     def substitute(self, values: Mapping[Dim, Index]) -> Body:
         """The body over other loop variables: each of `values` is replaced by its formula of the new ones."""
         return self.map_indices(lambda index: index.substitute(values))
@@ -269,12 +253,6 @@ class Body:
     def lines(self) -> list[str]:
         """The record as text, one instruction a line."""
         return [_render(number, instruction) for number, instruction in enumerate(self.instructions)]
-
-
-#: What a body tells of itself without a name in it.
-_WITHOUT_NAMES = (
-    "dims", "depends_on_loads", "is_open", "is_scatter", "operations", "dearest", "is_random",
-)  # fmt: skip
 
 
 @lru_cache(maxsize=MOST_KEPT)

@@ -9,11 +9,11 @@ are composed while a BEiT is scheduled, 89 differ in more than names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from compiler.ir.body import Body
+from compiler.ir.body import Body, Instruction
 
 Rest = ParamSpec("Rest")
 Told = TypeVar("Told")
@@ -37,7 +37,26 @@ def once(make: Callable[[], Body | None], what: Hashable, bodies: Sequence[Body]
             _known.clear()
         known = _known[key] = here, make()
     there, body = known
-    return body if body is None or there == here else body.renamed(dict(zip(there, here, strict=True)))
+    return body if body is None or there == here else _renamed(body, dict(zip(there, here, strict=True)))
+
+
+#: What a body tells of itself without a name in it.
+_WITHOUT_NAMES = ("dims", "depends_on_loads", "is_open", "is_scatter", "operations", "dearest", "is_random")
+
+
+def _renamed(body: Body, names: Mapping[str, str]) -> Body:
+    """The body with all names of buffers and nodes replaced by as many others; it knows what the first one knows."""
+    renamed = [
+        Instruction(i.op, i.operands, i.dtype, i.buffer and names[i.buffer], i.index, i.value, i.node and names[i.node])
+        for i in body.instructions
+    ]
+    new = Body(tuple(renamed))
+    known = body.__dict__
+    new.__dict__.update({key: known[key] for key in _WITHOUT_NAMES if key in known})
+    if "form" in known:
+        number, own = known["form"]
+        new.__dict__["form"] = number, tuple([names[name] for name in own])
+    return new
 
 
 def once_a_form(tell: Callable[Concatenate[Body, Rest], Told]) -> Callable[Concatenate[Body, Rest], Told]:

@@ -27,7 +27,7 @@ from functools import cache
 
 import torch
 
-from compiler.codegen.building import build_program
+from compiler.codegen.building import program_of, statements_of
 from compiler.codegen.narrow import in_32_bits
 from compiler.codegen.program import Program, Statement
 from compiler.codegen.triton.logarithms import with_short_logarithms
@@ -86,13 +86,22 @@ def short_program(
     rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
 ) -> Program:
     """The program of `group` in short forms; see `build_program`."""
+    return program_of(group, short_statements(group, storage, rewrite), storage, is_persistent)
+
+
+def short_statements(
+    group: Group,
+    storage: dict[str, torch.dtype],
+    rewrite: Callable[[list[Statement]], list[Statement]] | None = None,
+) -> list[Statement]:
+    """The statements of that program."""
 
     def shorten(statements: list[Statement]) -> list[Statement]:
         rewritten = statements if rewrite is None else rewrite(statements)
         narrow = in_32_bits(rewritten, group.space.reduction_numel)
         return in_short_forms(with_short_places(narrow), storage)
 
-    return build_program(group, storage, is_persistent, shorten)
+    return statements_of(group, storage, shorten)
 
 
 def in_short_forms(statements: list[Statement], storage: Mapping[str, torch.dtype]) -> list[Statement]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 
+from compiler.codegen.building import program_of
 from compiler.codegen.program import Program
 from compiler.codegen.rest import rest_apart
 from compiler.codegen.single_pass import in_single_pass
@@ -23,7 +24,7 @@ from compiler.codegen.triton.programs import (
     rows_of_a_warp,
     stores_elements,
 )
-from compiler.codegen.triton.short_forms import short_program
+from compiler.codegen.triton.short_forms import short_program, short_statements
 from compiler.codegen.triton.tile_across import joins_rows_last, plan_across
 from compiler.codegen.triton.tile_columns import expected_length, held_plan, streamed_plan, walked_by
 from compiler.codegen.triton.tile_registers import (
@@ -69,8 +70,9 @@ def plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device
 
 
 def _plan_reduction(group: Group, storage: dict[str, torch.dtype], device: Device) -> Plan:
-    persistent = short_program(group, storage, is_persistent=True)
-    looped = short_program(group, storage)
+    statements = short_statements(group, storage)
+    persistent = program_of(group, statements, storage, is_persistent=True)
+    looped = program_of(group, statements, storage)
     passes = len(r_sections(looped))
     rewrite = in_single_pass(group.single_pass, group.space.reduction_numel) if group.single_pass else None
     if rewrite is not None:
