@@ -11,12 +11,12 @@ from bench.wide.declare import BF16, F16, normal, program
 
 @program(normal(32, 128, 28, 28, dtype=F16), normal(128), normal(128), gradients=True)
 def batch_norm_relu_of_f16(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return F.relu(F.batch_norm(x.float(), None, None, weight, bias, training=True)).to(x.dtype)
+    return F.relu(F.batch_norm(x.to(weight.dtype), None, None, weight, bias, training=True)).to(x.dtype)
 
 
 @program(normal(16, 320, 32, 32, dtype=BF16), normal(320), normal(320), gradients=True)
 def group_norm_silu_of_320_channels(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return F.silu(F.group_norm(x.float(), 32, weight, bias)).to(x.dtype)
+    return F.silu(F.group_norm(x.to(weight.dtype), 32, weight, bias)).to(x.dtype)
 
 
 @program(normal(8192, 1536, dtype=F16), normal(8192, 1536, dtype=F16), normal(1536, dtype=F16), gradients=True)
