@@ -166,6 +166,8 @@ def _reduction(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], de
             x_block //= 2
         x_block = min(x_block, _power_of_two(max(rows, 1)))
         threads = WARP * _warps(x_block * padded, 16 if padded >= 8192 or itemsize <= 2 else 8, 32)
+        if x_block == 1 and rows <= device.multiprocessors and not (is_outer or is_mixed):
+            threads = max(threads, WARP * _warps(padded, VECTOR // itemsize, 16))  # no multiprocessor has a second one
         across = frozenset() if is_mixed else across
         return Shape(-(-rows // x_block), threads, 1, (reads,), across=across)
     passes = in_blocks
