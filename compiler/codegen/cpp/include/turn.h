@@ -1,4 +1,7 @@
 // Small matrices from rows to columns: what a kernel reads or writes across the direction of its vectors.
+//
+// Elements are moved as words of their width. C++ lets a compiler assume that a store of a whole number changes no float,
+// so it may move that store behind the loop which reads the floats. A `Word` may alias any other type.
 #pragma once
 
 #include <stdint.h>
@@ -14,14 +17,17 @@ constexpr int TURNED = 16;
 constexpr int TURNED = 8;
 #endif
 
-template <int64_t bytes> struct whole_number;
-template <> struct whole_number<1> { typedef uint8_t type; };
-template <> struct whole_number<2> { typedef uint16_t type; };
-template <> struct whole_number<4> { typedef uint32_t type; };
-template <> struct whole_number<8> { typedef uint64_t type; };
+// A type of its own for each width, since a template takes a type without the attributes that were added to it.
+template <typename number> struct __attribute__((may_alias)) Word { typedef number type; number value; };
+
+template <int64_t bytes> struct word_of;
+template <> struct word_of<1> { typedef Word<uint8_t> type; };
+template <> struct word_of<2> { typedef Word<uint16_t> type; };
+template <> struct word_of<4> { typedef Word<uint32_t> type; };
+template <> struct word_of<8> { typedef Word<uint64_t> type; };
 
 template <typename word> struct row_of {
-    typedef word type __attribute__((vector_size(TURNED * sizeof(word))));
+    typedef typename word::type type __attribute__((vector_size(TURNED * sizeof(word))));
 };
 
 // The elements of a and b in turn, from `first` on.
@@ -64,7 +70,7 @@ template <typename word> inline void turn_part(
 #ifdef __AVX512F__
 // In registers too, of which a mask says what is memory of the matrices.
 inline void turn_part(
-    const uint32_t* source, int64_t source_stride, int64_t rows, int64_t columns, uint32_t* target,
+    const Word<uint32_t>* source, int64_t source_stride, int64_t rows, int64_t columns, Word<uint32_t>* target,
     int64_t target_stride) {
     typedef int numbers __attribute__((vector_size(64)));
     const uint16_t of_row = uint16_t((1u << columns) - 1), of_column = uint16_t((1u << rows) - 1);
@@ -87,7 +93,7 @@ inline void turn_part(
 template <typename element> inline void turn(
     const element* source, int64_t source_stride, int64_t rows, int64_t columns, element* target,
     int64_t target_stride) {
-    typedef typename whole_number<sizeof(element)>::type word;
+    typedef typename word_of<sizeof(element)>::type word;
     const word* const from = reinterpret_cast<const word*>(source);
     word* const to = reinterpret_cast<word*>(target);
     for (int64_t row = 0; row < rows; row += TURNED) {
