@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from compiler.runtime.instruction_sets import UnknownInstructionSet, instruction_set
+
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OLDEST_PYTHON = (3, 11)
@@ -109,7 +111,10 @@ def cpp_compiler() -> Finding:
     for name in (wanted,) if wanted else ("g++", "clang++", "c++"):
         path = shutil.which(name)
         if path and (said := first_line([path, "--version"])):
-            return Finding("C++ compiler", f"{said} ({path})")
+            try:
+                return Finding("C++ compiler", f"{said} ({path}), instruction set: {instruction_set()}")
+            except UnknownInstructionSet as error:
+                return Finding("C++ compiler", said, str(error))
     remedy = "Install g++ (Debian: apt-get install g++), or name a compiler in CXX: kernels for the CPU need it."
     return Finding("C++ compiler", f"{wanted} does not run" if wanted else "none", remedy)
 

@@ -31,30 +31,46 @@ from compiler.runtime.disk_cache import (
     touch,
     write_whole,
 )
+from compiler.runtime.instruction_sets import architecture, instruction_set
 
 INCLUDE = Path(__file__).resolve().parent.parent / "codegen" / "cpp" / "include"
 
 #: No -ffast-math: infinities and NaN mean what they mean in PyTorch, and sums are not reordered behind our back.
 #: Neither errno nor floating point traps are looked at, and without them loops become vectors. Integers wrap.
-FLAGS = (
+_FLAGS = (
     "-O3",
-    "-march=native",
     "-std=c++17",
     "-fopenmp",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fwrapv",
+    # a * b + c is rounded twice, as eager's is, whatever the machine has; what is to be rounded once says so.
+    "-ffp-contract=off",
+    # A buffer that reuses another one's memory may have another type.
+    "-fno-strict-aliasing",
     "-fPIC",
     "-shared",
     "-w",
+    # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
+    *(("-mprefer-vector-width=512",) if architecture() == "x86_64" else ()),
+)
+#: What other compilers do not know.
+_FLAGS_OF_GCC = (
     # A condition that the vector loop does not change makes two loops, also of more than a few instructions.
     "--param=max-unswitch-insns=400",
     # It would compute a comparison on those branches alone that still need it (a maximum of a logarithm, which may be
     # one of constants), and GCC 12 makes no vectors of a bool that is one of two.
     "-fno-tree-pre",
-    # The compiler's own choice on many machines with vectors of 512 bits is to use half of them.
-    *(("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()),
 )
+
+
+def flags() -> tuple[str, ...]:
+    """What kernels are compiled with. Raises UnknownInstructionSet where the setting names none."""
+    return (*_FLAGS, *(_FLAGS_OF_GCC if is_gcc() else ()), f"-march={instruction_set()}")
+
+
+def is_gcc() -> bool:
+    return "Free Software Foundation" in machine()
 
 
 class CompilerMissing(RuntimeError):
@@ -96,9 +112,10 @@ def _compile(source: str, path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as work:
         text, library = Path(work) / "kernels.cpp", Path(work) / "kernels.so"
         text.write_text(source)
-        # Compilers have faults of their own where they make vectors, so what one of them refuses gets a second try.
-        for extra in ((), ("-O1", "-fno-tree-vectorize")):
-            command = [compiler(), *FLAGS, *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
+        # Compilers have faults of their own where they make vectors, so what one of them refuses gets a second try; and
+        # clang may be there without the library that starts threads.
+        for extra in ((), ("-O1", "-fno-tree-vectorize"), ("-fno-openmp", "-fopenmp-simd")):
+            command = [compiler(), *flags(), *extra, f"-I{INCLUDE}", str(text), "-o", str(library)]
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode == 0:
                 write_whole(path, library.read_bytes())
@@ -127,7 +144,7 @@ def compiler() -> str:
 
 @functools.cache
 def machine() -> str:
-    """What the machine code depends on besides its source: compiler and CPU (-march=native)."""
+    """What the machine code depends on besides its source and flags: compiler and CPU."""
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
     wanted = ("model name", "flags", "Features", "CPU part")
     try:
@@ -139,5 +156,5 @@ def machine() -> str:
 
 def _key(source: str) -> str:
     headers = "".join(path.read_text() for path in sorted(INCLUDE.glob("*.h")))
-    parts = "\0".join([source, headers, " ".join(FLAGS), machine()])
+    parts = "\0".join([source, headers, " ".join(flags()), machine()])
     return hashlib.sha256(parts.encode()).hexdigest()[:32]

@@ -77,3 +77,9 @@ def test_triton_of_another_torch_is_missing_with_the_version_to_install(monkeypa
 def test_an_older_pair_that_belongs_together_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "package_version", {"torch": "2.11.0", "triton": "3.6.0"}.get)
     assert (doctor.torch().mark, doctor.triton().mark) == ("ok", "ok")
+
+
+def test_an_instruction_set_that_the_machine_lacks_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSIONSCOPE_INSTRUCTION_SET", "x87")
+    found = doctor.cpp_compiler()
+    assert found.mark != "ok" and "native" in found.remedy
