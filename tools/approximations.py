@@ -247,7 +247,7 @@ namespace fusionscope {
 
 template <typename T> inline T polynomial(T, T last) { return last; }
 template <typename T, typename... Others> inline T polynomial(T x, T first, Others... others) {
-    return polynomial(x, others...) * x + first;
+    return multiply_add(polynomial(x, others...), x, first);
 }
 """
 

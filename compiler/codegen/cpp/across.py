@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
+from compiler.codegen.cpp.lanes import variables_of
 from compiler.codegen.cpp.passes import PassPrinter
 from compiler.codegen.cpp.reductions import Accumulator
 from compiler.codegen.cpp.statements import over
@@ -27,25 +28,25 @@ class AcrossPrinter(PassPrinter):
             super().statement(statement)
             return
         operands = [self.names[number] for number in statement.operands]
-        is_in_lanes = self.plan.shape == "columns"
-        gathered = self._of_lanes(statement) if is_in_lanes else self._gathered(statement)
-        into = ("_of_block", "") if is_in_lanes else ("_of_part", f"[{self._place(statement)}]")
+        has_columns = self.plan.shape == "columns"
+        gathered = self._of_columns(statement) if has_columns else self._gathered(statement)
+        into = ("_of_block_columns", self.lane) if has_columns else ("_of_part", f"[{self._place(statement)}]")
         for text in gathered.take(operands, *into):
             self.writer.line(text, statement.nodes)
 
     @contextmanager
-    def gathering(self, statements: Iterable[Statement]) -> Iterator[str]:
-        """Around the vector loop over a block of columns that does `statements`: its clauses. The lanes gather for
-        themselves in the type of the values, and then the part takes in what a block has come to."""
+    def gathering(self, statements: Iterable[Statement]) -> Iterator[None]:
+        """Around the vector loop over a block of columns that does `statements`: each column gathers for itself, in the
+        type of the values, and then the part takes in what the block has come to."""
         across = [statement for statement in statements if statement.op == "across"]
-        clauses = ""
-        for s in across:
-            lanes = self._of_lanes(s)
-            self.writer.line(f"{lanes.fields[0].ctype} {lanes.name}_of_block = {lanes.fields[0].start};", s.nodes)
-            clauses += "".join(f" reduction({operator}: {name}_of_block)" for operator, name in lanes.simd_clauses())
-        yield clauses
-        for s in across:
-            for text in self._gathered(s).take([f"{s.target}_of_block"], "_of_part", f"[{self._place(s)}]"):
+        of_block = [variables_of([self._of_columns(s)], "_of_block")[0] for s in across]
+        for one in of_block:
+            self.declare_array(one, "_columns", self.plan.block)
+        yield
+        for s, one in zip(across, of_block, strict=True):
+            self.writer.line(f"{one.ctype} {one.name} = {one.start};", s.nodes)
+            self.join_array(one, "_columns", self.plan.block)
+            for text in self._gathered(s).take([one.name], "_of_part", f"[{self._place(s)}]"):
                 self.writer.line(text, s.nodes)
 
     def parts(self) -> None:
@@ -77,7 +78,7 @@ class AcrossPrinter(PassPrinter):
     def _columns_of_part(self) -> None:
         raise NotImplementedError
 
-    def _of_lanes(self, statement: Statement) -> Accumulator:
+    def _of_columns(self, statement: Statement) -> Accumulator:
         return Accumulator(statement, self.statements[statement.operands[0]].dtype, is_row=False)
 
     def _gathered(self, statement: Statement) -> Accumulator:

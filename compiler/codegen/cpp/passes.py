@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import torch
 
-from compiler.codegen.cpp.lanes import Lanes, lanes_of
+from compiler.codegen.cpp.lanes import Lanes, lanes_of, needs_lanes, variables_of
 from compiler.codegen.cpp.ops import columns_text
 from compiler.codegen.cpp.pieces import Piece, pieces_of
 from compiler.codegen.cpp.reductions import Accumulator, fits_one_number
 from compiler.codegen.cpp.relative import RelativeSum
 from compiler.codegen.cpp.second_loop import RelativeSumPrinter
-from compiler.codegen.cpp.statements import between, over_blocks, within
+from compiler.codegen.cpp.statements import between, bounds_between, over_blocks, within
 from compiler.codegen.cpp.turned import Tile
 from compiler.codegen.cpp.wide import MOST_CACHED, ROW_BLOCK, wide_accesses
 from compiler.codegen.program import Section, Statement
 from compiler.codegen.single_pass import FIELDS
 from compiler.ir.index import Dim
-from compiler.ir.size import hint, is_multiple, known, text_of
-
-#: A row that is so short is not worth long vectors.
-SHORT_ROW = 128
+from compiler.ir.size import hint, is_multiple, text_of
 
 
 class PassPrinter(RelativeSumPrinter):
@@ -54,8 +52,6 @@ class PassPrinter(RelativeSumPrinter):
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                 self._chunk(section, accumulators, relative, is_split)
             if is_split and (accumulators or relative):
-                if plan.shape == "rows" and not relative:
-                    self._simd(accumulators, "")
                 with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                     self._combine(accumulators, "_of_chunk", f"[chunk]{self.lane}")
                     self._bounds_of_chunk(bool(relative))
@@ -68,9 +64,9 @@ class PassPrinter(RelativeSumPrinter):
             self.names[field.number] = f"{self.statements[field.operands[0]].target}_{field.value}{self.lane}"
 
     @contextmanager
-    def gathering(self, statements: Iterable[Statement]) -> Iterator[str]:
-        """Around a vector loop over columns: its clauses for what is gathered across them (see `across.py`)."""
-        yield ""
+    def gathering(self, statements: Iterable[Statement]) -> Iterator[None]:
+        """Around a vector loop over columns: what is gathered across them (see `across.py`)."""
+        yield
 
     def _accumulator(self, statement: Statement) -> Accumulator:
         value, *position = (self.statements[number] for number in statement.operands)
@@ -168,19 +164,16 @@ class PassPrinter(RelativeSumPrinter):
         plan, writer = self.plan, self.writer
         lanes = self._lanes_of_pass(section, accumulators)
         if lanes is not None:
-            self._declare_lanes(lanes, accumulators, suffix)
-            loops.callback(self._join_lanes, lanes, accumulators, suffix)
+            variables = variables_of(accumulators, suffix)
+            self.declare_lanes(lanes, variables)
+            loops.callback(self.join_lanes, lanes, variables)
         for dim in self.loops_of_a_chunk:
             if plan.tile and not plan.has_short_rows and dim == plan.r_loops[-1]:
                 self._enter_tile(loops, section, dim)
                 continue
             if plan.shape == "rows" and dim == plan.r_loops[-1]:
                 if len(pieces := self._pieces_of_row(section, dim)) > 1:
-                    self._row_in_pieces(pieces, dim, accumulators, suffix)
-                    self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
-                    return
-                if lanes is not None and lanes.has_blocks:
-                    self._row_in_blocks(section, lanes, accumulators, suffix)
+                    self._row_in_pieces(pieces, dim, accumulators, suffix, lanes)
                     self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
                     return
                 is_in_blocks = lanes is None and self._is_row_in_wide_blocks(section)
@@ -189,8 +182,10 @@ class PassPrinter(RelativeSumPrinter):
                 else:
                     self.prepare_row(loops, self.without_kept(section), dim)
                 if lanes is not None:
-                    self.simd(section.statements, dim)
-                elif self.is_in_lanes(section):
+                    self._row_in_lanes(section, lanes, self.bounds_of_loop(dim), accumulators, suffix)
+                    self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
+                    return
+                if self.is_in_lanes(section):
                     self.simd_of_scans(section)
                 else:
                     self._simd(accumulators, suffix, self.without_kept(section))
@@ -201,14 +196,15 @@ class PassPrinter(RelativeSumPrinter):
         if plan.shape == "columns":
             assert plan.inner is not None
             loops.enter_context(self.preparing(self.without_kept(section), plan.inner, True, plan.block))
-            self.simd(section.statements, plan.inner, loops.enter_context(self.gathering(section.statements)))
+            loops.enter_context(self.gathering(section.statements))
+            self.simd(section.statements, plan.inner)
             loops.enter_context(writer.block(within(plan.inner)))
         elif not plan.r_loops:
             loops.enter_context(writer.block(""))
         if self.is_in_lanes(section):
             self.advance_in_lanes(section)
         else:
-            self._one_point(section, accumulators, suffix, lanes)
+            self._one_point(section, accumulators, suffix)
         self.kept_so_far |= plan.kept.keys() & {s.number for s in section.statements}
 
     def _enter_tile(self, loops: ExitStack, section: Section, dim: Dim) -> None:
@@ -252,54 +248,62 @@ class PassPrinter(RelativeSumPrinter):
         before = [s for one in self.program.sections[: last + 1] for s in one.statements]
         return pieces_of(list({s.number: s for s in before}.values()), dim, own)
 
-    def _row_in_pieces(self, pieces: tuple[Piece, ...], dim: Dim, accumulators: list[Accumulator], suffix: str) -> None:
+    def _row_in_pieces(
+        self,
+        pieces: tuple[Piece, ...],
+        dim: Dim,
+        accumulators: list[Accumulator],
+        suffix: str,
+        lanes: Lanes | None,
+    ) -> None:  # fmt: skip
         is_in_chunk = self.plan.is_cut and dim == self.plan.r_loops[0]
         for piece in pieces:
-            if piece.end - piece.start > 1:
-                self._simd(accumulators, suffix, piece.statements)
-            with self.writer.block(between(dim, piece.start, piece.end, is_in_chunk)), self.knowing(piece.statements):
-                self._one_point(Section("r", piece.statements), accumulators, suffix)
-
-    # Sums of a row in lanes.
-
-    def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
-        statements, r_loops = self.without_kept(section), self.plan.r_loops
-        if not r_loops or self.is_in_lanes(section) or len(self._pieces_of_row(section, r_loops[-1])) > 1:
-            return None
-        return lanes_of(self.plan, statements, accumulators)
-
-    def _declare_lanes(self, lanes: Lanes, accumulators: list[Accumulator], suffix: str) -> None:
-        for a in accumulators:
-            (field,) = a.fields
-            text = f"alignas(64) {field.ctype} {a.name}{suffix}_lanes[{lanes.count}] = {{}};"
-            self.writer.line(text, a.statement.nodes)
-
-    def _join_lanes(self, lanes: Lanes, accumulators: list[Accumulator], suffix: str) -> None:
-        for a in accumulators:
-            name = f"{a.name}{suffix}"
-            self.writer.line(f"{name} += fs::sum_of_lanes<{lanes.count}>({name}_lanes);", a.statement.nodes)
-
-    def _row_in_blocks(
-        self, section: Section, lanes: Lanes, accumulators: list[Accumulator], suffix: str
-    ) -> None:  # fmt: skip
-        """The innermost loop in blocks of as many points as there are lanes, and the points that are left."""
-        writer, dim, count, name = self.writer, lanes.dim, lanes.count, lanes.dim.name
-        statements, (whole, rest) = self.without_kept(section), divmod(known(dim.size), count)
-        with writer.block(f"for (int64_t {name}_start = 0; {name}_start < {whole * count}; {name}_start += {count})"):
-            writer.line(f"const int64_t {name}_end = {name}_start + {count};")
-            with self.preparing(statements, dim, True, count):
-                self.simd(section.statements, dim)
-                with writer.block(f"for (int64_t {name}_lane = 0; {name}_lane < {count}; ++{name}_lane)"):
-                    writer.line(f"const int64_t {name} = {name}_start + {name}_lane;")
-                    self._one_point(section, accumulators, suffix, lanes)
-        if rest:
-            self._simd(accumulators, suffix, statements)
-            with writer.block(between(dim, whole * count, whole * count + rest, False)):
+            section = Section("r", piece.statements)
+            first, last = bounds_between(dim, piece.start, piece.end, is_in_chunk)
+            with ExitStack() as block:
+                block.enter_context(self.knowing(piece.statements))
+                if lanes is not None:
+                    if is_in_chunk:
+                        block.enter_context(self.writer.block(""))
+                        self.writer.line(f"const int64_t {dim.name}_first = {first}, {dim.name}_last = {last};")
+                        first, last = f"{dim.name}_first", f"{dim.name}_last"
+                    self._row_in_lanes(section, lanes, (first, last), accumulators, suffix)
+                    continue
+                if piece.end - piece.start > 1:
+                    self._simd(accumulators, suffix, piece.statements)
+                block.enter_context(self.writer.block(between(dim, piece.start, piece.end, is_in_chunk)))
                 self._one_point(section, accumulators, suffix)
 
+    # Reductions of a row in lanes.
+
+    def _lanes_of_pass(self, section: Section, accumulators: list[Accumulator]) -> Lanes | None:
+        if not needs_lanes(accumulators) or self.is_in_lanes(section):
+            return None
+        itemsize = max(8 if a.is_one_number else a.held.itemsize for a in accumulators)
+        lanes = lanes_of(self.plan, self.without_kept(section), max(itemsize, torch.float32.itemsize))
+        is_in_pieces = lanes is not None and len(self._pieces_of_row(section, lanes.dim)) > 1
+        return replace(lanes, rest=0) if lanes is not None and is_in_pieces else lanes
+
+    def _row_in_lanes(
+        self,
+        section: Section,
+        lanes: Lanes,
+        bounds: tuple[int | str, int | str],
+        accumulators: list[Accumulator],
+        suffix: str,
+    ) -> None:  # fmt: skip
+        statements = self.without_kept(section)
+        self.loop_in_lanes(
+            lanes,
+            bounds,
+            lambda ending, place: self._one_point(section, accumulators, f"{suffix}{ending}", place),
+            lambda: self.simd(statements, lanes.dim),
+        )
+
     def _one_point(
-        self, section: Section, accumulators: list[Accumulator], suffix: str, lanes: Lanes | None = None
+        self, section: Section, accumulators: list[Accumulator], suffix: str, place: str | None = None
     ) -> None:
+        """What happens at one point; `place` is the element of the accumulators, by default that of the column."""
         by_number = {a.statement.number: a for a in accumulators}
         for statement in self.without_kept(section):
             accumulator = by_number.get(statement.number)
@@ -310,26 +314,19 @@ class PassPrinter(RelativeSumPrinter):
                 self.statement(statement)
                 continue
             operands = [self.names[number] for number in statement.operands]
-            names = (suffix, self.lane) if lanes is None else (f"{suffix}_lanes", lanes.place)
-            for text in accumulator.take(operands, *names):
+            for text in accumulator.take(operands, suffix, self.lane if place is None else place):
                 self.writer.line(text, statement.nodes)
 
     def _simd(self, accumulators: list[Accumulator], suffix: str, statements: Sequence[Statement] = ()) -> None:
-        """The pragma of the vector loop of a row; positions are found one by one, and so goes a scan."""
+        """The pragma of the vector loop of a row. Positions are found one by one, and so goes a scan; what depends on
+        the order of elements has lanes, or is taken in order."""
         if any(a.is_positional for a in accumulators) or any(s.op == "scan" for s in statements):
+            return
+        if needs_lanes(accumulators):
             return
         by_operator: dict[str, list[str]] = {}
         for a in accumulators:
-            names = {a.name: f"{a.name}{suffix}", f"{a.name}_is_nan": f"{a.name}_is_nan{suffix}"}
             for operator, name in a.simd_clauses():
-                by_operator.setdefault(operator, []).append(names[name])
+                by_operator.setdefault(operator, []).append(f"{name}{suffix}")
         clauses = "".join(f" reduction({op}: {', '.join(names)})" for op, names in by_operator.items())
-        self.simd(statements, self.plan.r_loops[-1], self._lanes(statements) + clauses if clauses else "")
-
-    def _lanes(self, statements: Sequence[Statement]) -> str:
-        """The clause that keeps vectors short in a short row of half types: at its end their lanes are summed up one
-        after the other, and 32 of them take longer than the row. Masks of bytes would have no vectors so short."""
-        length = self.plan.r_loops[-1].size
-        loaded = {self.program.storage[s.buffer].itemsize for s in statements if s.op == "load" and s.buffer}
-        is_short = isinstance(length, int) and length <= SHORT_ROW
-        return " safelen(16)" if is_short and 2 in loaded and loaded <= {2, 4} else ""
+        self.simd(statements, self.plan.r_loops[-1], clauses)

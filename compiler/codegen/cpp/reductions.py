@@ -1,6 +1,7 @@
 """Accumulators: the variables that one reduction needs, and how values and partial results go into them.
 
 sum            total                    total += x
+prod           product                  product *= x, of float32 in double
 max of floats  largest, largest_is_nan  the vector loop takes the larger number and notes NaN beside it
 argmax         position                 the value and its position as one number (see `positions.h`), or else
                position, position_best  the position, and the value that stands there, found one by one
@@ -54,8 +55,14 @@ class Accumulator:
         return self.is_row and self.kind in ("min", "max") and self.dtype.is_floating_point
 
     @property
+    def held(self) -> torch.dtype:
+        """The dtype that it gathers in: a product of float32 may be too large, or too small, on its way."""
+        is_product = self.kind == "prod" and self.dtype == torch.float32
+        return torch.float64 if is_product else self.dtype
+
+    @property
     def fields(self) -> tuple[Field, ...]:
-        ctype = value_type(self.dtype)
+        ctype = value_type(self.held)
         if self.is_positional:
             worst = lowest(self.dtype) if self.kind == "argmax" else highest(self.dtype)
             return Field("", "int64_t", "INT64_MAX"), Field("_best", ctype, worst)
@@ -63,7 +70,7 @@ class Accumulator:
             return (Field("", "int64_t", "INT64_MIN"),)
         starts = {
             "sum": zero_or_one("sum", self.dtype),
-            "prod": zero_or_one("prod", self.dtype),
+            "prod": zero_or_one("prod", self.held),
             "any": "0",
             "all": "1",
             "min": highest(self.dtype),
@@ -120,7 +127,10 @@ class Accumulator:
 
     def result(self, place: str = "") -> str:
         """The text of what was found, once all is taken in."""
-        return f"fs::position({self.name}{place})" if self.is_one_number else f"{self.name}{place}"
+        name = f"{self.name}{place}"
+        if self.is_one_number:
+            return f"fs::position({name})"
+        return name if self.held == self.dtype else f"{value_type(self.dtype)}({name})"
 
 
 def fits_one_number(dtype: torch.dtype, position: Statement) -> bool:

@@ -348,8 +348,8 @@ class _KernelPrinter(AcrossPrinter):
                     self.writer.line(columns_text(value_type(statement.dtype), statement.target, self.plan.block))
                     self.names[statement.number] = f"{statement.target}{self.lane}"
             if computed:
-                with self.gathering(computed) as clauses:
-                    self.simd(computed, inner, clauses)
+                with self.gathering(computed):
+                    self.simd(computed, inner)
                     with self.writer.block(within(inner)):
                         for statement in computed:
                             self.statement(statement)

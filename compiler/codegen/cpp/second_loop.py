@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from compiler.codegen.cpp.lanes import LanePrinter, Lanes, Variable, lanes_of
 from compiler.codegen.cpp.ops import literal
 from compiler.codegen.cpp.relative import RelativeSum
-from compiler.codegen.cpp.running import ScanPrinter
 from compiler.codegen.cpp.statements import over, within
 from compiler.codegen.program import Section, Statement
 from compiler.ir.index import Dim
 from compiler.ir.size import text_of
 
 
-class RelativeSumPrinter(ScanPrinter):
+class RelativeSumPrinter(LanePrinter):
     """Prints the relative sums of a pass, and what every loop over a chunk begins with."""
 
     @property
@@ -37,6 +37,12 @@ class RelativeSumPrinter(ScanPrinter):
         """Of a reduction loop: the first one goes over its chunk alone."""
         return within(dim) if self.plan.is_cut and dim == self.plan.r_loops[0] else over(dim)
 
+    def bounds_of_loop(self, dim: Dim) -> tuple[int | str, int | str]:
+        """Where a reduction loop begins and ends."""
+        if self.plan.is_cut and dim == self.plan.r_loops[0]:
+            return f"{dim.name}_start", f"{dim.name}_end"
+        return 0, dim.size if isinstance(dim.size, int) else text_of(dim.size)
+
     def prepare_row(self, loops: ExitStack, statements: Sequence[Statement], dim: Dim) -> None:
         """Draw and convert beforehand what the innermost loop asks for; nothing where the kernel computes how long a
         chunk is, since an array for it needs a length."""
@@ -54,29 +60,50 @@ class RelativeSumPrinter(ScanPrinter):
             if statement.number in needed and statement.number not in self.kept_so_far:
                 needed |= statement.needs
         again = [statement for statement in section.statements if statement.number in needed]
+        variables = [
+            Variable(one.ctype, f"{name}_here", literal(0, one.dtype), "+") for one in relative for name in one.sums
+        ]
+        lanes = lanes_of(plan, again, max(one.dtype.itemsize for one in relative))
         with ExitStack() as loops:
+            if lanes is not None:
+                self.declare_lanes(lanes, variables)
+                loops.callback(self.join_lanes, lanes, variables)
             for dim in self.loops_of_a_chunk:
                 if not columns and dim == plan.r_loops[-1]:
                     self.prepare_row(loops, again, dim)
-                    sums = ", ".join(f"{name}_here" for one in relative for name in one.sums)
-                    self.simd(section.statements, dim, f" reduction(+: {sums})")
+                    if lanes is not None:
+                        self._terms_in_lanes(lanes, again, relative)
+                        break
                 loops.enter_context(writer.block(self.head_of_loop(dim)))
-            if columns and plan.inner is not None:
-                loops.enter_context(self.preparing(again, plan.inner, True, plan.block))
-                self.simd(section.statements, plan.inner)
-                loops.enter_context(writer.block(within(plan.inner)))
-            for statement in again:
-                self.statement(statement)
-            for one in relative:
-                value = self.names[one.statement.operands[0]]
-                terms = one.terms(value, f"{one.name}_base_here{self.lane}")
-                for name, term in zip(one.sums, terms, strict=True):
-                    writer.line(f"{name}_here{self.lane} += {term};", one.statement.nodes)
+            else:
+                if columns and plan.inner is not None:
+                    loops.enter_context(self.preparing(again, plan.inner, True, plan.block))
+                    self.simd(section.statements, plan.inner)
+                    loops.enter_context(writer.block(within(plan.inner)))
+                self._terms(again, relative, f"_here{self.lane}")
         put_right = [(one, text) for one in relative for text in one.put_right(self.lane, self.count_of_chunk)]
         if put_right:
             with self.each_column():
                 for one, text in put_right:
                     writer.line(text, one.statement.nodes)
+
+    def _terms_in_lanes(self, lanes: Lanes, statements: list[Statement], relative: list[RelativeSum]) -> None:
+        self.loop_in_lanes(
+            lanes,
+            self.bounds_of_loop(lanes.dim),
+            lambda ending, place: self._terms(statements, relative, f"_here{ending}{place}"),
+            lambda: self.simd(statements, lanes.dim),
+        )
+
+    def _terms(self, statements: list[Statement], relative: list[RelativeSum], ending: str) -> None:
+        """What one point adds; `ending` completes the names of the sums."""
+        for statement in statements:
+            self.statement(statement)
+        for one in relative:
+            value = self.names[one.statement.operands[0]]
+            terms = one.terms(value, f"{one.name}_base_here{self.lane}")
+            for name, term in zip(one.sums, terms, strict=True):
+                self.writer.line(f"{name}{ending} += {term};", one.statement.nodes)
 
     def _start_sums(self, relative: list[RelativeSum]) -> None:
         """What each sum of the chunk is relative to, and its zeros; of columns, an array of each."""

@@ -355,11 +355,17 @@ def within(dim: Dim) -> str:
 
 def between(dim: Dim, start: int, end: int, is_in_block: bool) -> str:
     """The points from `start` to `end`, or those of them that lie in the present block."""
+    first, last = bounds_between(dim, start, end, is_in_block)
+    return f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
+
+
+def bounds_between(dim: Dim, start: int, end: int, is_in_block: bool) -> tuple[int | str, int | str]:
+    """Where these points begin and end."""
     if not is_in_block:
-        return f"for (int64_t {dim.name} = {start}; {dim.name} < {end}; ++{dim.name})"
+        return start, end
     first = f"fs::maximum<int64_t>({dim.name}_start, {start})" if start else f"{dim.name}_start"
     last = f"fs::minimum<int64_t>({dim.name}_end, {end})" if end != dim.size else f"{dim.name}_end"
-    return f"for (int64_t {dim.name} = {first}; {dim.name} < {last}; ++{dim.name})"
+    return first, last
 
 
 def _pointer(buffer: str, taken: set[str]) -> str:

@@ -61,9 +61,8 @@ def softmax(rows: Dim, columns: Dim, at: Index) -> Group:
 def test_softmax_of_rows_is_three_passes_and_one_exponential() -> None:
     made, x = softmax(ROWS, COLUMNS, 130 * ROW + COLUMN), torch.randn(70, 130)
     torch.testing.assert_close(run(made, {"x": x})["softmax"], x.softmax(1))
-    source = render(made, {"x": x}).source
-    assert source.count("// Pass ") == 3 and source.count("fs::exp(") == 1
-    assert "pragma omp simd reduction(+: total)" in source
+    _, *passes = render(made, {"x": x}).source.split("// Pass ")
+    assert ["fs::exp(" in text for text in passes] == [False, True, False]
 
 
 def test_softmax_of_columns_runs_along_the_columns() -> None:
@@ -106,7 +105,8 @@ def test_softmax_of_one_long_row_runs_in_parallel_chunks() -> None:
     made, x = softmax(rows, columns, Index.of(columns)), torch.randn(1, 100_003)
     torch.testing.assert_close(run(made, {"x": x})["softmax"], x.softmax(1))
     kernel = render(made, {"x": x})
-    assert kernel.config["parallel"] == "chunks" and kernel.source.count("fs::exp(") == 1
+    assert kernel.config["parallel"] == "chunks"
+    assert ["fs::exp(" in text for text in kernel.source.split("// Pass ")[1:]] == [False, True, False]
 
 
 def test_what_is_kept_does_not_stand_where_other_rows_or_inputs_do() -> None:

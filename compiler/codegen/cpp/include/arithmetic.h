@@ -54,7 +54,7 @@ inline double truncdiv(double a, double b) { return trunc(a / b); }
 
 template <typename T> inline T fmod(T a, T b) { return T(a - truncdiv(a, b) * b); }
 
-#ifdef __FP_FAST_FMA
+#if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__aarch64__)
 // rest - n * size for the n that leaves least: at most half of size, or so much less than rest as a double has bits. As
 // both are of floats, nothing is rounded.
 inline double less_multiples(double rest, double size, double inverse) {

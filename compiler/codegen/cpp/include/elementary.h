@@ -39,14 +39,23 @@ inline float select(bool condition, float chosen, float other) {
 inline bool has_sign(float value) { return int32_t(bits_of_float(value)) < 0; }
 inline bool has_sign(double value) { return copysign(1.0, value) < 0.0; }
 
-// a * b + c, in one rounding where the machine has an instruction for it.
+// a * b + c in one rounding. Where the machine has no instruction for it, the product is exact in double, and their sum
+// is rounded to odd: to the one of its two neighbours whose last bit is set. A float has so many bits less that rounding
+// this once more gives what one rounding of the exact sum does (S. Boldo and G. Melquiond, "Emulation of FMA and
+// correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 57, 2008).
 inline float multiply_add(float a, float b, float c) {
-#ifdef __FP_FAST_FMAF
+#if defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);
 #else
-    return a * b + c;
+    const double product = double(a) * double(b), sum = product + double(c), added = sum - product;
+    const double error = (product - (sum - added)) + (double(c) - added);
+    const uint64_t bits = bitcast<uint64_t>(sum);
+    const bool is_even = (bits & 1) == 0, is_inexact = (error < 0.0) | (error > 0.0);
+    const uint64_t outwards = (error > 0.0) == (sum > 0.0) ? 1 : uint64_t(-1);
+    return float(bitcast<double>(bits + (is_even & is_inexact ? outwards : 0)));
 #endif
 }
+inline double multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 // x = n * ln 2 + r, so exp(x) = 2^n * exp(r) with |r| <= ln 2 / 2.
 struct Exponential { int32_t power; float rest; };

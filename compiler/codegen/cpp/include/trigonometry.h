@@ -3,23 +3,37 @@
 // Near zero a polynomial does (`near_sine`), far from it the range reduction needs hundreds of bits of pi, which is the
 // C library's business. A branch between the two would keep a loop from becoming vectors, so it is taken once for each
 // vector: the functions below follow the vector ABI of x86-64, in which `_ZGVeN16v_f` is f of 16 floats, and are called
-// by the loops that the compiler vectorises. Other compilers and machines call the C library.
+// by the loops that the compiler vectorises. Other compilers and machines compute the same one by one.
 #pragma once
 
 #include "elementary.h"
-
-#if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
-
-extern "C" {
-__attribute__((simd("notinbranch"), const)) float fusionscope_sin(float);
-__attribute__((simd("notinbranch"), const)) float fusionscope_cos(float);
-}
 
 namespace fusionscope {
 
 // The largest argument for which `near_sine` is right; not true of NaN, which the C library handles.
 constexpr float nearest_far = 131072.0f;
 inline bool is_near(float x) { return fabs(x) <= nearest_far; }
+
+template <int lanes> struct vector_of {
+    typedef float floats __attribute__((vector_size(4 * lanes)));
+    typedef int32_t wholes __attribute__((vector_size(4 * lanes)));
+    typedef int64_t pairs __attribute__((vector_size(4 * lanes)));
+};
+
+#if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
+#define FUSIONSCOPE_HAS_VECTOR_SINES
+inline vector_of<4>::floats multiply_add(vector_of<4>::floats a, vector_of<4>::floats b, vector_of<4>::floats c) {
+    return __builtin_ia32_vfmaddps(a, b, c);
+}
+inline vector_of<8>::floats multiply_add(vector_of<8>::floats a, vector_of<8>::floats b, vector_of<8>::floats c) {
+    return __builtin_ia32_vfmaddps256(a, b, c);
+}
+#ifdef __AVX512F__
+inline vector_of<16>::floats multiply_add(vector_of<16>::floats a, vector_of<16>::floats b, vector_of<16>::floats c) {
+    return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
+}
+#endif
+#endif
 
 // x = m * pi + r with |r| <= pi / 2, exact to 72 bits of pi, so that the sine of x is that of r, or less than zero by it
 // for each second m. A sine has whole m, a cosine those between. A number of the size of `rounder` has no bits behind the
@@ -30,16 +44,17 @@ inline bool is_near(float x) { return fabs(x) <= nearest_far; }
 template <bool is_cosine, typename Float, typename Whole> __attribute__((always_inline)) inline Float near_sine(Float x) {
     constexpr float rounder = is_cosine ? 12582913.0f : 12582912.0f;
     constexpr float half = is_cosine ? 0.5f : 0.0f;
-    const Float shifted = x * 0.318309886f - half + rounder;
+    const auto all = [](float number) { return Float{} + number; };
+    const Float shifted = multiply_add(x, all(0.318309886f), all(-half)) + rounder;
     const Float m = shifted - rounder + half;
-    Float r = m * -0x1.921fb4p+01f + x;
-    r = m * -0x1.4442d0p-23f + r;
-    r = m * -0x1.846988p-47f + r;
+    Float r = multiply_add(m, all(-0x1.921fb4p+01f), x);
+    r = multiply_add(m, all(-0x1.4442d0p-23f), r);
+    r = multiply_add(m, all(-0x1.846988p-47f), r);
     const Float s = r * r;
-    Float factor = s * 2.6060955e-6f + -1.98097769e-4f;
-    factor = factor * s + 8.33306927e-3f;
-    factor = factor * s + -0.166666597f;
-    factor = factor * s + 1.0f;
+    Float factor = multiply_add(s, all(2.6060955e-6f), all(-1.98097769e-4f));
+    factor = multiply_add(factor, s, all(8.33306927e-3f));
+    factor = multiply_add(factor, s, all(-0.166666597f));
+    factor = multiply_add(factor, s, all(1.0f));
     return bitcast<Float>(bitcast<Whole>(factor * r) ^ bitcast<Whole>(shifted) << 31);
 }
 
@@ -47,11 +62,16 @@ template <bool is_cosine> inline float any_sine(float x) {
     return is_near(x) ? near_sine<is_cosine, float, int32_t>(x) : is_cosine ? ::cosf(x) : ::sinf(x);
 }
 
-template <int lanes> struct vector_of {
-    typedef float floats __attribute__((vector_size(4 * lanes)));
-    typedef int32_t wholes __attribute__((vector_size(4 * lanes)));
-    typedef int64_t pairs __attribute__((vector_size(4 * lanes)));
-};
+}  // namespace fusionscope
+
+#ifdef FUSIONSCOPE_HAS_VECTOR_SINES
+
+extern "C" {
+__attribute__((simd("notinbranch"), const)) float fusionscope_sin(float);
+__attribute__((simd("notinbranch"), const)) float fusionscope_cos(float);
+}
+
+namespace fusionscope {
 
 // Floats without their signs are ordered as their bits are, NaN above all.
 template <int lanes> __attribute__((always_inline)) inline bool is_any_far(typename vector_of<lanes>::wholes bits) {
@@ -116,8 +136,8 @@ inline float cos(float x) { return fusionscope_cos(x); }
 #else
 
 namespace fusionscope {
-inline float sin(float x) { return ::sinf(x); }
-inline float cos(float x) { return ::cosf(x); }
+inline float sin(float x) { return any_sine<false>(x); }
+inline float cos(float x) { return any_sine<true>(x); }
 }
 
 #endif

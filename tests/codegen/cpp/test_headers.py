@@ -1,0 +1,73 @@
+"""The kernels' headers on their own (`headers.cpp`): under sanitizers, and the same bits on every machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compiler.runtime.cpp_compiler import INCLUDE, compiler, flags
+from compiler.runtime.instruction_sets import SETTING, runnable
+
+PROGRAM = Path(__file__).with_name("headers.cpp")
+SANITIZED = ("-O0", "-g", "-std=c++17", "-fopenmp-simd", "-fwrapv", "-ffp-contract=off", "-w", "-Wno-psabi")
+CLANG = next(
+    (path for name in ("clang++", "clang++-19", "clang++-16", "clang++-14") if (path := shutil.which(name))), None
+)
+ARM, EMULATOR = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64")
+
+
+def build(folder: Path, *command: str) -> Path:
+    program = folder / "headers"
+    subprocess.run([*command, f"-I{INCLUDE}", str(PROGRAM), "-o", str(program)], check=True, capture_output=True)
+    return program
+
+
+def digests(*command: str | Path) -> str:
+    """What the program prints; fails with what a sanitizer said."""
+    environment = os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1"}
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 0, result.stderr[-4000:]
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digests of the lowest level that there is."""
+    folder, level = tmp_path_factory.mktemp("expected"), runnable()[0]
+    return digests(
+        build(folder, compiler(), "-O1", "-std=c++17", "-fwrapv", "-ffp-contract=off", "-w", f"-march={level}")
+    )
+
+
+@pytest.mark.parametrize("level", runnable())
+def test_every_level_gives_the_same_bits(
+    level: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTING, level)
+    kernel_flags = [flag for flag in flags() if flag not in ("-shared", "-fPIC")]
+    assert digests(build(tmp_path, compiler(), *kernel_flags)) == expected
+    assert len(expected.splitlines()) > 70
+
+
+@pytest.mark.parametrize("level", runnable())
+def test_no_function_leaves_its_memory_or_the_language(level: str, tmp_path: Path) -> None:
+    watched = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-march={level}")
+    digests(build(tmp_path, compiler(), *SANITIZED, *watched))
+
+
+@pytest.mark.skipif(CLANG is None, reason="clang, which alone has a memory sanitizer, is not on the PATH")
+@pytest.mark.parametrize("level", runnable())
+def test_no_function_depends_on_memory_that_nobody_wrote(level: str, expected: str, tmp_path: Path) -> None:
+    watched = ("-fsanitize=memory", "-fno-sanitize-recover=all", f"-march={level}")
+    assert digests(build(tmp_path, str(CLANG), *SANITIZED, *watched)) == expected
+
+
+@pytest.mark.skipif(not (ARM and EMULATOR), reason="there is no compiler for aarch64, or no qemu-user to run it")
+def test_aarch64_gives_the_same_bits(expected: str, tmp_path: Path) -> None:
+    kernel_flags = [f for f in flags() if f not in ("-shared", "-fPIC") and not f.startswith(("-march", "-mprefer"))]
+    program = build(tmp_path, str(ARM), *kernel_flags, "-static", "-march=armv8-a")
+    assert digests(str(EMULATOR), program) == expected
