@@ -13,6 +13,7 @@ from bench import cli, contest
 from bench.models.judge import judge
 from bench.models.model import Example, Model, ModelSize, tokens
 from bench.models.trial import run_model
+from compiler.runtime.instruction_sets import SETTING, runnable
 from compiler.runtime.stopwatch import stopwatch
 from tests.models.architectures import LENGTH, WORDS, Decoder, ResidualNet, RotaryDecoder
 
@@ -39,13 +40,15 @@ def run(model: Model) -> dict[str, Any]:
     return run_model(model, ("eager", "ours"), setup, lambda _: None)
 
 
+@pytest.mark.parametrize("level", runnable())
 @pytest.mark.parametrize("is_trained", [False, True], ids=["forward", "training"])
 @pytest.mark.parametrize(
     ("architecture", "inputs"), [(Decoder, of_words), (RotaryDecoder, of_words), (ResidualNet, of_images)]
 )
 def test_a_small_model_is_as_near_to_float64_as_eager(
-    architecture: Callable[[], nn.Module], inputs: Any, is_trained: bool
+    architecture: Callable[[], nn.Module], inputs: Any, is_trained: bool, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(SETTING, level)
     result = run(model_of(architecture, inputs, is_trained))
     assert result["errors"] == {}
     assert result["correct"]["ours"], (result["worst"], result["share_of_allowed"])
