@@ -65,6 +65,8 @@ def is_pixel_product(
     is_transposed: bool, groups: int,
 ) -> bool:  # fmt: skip
     """Whether a convolution of two dimensions becomes a product where its tensors are channels-last."""
+    if not all(isinstance(size, int) for size in filter_shape):
+        return False
     filters, channels, *window = filter_shape
     is_plain = not is_transposed and groups == 1 and set(window) == set(stride) == {1} and set(padding) == {0}
     is_half = dtype in (torch.float16, torch.bfloat16)

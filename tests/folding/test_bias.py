@@ -94,6 +94,17 @@ def test_with_open_sizes_too() -> None:
     assert biases(compile_program(function, *inputs_of("transposed", torch.float32), dynamic=True)) == [None]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_with_open_sizes_of_the_filter_too(dtype: torch.dtype) -> None:
+    """A filter that is an input has open sizes, those of its window among them."""
+
+    def function(x: Tensor, a: Tensor, v: Tensor) -> Tensor:
+        return F.conv2d(x, a, v).relu()
+
+    inputs = torch.randn(2, 8, 12, 10), torch.randn(16, 8, 3, 3), torch.randn(16)
+    assert biases(compile_program(function, *(value.to(dtype) for value in inputs), dynamic=True)) == [None]
+
+
 def test_on_a_cpu_the_library_adds_it() -> None:
     function, _ = PROGRAMS["depthwise"]
     assert all(biases(compile_program(function, *inputs_of("depthwise", torch.bfloat16), target="cpu")))
