@@ -2,8 +2,13 @@
 
 Launches are recorded on a stream beside the one that is to replay them, with memory from a pool that all recordings for
 that stream share: what they give is copied out before the next replay, so that nothing in the pool is anybody's between
-two replays. A recording whose outputs are held beyond that (`held.py`) has a pool of its own. Whatever is made once
-for each stream (the workspaces of our split sums and of products) is made before, in ordinary memory.
+two replays. A recording whose outputs are held beyond that (`held.py`) has a pool of its own.
+
+Whatever is made once for each stream is made before. The workspaces of our split sums and of our products are ordinary
+memory that is never freed. Those that torch gives cuBLAS and cuBLASLt are freed by others: TorchInductor has torch free
+the workspaces of all streams whenever it records a graph. A recording would still write to such memory, which is
+another tensor's by then, or nobody's. So these workspaces lie in the shared pool, whose memory stays with the
+recordings, and the stream on which they are made is launched on by nobody else.
 """
 
 from __future__ import annotations
@@ -23,14 +28,14 @@ from compiler.replay.inputs import addresses_of
 from compiler.replay.price import Times
 from compiler.replay.recording import Call, CannotRecord
 from compiler.runtime import library_products
-from compiler.runtime.launcher import address_test
+from compiler.runtime.launcher import address_test, new_stream
 from compiler.runtime.triton_launch import TritonLauncher
 
 
 @dataclass
 class Pool:
-    """What the recordings share that are replayed on one stream. `anchor` is a recording that is never replayed: torch
-    gives a pool up for good with the last recording that uses it."""
+    """What the recordings share that are replayed on one stream. They are recorded on the stream `side`. `anchor` is a
+    recording that is never replayed: torch gives a pool up for good with the last recording that uses it."""
 
     side: Any
     handle: Any = field(default_factory=torch.cuda.graph_pool_handle)
@@ -139,20 +144,26 @@ class CudaRecorder:
         if key not in _pools:
             _pools[key] = self._new_pool()
         pool = _pools[key]
+        self._make_workspaces(pool)  # for each recording: they may have been freed since the last one
         for launcher in self._launchers:
             launcher.prepare_stream(self.device, pool.side.cuda_stream)
         library_products.prepare_stream(self.device, pool.side.cuda_stream, like=key[1])
         return pool
 
     def _new_pool(self) -> Pool:
-        pool = Pool(torch.cuda.Stream(self.device))
-        device = f"cuda:{self.device}"
-        with torch.cuda.stream(pool.side):
-            square = torch.zeros(16, 16, device=device)
-            torch.mm(square, square)  # cuBLAS makes a workspace for each stream
-        pool.side.synchronize()
-        pool.anchor, _ = self._captured(pool, lambda: [torch.zeros(1, device=device)])
+        pool = Pool(_own_stream(self.device))
+        pool.anchor, _ = self._captured(pool, lambda: [torch.zeros(1, device=f"cuda:{self.device}")])
         return pool
+
+    def _make_workspaces(self, pool: Pool) -> None:
+        """Have torch make the workspaces of products that it has not on the side stream, in the memory of the pool."""
+        square = torch.zeros(16, 16, device=f"cuda:{self.device}")
+
+        def products() -> list[Any]:
+            return [torch.mm(square, square), torch.addmm(square[0], square, square)]  # by cuBLAS, and by cuBLASLt
+
+        products()  # the libraries load their kernels, which they cannot while launches are recorded
+        self._captured(pool, products)
 
     def free_bytes(self) -> int:
         free, _ = torch.cuda.mem_get_info(self.device)
@@ -170,3 +181,9 @@ class CudaRecorder:
             return all(old in (0, new) for old, new in zip(addresses, found, strict=True))
 
         return address_test(addresses) or are_there
+
+
+def _own_stream(device: int) -> Any:
+    """A stream that nobody else has: of its own streams torch gives the same ones again and again."""
+    made = new_stream()
+    return torch.cuda.Stream(device) if made is None else torch.cuda.ExternalStream(made, device)

@@ -227,6 +227,18 @@ def start_together(function: int, programs: int) -> None:
             raise RuntimeError(f"cuFuncSetAttribute failed with CUDA's error {failed}: no clusters of {programs}")
 
 
+#: CUstream_flags: it does not wait for what is launched on the stream 0.
+_APART = 1
+
+
+def new_stream() -> int | None:
+    """A new stream of the current GPU, which lives as long as the process; None where the driver makes none."""
+    driver, made = cuda_driver(), ctypes.c_void_p()
+    if driver is None or driver.cuStreamCreate(ctypes.byref(made), _APART):
+        return None
+    return made.value
+
+
 @functools.cache
 def cuda_driver() -> ctypes.CDLL | None:
     """CUDA's driver, which torch has loaded; None where there is none."""
