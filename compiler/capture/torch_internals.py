@@ -278,6 +278,19 @@ def is_forward_mode() -> bool:
     return torch.autograd.forward_ad._current_level >= 0
 
 
+def guards_see_changed_tensors() -> contextlib.AbstractContextManager[Any]:
+    """Have guards that are made within look at the tensors of modules and dictionaries at each call.
+
+    Guards of torch 2.11 look at them only when an entry of the dictionary is another object than before. They miss
+    `weight.data = other` and `module.half()`, which give the same object other strides or another dtype, and kernels
+    would read memory by the old ones. Later releases look at each call
+    (https://github.com/pytorch/pytorch/pull/177525)."""
+    if torch.__version__ >= (2, 12):  # type: ignore[operator]
+        return contextlib.nullcontext()
+    shortcuts = ("use_recursive_dict_tags_for_guards", "skip_tensor_guards_with_matching_dict_tags")
+    return torch._dynamo.config.patch(dict.fromkeys(shortcuts, False))  # type: ignore[no-any-return]
+
+
 def time_guards_as_they_are() -> None:
     """Have Dynamo time the guards of the compilation under way without emptying the processor's caches first.
 

@@ -6,8 +6,9 @@
     maps over many devices     not imported to learn that a function is none, where none is asked for
     search for garbage         held back, as behind it (`compiler/garbage.py`)
 
-What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds. Nothing of it
-is documented; what Dynamo captures for other backends in the same process is left as it is.
+What Dynamo captures, guards and says stays the same, which `tests/capture/test_while_captured.py` holds, but for guards
+of torch 2.11, which miss changes of weights and are made to see them (`guards_see_changed_tensors`). Nothing of it is
+documented; what Dynamo captures for other backends in the same process is left as it is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from compiler.capture.settings_at_hand import settings_at_hand
+from compiler.capture.torch_internals import guards_see_changed_tensors
 from compiler.capture.written_again import alike, is_of_torch, is_sized, is_whole, like, memory_of
 from compiler.garbage import garbage_kept
 
@@ -40,7 +42,10 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
     def compile_frame(*args: Any, **kwargs: Any) -> Any:
         if not any(getattr(arg, "compiler_fn", arg) is backend for arg in args if callable(arg)):
             return by_torch(*args, **kwargs)
-        with garbage_kept(), settings_at_hand(), _values_known(), _names_as_asked(), _wrapped_as_asked():
+        with (
+            garbage_kept(), guards_see_changed_tensors(), settings_at_hand(),
+            _values_known(), _names_as_asked(), _wrapped_as_asked(),
+        ):  # fmt: skip
             return by_torch(*args, **kwargs | {"skip": kwargs.get("skip", 0) + 1})  # this frame is none of the user's
 
     convert_frame._compile = compile_frame

@@ -156,6 +156,7 @@ TABLE = (
             "torch.autograd.forward_ad._current_level",
         ),
     ),
+    Taken(INTERNALS, "have guards of torch 2.11 look at weights", ("torch._dynamo.config.patch",)),
     Taken(INTERNALS, "time guards quickly", ("torch._dynamo.guards.profile_guard_manager",)),
     Taken(INTERNALS, "make metrics short", ("torch._dynamo.utils._scrubbed_inductor_config_for_logging",)),
     Taken(
