@@ -14,6 +14,7 @@ from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.read_outputs import Read
 from compiler.capture.repeated_writes import write_to_repeated_memory
+from compiler.capture.shared_memory import OverlappingWrite
 from compiler.capture.torch_internals import is_forward_mode, leave_inductor_out_of_metrics, time_guards_as_they_are
 from compiler.capture.while_captured import shorten_captures_for
 from compiler.garbage import garbage_kept
@@ -67,7 +68,10 @@ def fusionscope(graph: torch.fx.GraphModule, example_inputs: Sequence[Any], **se
 
         have_helpers(graph)  # now, as they take a while to begin
     with garbage_kept():  # which AOTAutograd, and the imports of a first compilation, make much of
-        return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
+        try:
+            return compile_through_aot(graph, example_inputs, compile_part, change_joint=change_joint, is_thin=True)
+        except OverlappingWrite:
+            return graph.forward
 
 
 shorten_captures_for(fusionscope)

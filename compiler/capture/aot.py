@@ -20,6 +20,7 @@ from compiler.capture.read_outputs import note_break
 from compiler.capture.regions import write_out_regions
 from compiler.capture.repeats import note_repeats, repeats_in
 from compiler.capture.saved_places import save_places_as_bytes
+from compiler.capture.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
 from compiler.capture.torch_internals import (
     differentiated_whole,
@@ -33,6 +34,7 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
     unlogged_aot_autograd,
+    written_inputs,
 )
 from compiler.capture.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.training import CHEAP, VIEWS
@@ -72,6 +74,9 @@ def compile_through_aot(
     change the graph of a training step before it is split. Where it `is_thin`, what a call passes before it gets to the
     graph is kept as short as Dynamo lets us; a report shows all of it.
 
+    Calls in which an input is written to that shares memory with another one run `graph` as it is. Raises
+    `OverlappingWrite` where that is so in the call under compilation.
+
     `compile_graph` is called once for "inference", or for "forward" and, when the first gradient is asked for, for
     "backward". Every graph that it gets has its nodes' lines in `meta["lines"]`.
     """
@@ -81,10 +86,14 @@ def compile_through_aot(
 
     names = input_names(graph)
     straight: list[Implementation] = []
+    written: list[int] = []
     phases: set[Phase] = set()
     may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
+        if phase != "backward":
+            refuse_merged_inputs(part, example_inputs)
+            written.extend(written_inputs())
         name_inputs(part, names)
         restore_values(part)
         write_out_regions(part)
@@ -117,7 +126,7 @@ def compile_through_aot(
             without_guard_on_saved_tensors()
     if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
         return _called_straight(straight[0])
-    return compiled
+    return where_written_apart(compiled, graph.forward, written, example_inputs)
 
 
 def _traced_once(

@@ -16,6 +16,7 @@ from compiler.capture.errors import line_of_error, name_lines
 from compiler.capture.ledger import Ledger
 from compiler.capture.lines import function_of_text, lines_of_text
 from compiler.capture.repeated_writes import write_to_repeated_memory
+from compiler.capture.shared_memory import OverlappingWrite
 from compiler.capture.torch_internals import is_dynamo_control_flow, recompile_limit
 from compiler.capture.torch_trace import TraceListener, bytecode_seen, current_compile_id
 from compiler.capture.training import recomputed_in_backward, saved_for_backward
@@ -75,6 +76,9 @@ class Recorder:
                 compiled = compile_through_aot(graph, example_inputs, record, rewritings.append, self._change_joint)
                 check = rewritings[0].check
                 return compiled if check is None else check.watching(compiled)
+            except OverlappingWrite as refusal:
+                self.note(str(refusal))
+                return graph.forward
             except Exception as error:
                 if is_dynamo_control_flow(error):
                     raise
@@ -100,7 +104,8 @@ class Recorder:
         lines = lines_of_text(written.meta.get("stack_trace"))
         self.note(
             f"`{written.name}` writes to a tensor several elements of which are one element of memory, as expand makes "
-            "it. Eager mode refuses most of such writes, so its graph was left to eager mode.",
+            "it, or which another argument overlaps. Eager mode refuses most of such writes, so its graph was left to "
+            "eager mode.",
             lines[-1] if lines else None,
         )
         return graph.forward

@@ -1,9 +1,10 @@
-"""Writes to a tensor several elements of which are one element of memory, as `expand` makes it.
+"""Writes whose result depends on the order of the elements.
 
-    y = x.expand(4, 6);  y.add_(1)
+    y = x.expand(4, 6);  y.add_(1)      several elements are one element of memory
+    x[1:].add_(x[:-1])                  what is read is partly what is written
 
-Eager mode refuses most of such writes, since what comes of them depends on the order of the elements. AOTAutograd turns
-them into values first and sees nothing wrong. A graph with one is therefore left to eager mode, which gives its error.
+Eager mode refuses most of such writes. AOTAutograd turns them into values first and sees nothing wrong. A graph with
+one is therefore left to eager mode, which gives its error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 
 import torch
 from torch.utils._pytree import tree_leaves
+
+from compiler.capture.torch_internals import may_overlap
 
 #: Calls in place that change how memory is looked at, and not what is in it.
 _NO_WRITES = frozenset(
@@ -24,8 +27,13 @@ _OPERATORS = frozenset(
 
 
 def write_to_repeated_memory(graph: torch.fx.GraphModule) -> torch.fx.Node | None:
-    """The first call of Dynamo's graph that writes to a tensor whose elements share memory by a stride of zero."""
-    return next((node for node in graph.graph.nodes if any(map(_repeats, _written_by(node)))), None)
+    """The first call of Dynamo's graph that writes to a tensor whose elements share memory by a stride of zero, or to
+    one that partly overlaps another argument of the call."""
+    return next((node for node in graph.graph.nodes if any(_is_refused(to, node) for to in _written_by(node))), None)
+
+
+def _is_refused(written: torch.fx.Node, call: torch.fx.Node) -> bool:
+    return _repeats(written) or any(_overlap_partly(written, other) for other in call.all_input_nodes)
 
 
 def _written_by(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
@@ -45,3 +53,16 @@ def _repeats(node: torch.fx.Node) -> bool:
         return False
     pairs = zip(value.shape, value.stride(), strict=True)
     return any(isinstance(stride, int) and stride == 0 and size != 1 for size, stride in pairs if isinstance(size, int))
+
+
+def _overlap_partly(written: torch.fx.Node, other: torch.fx.Node) -> bool:
+    """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place."""
+    values = [node.meta.get("example_value") for node in (written, other)]
+    if not all(isinstance(x, torch.Tensor) and x.layout == torch.strided for x in values):
+        return False
+    one, two = (x for x in values if isinstance(x, torch.Tensor))
+    if one.untyped_storage()._cdata != two.untyped_storage()._cdata:
+        return False
+    layouts = [(*x.shape, *x.stride(), x.storage_offset()) for x in (one, two)]
+    is_known = all(isinstance(number, int) for layout in layouts for number in layout)
+    return is_known and layouts[0] != layouts[1] and may_overlap(one, two)

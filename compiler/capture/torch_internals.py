@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import time
 import traceback
@@ -211,6 +212,24 @@ def changed_inputs() -> tuple[dict[int, int], frozenset[int]]:
     kinds = [output.output_type.name for output in facts.output_info]
     of_inputs = (place for place, kind in enumerate(kinds, len(places)) if kind in ("is_input", "alias_of_input"))
     return changed, frozenset(of_inputs)
+
+
+def written_inputs() -> list[int]:
+    """The places of the inputs whose elements the graph that AOTAutograd has compiled now changes."""
+    context = torch._guards.TracingContext.try_get()
+    facts = context.fw_metadata if context is not None else None
+    return [] if facts is None else [place for place, given in enumerate(facts.input_info) if given.mutates_data]
+
+
+def may_overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors whose memory begins before the other's ends may have an element in common. Columns and blocks
+    of a matrix have none, by their strides."""
+    if one.untyped_storage()._cdata != other.untyped_storage()._cdata or one.dtype != other.dtype:
+        return True
+    steps = [step for x in (one, other) for size, step in zip(x.shape, x.stride(), strict=True) if size > 1]
+    if steps and (one.storage_offset() - other.storage_offset()) % math.gcd(*steps):
+        return False
+    return bool(torch._C._dynamo.guards.compute_overlapping_tensors([one, other], symbolic=False))
 
 
 def is_autocast_on() -> bool:

@@ -176,6 +176,11 @@ TABLE = (
             "torch.utils._python_dispatch.is_traceable_wrapper_subclass",
         ),
     ),
+    Taken(
+        INTERNALS,
+        "know which inputs a graph writes to, and which of them overlap",
+        ("torch._guards.TracingContext.try_get", "torch._C._dynamo.guards.compute_overlapping_tensors"),
+    ),
     Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
     Taken(
         ("server/worker/messages.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)

@@ -176,17 +176,6 @@ x = torch.arange(48.0).view(8, 6)
 f(x, torch.ones(7, 3))
 print("sum", round(x.sum().item(), 3))
 """,
-    "arguments share memory": """
-import torch
-
-@torch.compile
-def f(x, y):
-    x.add_(1)
-    return x * y
-
-base = torch.arange(24.0).view(4, 6)
-print("sum", f(base[:3], base[1:]).sum().item())
-""",
     "running statistics": """
 import torch
 
@@ -210,6 +199,25 @@ def test_an_exploration_prints_what_the_snippet_does(name: str, capsys: pytest.C
     assert report.summary.compiled_error <= 1e-5
     exec(compile(source.replace("@torch.compile", "").replace("torch.compile(model)", "model"), name, "exec"), {})
     assert report.output.strip() == capsys.readouterr().out.strip()
+
+
+OVERLAPPING = """
+import torch
+
+@torch.compile
+def f(x, y):
+    x.add_(1)
+    return x * y
+
+base = torch.arange(24.0).view(4, 6)
+print("sum", f(base[:3], base[1:]).sum().item())
+"""
+
+
+def test_a_write_to_arguments_that_overlap_is_left_to_eager_mode_and_said() -> None:
+    report = explore(OVERLAPPING, Options(device="cpu", timing=Timing(enabled=False)))
+    assert report.status == "ok" and report.output.strip() == "sum 3042.0"
+    assert any("share memory" in note.message for note in report.notes)
 
 
 def test_copied_arguments_share_memory_as_the_originals_do() -> None:

@@ -1,0 +1,166 @@
+"""Inputs that overlap otherwise than when a function was compiled, one of which is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from compiler.backend import fusionscope
+from compiler.capture.shared_memory import where_written_apart
+
+SIZE = 16
+
+
+def _storage() -> Tensor:
+    return torch.arange(4.0 * SIZE)
+
+
+def _twice(x: Tensor) -> list[Tensor]:
+    return [x, x]
+
+
+def _parts(first: slice, second: slice) -> list[Tensor]:
+    storage = _storage()
+    return [storage[first][:SIZE], storage[second][:SIZE]]
+
+
+#: Where two tensors of one shape lie, by name; each call makes them anew.
+PLACES: dict[str, Callable[[], list[Tensor]]] = {
+    "apart": lambda: [_storage()[:SIZE].clone(), _storage()[SIZE : 2 * SIZE].clone()],
+    "one tensor": lambda: _twice(_storage()[:SIZE].clone()),
+    "the same memory": lambda: _parts(slice(0, None), slice(0, None)),
+    "one further": lambda: _parts(slice(1, None), slice(0, None)),
+    "three before": lambda: _parts(slice(0, None), slice(3, None)),
+    "side by side": lambda: _parts(slice(0, SIZE), slice(SIZE, None)),
+    "by turns": lambda: _parts(slice(0, None, 2), slice(1, None, 2)),
+}
+
+
+def added(x: Tensor, y: Tensor) -> Tensor:
+    x.add_(y)
+    return y * 2
+
+
+def both_written(x: Tensor, y: Tensor) -> Tensor:
+    x.add_(1)
+    y.mul_(3)
+    return x + y
+
+
+def viewed(x: Tensor, y: Tensor) -> Tensor:
+    y.mul_(2)
+    return x.view(-1)
+
+
+def shifted(x: Tensor, y: Tensor) -> Tensor:
+    x[1:].add_(y[:-1])
+    return x + y
+
+
+def _told(function: Callable[..., Any], inputs: list[Tensor]) -> Any:
+    """The result and what became of the inputs, or the error's kind."""
+    try:
+        result = function(*inputs)
+    except RuntimeError as error:
+        return type(error)
+    return result, inputs
+
+
+def _check(function: Callable[..., Any], places: list[str], dynamic: bool | None = None) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=fusionscope, dynamic=dynamic)
+    with torch.no_grad():
+        for name in places:
+            wanted, given = _told(function, PLACES[name]()), _told(compiled, PLACES[name]())
+            if isinstance(wanted, type):
+                assert given is wanted, name
+            else:
+                torch.testing.assert_close(given, wanted, msg=lambda text, name=name: f"{name}: {text}")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("later", [name for name in PLACES if name != "apart"])
+@pytest.mark.parametrize("function", [added, both_written, viewed, shifted])
+def test_inputs_that_overlap_later_are_seen(function: Callable[..., Any], later: str) -> None:
+    _check(function, ["apart", later, "apart", later])
+
+
+@pytest.mark.parametrize("first", [name for name in PLACES if name != "apart"])
+@pytest.mark.parametrize("function", [added, viewed])
+def test_inputs_that_overlap_at_first_may_overlap_otherwise_later(function: Callable[..., Any], first: str) -> None:
+    _check(function, [first, "one further", "apart", "the same memory", first])
+
+
+def test_sizes_may_be_open() -> None:
+    _check(both_written, list(PLACES), dynamic=True)
+
+
+def test_a_parameter_given_twice_is_one() -> None:
+    """Dynamo does not look whether two parameters are one."""
+    torch._dynamo.reset()
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        with torch.no_grad():
+            x.add_(y)
+            return y * 2
+
+    compiled = torch.compile(step, backend=fusionscope)
+    for same in (False, True, False):
+        ours, eager = ([nn.Parameter(torch.ones(3)), nn.Parameter(torch.full((3,), 2.0))] for _ in range(2))
+        if same:
+            ours[1], eager[1] = ours[0], eager[0]
+        assert torch.equal(compiled(*ours), step(*eager)) and torch.equal(ours[0], eager[0])
+
+
+def test_gradients_are_of_what_was_written() -> None:
+    torch._dynamo.reset()
+
+    def loss(weight: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        x.mul_(2)
+        return (weight * y).sum()
+
+    compiled = torch.compile(loss, backend=fusionscope)
+    for name in ("apart", "three before", "apart", "the same memory"):
+        ours, eager = (torch.ones(SIZE, requires_grad=True) for _ in range(2))
+        compiled(ours, *PLACES[name]()).backward()
+        loss(eager, *PLACES[name]()).backward()
+        torch.testing.assert_close(ours.grad, eager.grad)
+
+
+def _matrix(first: Any, second: Any) -> list[Tensor]:
+    matrix = torch.zeros(6, 8)
+    return [matrix[first], matrix[second]]
+
+
+def _as_two_types() -> list[Tensor]:
+    """The second half of one storage, at another place when counted in elements."""
+    storage = torch.zeros(16)
+    return [storage[8:16], storage.view(torch.float64)[4:8]]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "is_apart"),
+    [
+        (_matrix((slice(None), 0), (slice(None), 1)), True),
+        (_matrix((slice(None), slice(0, 4)), (slice(None), slice(4, 8))), True),
+        (_matrix((slice(None), slice(0, 5)), (slice(None), slice(4, 8))), False),
+        (_matrix(slice(0, 3), slice(3, 6)), True),
+        (_matrix(slice(0, 4), slice(3, 6)), False),
+        (_matrix(slice(0, 0), slice(0, 6)), True),
+        ([torch.zeros(4), torch.zeros(4)], True),
+        ([torch.zeros(4), torch.zeros(0)], True),
+        (_as_two_types(), False),
+    ],
+)
+def test_calls_are_left_to_eager_mode_where_elements_are_shared(tensors: list[Tensor], is_apart: bool) -> None:
+    call = where_written_apart(lambda *_: "compiled", lambda *_: "eager", [0], tensors)
+    assert [call(*tensors) for _ in range(2)] == 2 * ["compiled" if is_apart else "eager"]
+
+
+def test_what_is_only_read_may_overlap() -> None:
+    x, y, z = torch.zeros(4), torch.zeros(9)[:5], torch.zeros(9)[4:]
+    call = where_written_apart(lambda *_: "compiled", lambda *_: "eager", [0], [x, y, z])
+    assert call(x, y, y[:3]) == "compiled" and call(y, x, y[:3]) == "eager"
