@@ -21,6 +21,8 @@ from torch.utils._pytree import tree_leaves
 from compiler.codegen.library_products import library_products, name_of_product
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
+from compiler.ir.formulas import FUNCTIONS as FORMULA_FUNCTIONS
+from compiler.ir.formulas import Real, as_operand
 from compiler.ir.nodes import ExternNode, GraphOutput, Layout, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.loop_builder import SEEDS
@@ -34,9 +36,12 @@ from compiler.schedule.units import read_by
 CPU = torch.device("cpu")
 
 #: What the text calls; no tensor's variable has such a name, though a model may well have an input called `view`.
-FUNCTIONS = frozenset(
-    "torch device inf nan max min float complex empty view alias reuse as_planned as_promised readable read_as library "
-    "draw_seeds inputs call".split()
+FUNCTIONS = (
+    frozenset(
+        "torch device inf nan complex empty view alias reuse as_planned as_promised readable read_as library "
+        "draw_seeds inputs call".split()
+    )
+    | FORMULA_FUNCTIONS.keys()
 )
 
 #: Operators that torch has a function of, with the same arguments; calling it takes the host half as long. One that a
@@ -124,7 +129,7 @@ class _Writer:
         self.products = library_products(schedule.units, graph) if device.type == "cuda" else {}
         self.lines: list[str] = []
         #: Formulas of sizes that are not computed yet: some wait for a size that a library call tells.
-        self.waiting: list[Atom] = []
+        self.waiting: dict[Atom, None] = {}
         self.known = {symbol.name for symbol in graph.symbols}
         self.checks = list(graph.size_checks)
         # Storage that a later buffer takes over is still needed when its own buffer dies; it goes when it is taken.
@@ -172,7 +177,7 @@ class _Writer:
         values += [size for node in self.graph.nodes if isinstance(node, ExternNode) for size in _sizes_in(node)]
         values += [condition for condition, _ in self.graph.size_checks if isinstance(condition, Size)]
         atoms = [atom for value in values for atom in atoms_of(value)]
-        self.waiting = [*atoms, *(atom for kernel in kernels for atom in kernel.sizes)]
+        self.waiting = dict.fromkeys([*atoms, *(atom for kernel in kernels for atom in kernel.sizes)])
         self.compute_sizes()
 
     def compute_sizes(self) -> None:
@@ -181,7 +186,8 @@ class _Writer:
         defined: set[str] = set()
         for atom in ready:
             self._define(atom, defined)
-        self.waiting = [atom for atom in self.waiting if atom not in ready]
+        for atom in ready:
+            del self.waiting[atom]
         for check in [c for c in self.checks if {s.name for s in symbols_of(c[0])} <= self.known]:
             self.checks.remove(check)
             self.line(f"if not {text_of(check[0])}: raise RuntimeError({check[1]!r})")
@@ -293,6 +299,8 @@ class _Writer:
             return f"torch.device({str(value)!r})"
         if isinstance(value, Size):
             return value.text
+        if isinstance(value, Real):
+            return as_operand(value.text)
         if isinstance(value, complex) and not cmath.isfinite(value):
             return f"complex({self.argument(value.real)}, {self.argument(value.imag)})"
         if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
@@ -319,7 +327,7 @@ class _Writer:
         """One that is `given` already is viewed, so that each is a tensor object of its own. What nobody else has is
         given in its shape by the quicker of both ways."""
         if output.buffer is None or output.layout is None:
-            return repr(output.value)
+            return self.argument(output.value)
         if output.buffer in self.read:
             return f"{name_on_host(output.buffer)}.take({variable(output.buffer)})"
         layout = output.layout

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from compiler.ir.body import Body
+from compiler.ir.formulas import Real, value_of
 from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph, LoopNode, Node, TensorArgument
 from compiler.ir.size import Atom, Integer, Opaque, Size, Symbol
@@ -15,15 +16,15 @@ from compiler.ir.size import Atom, Integer, Opaque, Size, Symbol
 Symbols = Mapping[str, int]
 
 
-def symbols_of_call(graph: LoopGraph, inputs: Sequence[Any]) -> dict[str, int]:
+def symbols_of_call(graph: LoopGraph, inputs: Sequence[Any]) -> dict[str, Any]:
     """The value of every symbol in a call with these inputs."""
     return {symbol.name: _part(inputs[place], part) for symbol, (place, part) in graph.symbols.items()}
 
 
-def _part(value: Any, part: str) -> int:
-    """`.shape[1]` or `.stride(1)` of a tensor; of a plain integer, itself."""
+def _part(value: Any, part: str) -> Any:
+    """`.shape[1]` or `.stride(1)` of a tensor; of a plain number, itself."""
     if not part:
-        return int(value)
+        return value if isinstance(value, float) else int(value)
     dim = int("".join(c for c in part if c.isdigit()))
     return int(value.shape[dim] if part.startswith(".shape") else value.stride(dim))
 
@@ -97,6 +98,8 @@ def _argument(value: Any, symbols: Symbols) -> Any:
         return TensorArgument(value.buffer, _layout(value.layout, symbols))
     if isinstance(value, Size):
         return evaluate(value, symbols)
+    if isinstance(value, Real):
+        return value_of(value.text, symbols)
     if isinstance(value, list | tuple):
         return type(value)(_argument(item, symbols) for item in value)
     return value
@@ -111,7 +114,7 @@ def evaluate(value: Integer, symbols: Symbols) -> int:
         if isinstance(atom, Symbol):
             return symbols[atom.name]
         if isinstance(atom, Opaque):
-            return int(eval(atom.text, {"__builtins__": {"max": max, "min": min, "int": int}}, dict(symbols)))
+            return int(value_of(atom.text, symbols))
         return evaluate(atom.numerator, symbols) // evaluate(atom.divisor, symbols)
 
     return sum(coefficient * prod(map(of_atom, monomial)) for monomial, coefficient in value.terms)

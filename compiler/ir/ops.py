@@ -30,6 +30,7 @@ from typing import Any, Literal, Protocol
 import torch
 
 from compiler.ir.float8 import FLOAT8
+from compiler.ir.formulas import Real
 from compiler.ir.index import Index
 from compiler.ir.size import Integer, Size
 
@@ -176,16 +177,25 @@ class Ops:
         operands = (value,) if mask is None else (value, mask)
         return handler.emit("store", operands, handler.dtype_of(value), buffer=buffer, index=index, value=mode)
 
-    def constant(self, value: bool | int | float | Size, dtype: torch.dtype) -> Any:
+    def constant(self, value: bool | int | float | Size | Real, dtype: torch.dtype) -> Any:
         """A number; integers wrap around into the dtype, as PyTorch's scalars do."""
         dtype = compute_dtype(dtype)
         if isinstance(value, Size):
             return self.to_dtype(self.index_value(Index.number(value)), dtype)
+        if isinstance(value, Real):
+            return self.to_dtype(self._real(value), dtype)
         if dtype.is_floating_point:
             value = float(value)
         else:
             value = bool(value) if dtype == torch.bool else wrapped(int(value), dtype)
         return _handler.get().emit("constant", (), dtype, value=value)
+
+    def _real(self, number: Real) -> Any:
+        """A float of which the kernel gets both halves of its bits."""
+        upper, lower = (self.index_value(Index.number(half)) for half in number.halves)
+        upper = self.left_shift(upper, self.constant(32, torch.int64))
+        lower = self.bitwise_and(lower, self.constant(0xFFFFFFFF, torch.int64))
+        return self.bitcast(self.bitwise_or(upper, lower), torch.float64)
 
     def index_value(self, index: Any, dtype: torch.dtype = torch.int64) -> Any:
         """The value of an index expression, as a number."""

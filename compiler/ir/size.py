@@ -23,6 +23,7 @@ from math import prod
 from typing import Any, TypeGuard
 
 from compiler.ir import polynomials
+from compiler.ir.formula_names import name_of
 from compiler.ir.lazy import lazy
 from compiler.ir.polynomials import Term, Terms
 
@@ -49,26 +50,26 @@ class Symbol:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quotient:
     """`numerator // divisor`, rounded down."""
 
     numerator: Size
     divisor: Integer
 
-    @property
+    @lazy
     def name(self) -> str:
-        return _name_of(self.text)
+        return name_of(self.text)
 
-    @property
+    @lazy
     def text(self) -> str:
         return f"{self.numerator} // {self.divisor}"
 
-    @property
+    @lazy
     def hint(self) -> int:
         return hint(self.numerator) // hint(self.divisor)
 
-    @property
+    @lazy
     def lower(self) -> int | None:
         least = least_value(self.numerator)
         if least is None or least_value(self.divisor) is None:
@@ -76,7 +77,7 @@ class Quotient:
         return least // self.divisor if isinstance(self.divisor, int) else 0 if least >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Opaque:
     """A formula that is no polynomial, as Python `text` over the symbols that it names."""
 
@@ -85,27 +86,12 @@ class Opaque:
     hint: int
     lower: int | None = None
 
-    @property
+    @lazy
     def name(self) -> str:
-        return _name_of(self.text)
+        return name_of(self.text)
 
 
 Atom = Symbol | Quotient | Opaque
-
-
-#: Longer signs first.
-_WORDS = {
-    "//": "over", "+": "plus", "-": "minus", "*": "times", "%": "modulo", ">=": "at_least", "<=": "at_most",
-    "==": "equals", "!=": "differs_from", ">": "above", "<": "below",
-}  # fmt: skip
-
-
-def _name_of(text: str) -> str:
-    """A formula as an identifier: `(s0 + 3) // 4` is `s0_plus_3_over_4`."""
-    for sign, word in _WORDS.items():
-        text = text.replace(sign, f" {word} ")
-    name = "_".join("".join(c if c.isalnum() or c == "_" else " " for c in text).split())
-    return f"size_{name}" if name[:1].isdigit() else name
 
 
 @dataclass(frozen=True)
@@ -120,6 +106,11 @@ class Size:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @lazy
+    def hint(self) -> int:
+        """Its value at the sizes of the first call."""
+        return sum(coefficient * prod(atom.hint for atom in monomial) for monomial, coefficient in self.terms)
 
     # --- arithmetic
 
@@ -178,7 +169,7 @@ class Size:
 
     # --- text
 
-    @property
+    @lazy
     def text(self) -> str:
         """Python and C alike; atoms that are no symbols stand by their names."""
         return polynomials.text(self.terms)
@@ -226,9 +217,7 @@ def size(atom: Atom) -> Size:
 
 def hint(value: Integer) -> int:
     """Its value at the sizes of the first call, for choices that are about speed alone."""
-    if isinstance(value, int):
-        return value
-    return sum(coefficient * prod(atom.hint for atom in monomial) for monomial, coefficient in value.terms)
+    return value if isinstance(value, int) else value.hint
 
 
 def atoms_of(value: Integer) -> Iterator[Atom]:
@@ -264,10 +253,12 @@ def _normal_form(terms: Iterable[Term[Atom]]) -> Integer:
     return _from_terms(polynomials.normal_form(terms))
 
 
+@lru_cache(maxsize=65536)
 def _sum(a: Integer, b: Integer) -> Integer:
     return _normal_form([*_terms(a), *_terms(b)])
 
 
+@lru_cache(maxsize=65536)
 def _product(a: Integer, b: Integer) -> Integer:
     return _from_terms(polynomials.product(_terms(a), _terms(b)))
 
@@ -275,6 +266,7 @@ def _product(a: Integer, b: Integer) -> Integer:
 # Division -----------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=65536)
 def divide(numerator: Integer, divisor: Integer) -> tuple[Integer, Integer]:
     """Some (q, r) with  numerator = q * divisor + r;  r is 0 where the division comes out even for every call, and
     where it can be told, 0 <= r < divisor. Makes no new atom."""

@@ -23,23 +23,19 @@ import sympy
 import torch
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, PythonMod, ToFloat, TruncToInt
 
-from compiler.ir.size import (
-    Integer,
-    Opaque,
-    Quotient,
-    Size,
-    Symbol,
-    floor_quotient,
-    hint,
-    least_value,
-    size,
-    spelt_out,
-    symbols_of,
-)
+from compiler.ir.formulas import integer
+from compiler.ir.size import Integer, Opaque, Quotient, Size, Symbol, floor_quotient, hint, size, spelt_out, symbols_of
 from compiler.lowering.guarded_sizes import simpler_by_guards
+from compiler.lowering.printed_formulas import python_text
+
+#: Formulas that are whole numbers as all of their parts are.
+_OF_INTEGERS = (sympy.Add, sympy.Mul, sympy.Pow, FloorDiv, CleanDiv, Mod, PythonMod, Max, Min)
 
 #: Values, in the first call, of sizes that are known only when an operator has run, by their names in the graph.
 FIRST_SIZES: ContextVar[Mapping[str, int]] = ContextVar("FIRST_SIZES", default=MappingProxyType({}))
+
+#: The sizes that were described within a lowering, by their formulas and environments: guards do not change there.
+_DESCRIBED: ContextVar[dict[tuple[Any, int], Integer] | None] = ContextVar("_DESCRIBED", default=None)
 
 #: What such a size is taken for, where choices are made for speed, before any call was made.
 GUESSED_SIZE = 4096
@@ -47,12 +43,13 @@ GUESSED_SIZE = 4096
 
 @contextmanager
 def first_sizes(values: Mapping[str, int]) -> Iterator[None]:
-    """Within, sizes that only a run tells are described with these values of the first call."""
-    token = FIRST_SIZES.set(values)
+    """Within a lowering: sizes that only a run tells are described with these values of the first call."""
+    token, described = FIRST_SIZES.set(values), _DESCRIBED.set({})
     try:
         yield
     finally:
         FIRST_SIZES.reset(token)
+        _DESCRIBED.reset(described)
 
 
 class UnknownSize(Exception):
@@ -108,11 +105,21 @@ def size_of(value: int | torch.SymInt) -> Integer:
     """A size of a tensor in the compiler's form."""
     if isinstance(value, int):
         return value
-    expression, environment = value.node.expr, value.node.shape_env
-    return _convert(expression, environment)
+    return _convert(value.node.expr, value.node.shape_env)
 
 
 def _convert(expression: Any, environment: Any) -> Integer:
+    described = _DESCRIBED.get()
+    if described is None:
+        return _converted(expression, environment)
+    key = expression, id(environment)
+    found = described.get(key)
+    if found is None:
+        found = described[key] = _converted(expression, environment)
+    return found
+
+
+def _converted(expression: Any, environment: Any) -> Integer:
     if isinstance(expression, sympy.Integer | int):
         return int(expression)
     simpler = simpler_by_guards(environment).get(expression)
@@ -121,7 +128,10 @@ def _convert(expression: Any, environment: Any) -> Integer:
     if isinstance(expression, sympy.Symbol):
         return _symbol(expression, environment)
     if isinstance(expression, TruncToInt):
-        return _scaled(expression.args[0], environment)
+        scaled = _scaled_by_whole(expression.args[0], environment)
+        return formula_of(expression, environment) if scaled is None else scaled
+    if not isinstance(expression, _OF_INTEGERS):
+        return formula_of(expression, environment)
     parts = [_convert(part, environment) for part in expression.args]
     if isinstance(expression, sympy.Add):
         return _folded(parts, lambda a, b: a + b)
@@ -135,21 +145,15 @@ def _convert(expression: Any, environment: Any) -> Integer:
         return parts[0] % parts[1]
     if isinstance(expression, Max | Min):
         return _folded(parts, _larger if isinstance(expression, Max) else _smaller)
-    raise NotImplementedError(f"the size {expression} is no formula that kernels can be generated for")
+    return formula_of(expression, environment)
 
 
-def _scaled(expression: Any, environment: Any) -> Integer:
-    """A size times a float, as an image has that is scaled by it, rounded towards zero."""
+def _scaled_by_whole(expression: Any, environment: Any) -> Integer | None:
+    """A size times a float that is a whole number, as an image has that is scaled by it; None of any other formula."""
     factor, number = expression.args if isinstance(expression, sympy.Mul) else (sympy.Float(1), expression)
-    if not isinstance(factor, sympy.Float) or not isinstance(number, ToFloat):
-        raise NotImplementedError(f"the size {expression} is no formula that kernels can be generated for")
-    scale, scaled = float(factor), _convert(number.args[0], environment)
-    if scale.is_integer():
-        return scaled * int(scale)
-    least = least_value(scaled)
-    lower = None if least is None or least < 0 or scale < 0 else int(scale * least)
-    text, symbols = f"int({scale!r} * {spelt_out(scaled)})", tuple(dict.fromkeys(symbols_of(scaled)))
-    return size(Opaque(text, symbols, int(scale * hint(scaled)), lower))
+    if not isinstance(factor, sympy.Float) or not isinstance(number, ToFloat) or not float(factor).is_integer():
+        return None
+    return _convert(number.args[0], environment) * int(factor)
 
 
 def _folded(parts: Sequence[Integer], join: Any) -> Integer:
@@ -191,6 +195,16 @@ def _symbol(symbol: Any, environment: Any) -> Integer:
         if of == symbol and isinstance(by, sympy.Integer):
             divisor = lcm(divisor, int(by))
     return whole if divisor == 1 else size(Quotient(whole, divisor)) * divisor
+
+
+def formula_of(expression: Any, environment: Any) -> Size:
+    """The size of a formula that is no polynomial, as Python's text of it. Raises NotImplementedError where there is
+    none."""
+    symbols = sorted(expression.free_symbols, key=str)
+    known = [next(symbols_of(_symbol(symbol, environment))) for symbol in symbols]
+    bounds = environment.bound_sympy(expression)
+    lower = int(bounds.lower) if bounds.lower.is_Integer else None
+    return integer(python_text(expression), tuple(known), lower)
 
 
 def symbol_in(value: Integer) -> Symbol | None:

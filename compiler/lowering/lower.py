@@ -22,6 +22,7 @@ from torch._ops import OpOverload
 
 from compiler.devices import Device
 from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.formulas import Real
 from compiler.ir.nodes import GraphOutput, Layout, LoopGraph
 from compiler.ir.size import Integer, Size, Symbol, Undecided, hint
 from compiler.lowering import (  # noqa: F401
@@ -73,10 +74,17 @@ from compiler.lowering.pointwise import neg_view
 from compiler.lowering.registry import lowering_of, operator_name
 from compiler.lowering.removed import removed_nodes
 from compiler.lowering.repeated import Repeats
-from compiler.lowering.scalars import scalar
+from compiler.lowering.scalars import is_true, scalar, truth
 from compiler.lowering.strides import with_eager_strides
-from compiler.lowering.truths import truth
-from compiler.lowering.unsupported import CALL_OUTSIDE, LoweringError, described, refuse_unknown_sizes, unsupported_at
+from compiler.lowering.unsupported import (
+    CALL_OUTSIDE,
+    FIXED_INSTEAD,
+    LoweringError,
+    OpenSizesUnsupported,
+    described,
+    refuse_unknown_sizes,
+    unsupported_at,
+)
 from compiler.lowering.values import SUPPORTED_DTYPES, CannotLower, TensorValue, constant, of_buffer
 from compiler.padding.apart import BY_ROWS_APART
 
@@ -154,6 +162,8 @@ class _Walk:
         place = len(self.build.graph.inputs)
         if not isinstance(fake, EagerTensor):
             self.build.graph.inputs.append(None)
+            if isinstance(fake, torch.SymFloat):
+                return self._float_input(node, place)
             self._find_symbol(fake, place, "")
             return fake
         self.build.graph.inputs.append(node.name)
@@ -171,6 +181,12 @@ class _Walk:
             # Eager takes a CPU scalar beside GPU tensors; a kernel cannot read it there.
             return self.build.move(value, self.build.device)
         return value
+
+    def _float_input(self, node: torch.fx.Node, place: int) -> Real:
+        """A float that a caller gives: an argument, or what a forward graph hands to its backward graph."""
+        symbol = Symbol(node.name, 0, None)
+        self.build.graph.symbols[symbol] = place, ""
+        return Real(node.name, (symbol,))
 
     def _find_symbol(self, size: Any, place: int, part: str) -> None:
         """Remember where a call's value of a symbol is found: in the input at `place`; a plain integer is best."""
@@ -235,10 +251,12 @@ class _Walk:
 
     def _python_call(self, node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
         """A function of Python's own on what is known of sizes and numbers."""
-        if isinstance(node.meta.get("val"), torch.SymFloat):
-            return scalar(node.target, args)
-        if isinstance(node.meta.get("val"), torch.SymBool):
-            return truth(node.target, args)
+        val = node.meta.get("val")
+        if isinstance(val, torch.SymFloat | torch.SymBool):
+            try:
+                return (scalar if isinstance(val, torch.SymFloat) else truth)(node.target, args)
+            except CannotLower as error:
+                raise unsupported_at(node, str(error).capitalize(), FIXED_INSTEAD, OpenSizesUnsupported) from None
         if next(_tensors_in([args, kwargs]), None) is None:
             return node.target(*args, **kwargs)  # type: ignore[operator]
         message = f"{getattr(node.target, '__name__', node.target)} is a Python function that a graph cannot hold"
@@ -344,7 +362,13 @@ class _Walk:
             if isinstance(result, torch.fx.Node) and isinstance(self.values[result], TensorValue):
                 self.build.graph.outputs.append(self.outputs.output(result))
             else:
-                self.build.graph.outputs.append(GraphOutput(None, None, _map(result, self.values)))
+                self.build.graph.outputs.append(GraphOutput(None, None, self._number_given(result)))
+
+    def _number_given(self, result: Any) -> Any:
+        """A result that is no tensor, of the type that eager gives."""
+        value = _map(result, self.values)
+        is_truth = isinstance(result, torch.fx.Node) and isinstance(result.meta.get("val"), torch.SymBool)
+        return is_true(value) if is_truth else value
 
 
 def _map(value: Any, values: dict[torch.fx.Node, Any]) -> Any:

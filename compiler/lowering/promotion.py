@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
+from compiler.ir.formulas import Real
 from compiler.ir.ops import compute_dtype, ops
 from compiler.ir.size import Integer, Size, hint
 from compiler.lowering.builder import Builder
@@ -26,6 +27,8 @@ def stand_in(operand: Operand) -> Any:
     """What PyTorch's promotion rules look at: a number, or an empty tensor of the same dtype and rank."""
     if isinstance(operand, TensorValue):
         return _empty(operand.dtype, operand.rank)
+    if isinstance(operand, Real):
+        return operand.hint
     return hint(operand) if isinstance(operand, Size) else operand
 
 
@@ -50,6 +53,8 @@ def _what_counts(operand: Operand) -> tuple[torch.dtype, int] | type:
     """All that promotion asks of an operand: the dtype and the rank of a tensor, the type of a number."""
     if isinstance(operand, TensorValue):
         return operand.dtype, operand.rank
+    if isinstance(operand, Real):
+        return float
     return int if isinstance(operand, Size) else type(operand)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from compiler.ir.formulas import Real
 from compiler.ir.size import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.eager import describe
@@ -47,7 +48,7 @@ def tree_call(
     `reason` may name the `{call}`."""
     arguments = torch.fx.node.map_arg((node.args, dict(node.kwargs)), values.__getitem__)
     leaves, structure = tree_flatten(arguments)
-    holes = tuple(place for place, leaf in enumerate(leaves) if isinstance(leaf, TensorValue | Size))
+    holes = tuple(place for place, leaf in enumerate(leaves) if isinstance(leaf, TensorValue | Size | Real))
     kept = tuple(None if place in holes else leaf for place, leaf in enumerate(leaves))
     target = kind(node.name, node.target, kept, holes, structure)
     results, shape_of_results = tree_flatten(node.meta["val"])

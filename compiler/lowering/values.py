@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from compiler.ir.float8 import FLOAT8
+from compiler.ir.formulas import Real
 from compiler.ir.index import ZERO, Dim, Index
 from compiler.ir.lazy import lazy
 from compiler.ir.nodes import Layout
@@ -105,9 +106,9 @@ def of_buffer(buffer: str, layout: Layout) -> TensorValue:
     return TensorValue(layout.shape, layout.dtype, buffer, offset=layout.index)
 
 
-def constant(value: bool | int | float | Integer, shape: tuple[Integer, ...], dtype: torch.dtype) -> TensorValue:
+def constant(value: bool | int | float | Integer | Real, shape: tuple[Integer, ...], dtype: torch.dtype) -> TensorValue:
     """A tensor of one value, rounded to its dtype as a stored tensor would be."""
-    if isinstance(value, Size):
+    if isinstance(value, Size | Real):
         return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(value, dtype))
     rounded = torch.tensor(value, dtype=dtype).item() if dtype.is_floating_point else value
     return TensorValue(shape, dtype, None, formula=lambda position: ops.constant(rounded, dtype))

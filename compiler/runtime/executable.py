@@ -13,6 +13,7 @@ import torch
 
 from compiler.codegen.library_products import library_products
 from compiler.codegen.wrapper import variable
+from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.loop_builder import SEEDS
 from compiler.runtime.flat import FlatCall, flat_call
@@ -139,6 +140,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "read_as": read_as,
         "as_planned": as_planned,
         "as_promised": partial(as_promised, device.type),
+        **FUNCTIONS,
         **constants,
     }
 

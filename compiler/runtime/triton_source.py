@@ -14,6 +14,7 @@ import torch
 
 from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.ir.float8 import FLOAT8
+from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.size import spelt_out
 from compiler.runtime.triton_text import code_of, execute
 
@@ -171,7 +172,7 @@ def grid_of(kernel: RenderedKernel) -> Callable[..., int]:
         count = kernel.grid
         return lambda *_: count
     names = ", ".join(atom.name for atom in kernel.sizes)
-    function: Callable[..., int] = eval(f"lambda {names}: {spelt_out(kernel.grid, kernel.sizes)}")
+    function: Callable[..., int] = eval(f"lambda {names}: {spelt_out(kernel.grid, kernel.sizes)}", dict(FUNCTIONS))
     return function
 
 

@@ -196,7 +196,11 @@ TABLE = (
         "compute in eager's dtypes",
         _names("torch._prims_common", "ELEMENTWISE_TYPE_PROMOTION_KIND elementwise_dtypes"),
     ),
-    Taken(("compiler/lowering/scalars.py",), "know the root of a size", ("torch._sym_sqrt",)),
+    Taken(
+        ("compiler/lowering/printed_formulas.py",),
+        "print formulas of sizes as Python",
+        ("torch.utils._sympy.printers.PythonPrinter",),
+    ),
     Taken(
         ("compiler/lowering/eager.py", "compiler/lowering/guarded_sizes.py"),
         "read formulas of sizes",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from compiler.ir.bind import evaluate
 from compiler.ir.index import Dim, Index
 from compiler.ir.positions import invert
-from compiler.ir.size import Size, Symbol, Undecided, divide, hint, is_multiple, least_value, size
+from compiler.ir.size import Opaque, Size, Symbol, Undecided, divide, hint, is_multiple, least_value, size
 
 A, B = size(Symbol("a", 32)), size(Symbol("b", 6, lower=4))
 
@@ -118,3 +118,13 @@ def test_a_symbol_of_another_graph_has_its_own_bounds() -> None:
         bool(size(Symbol("s0", 8, lower=0)) > 3)
     one, two = (Index.of(Dim("x0", size(Symbol("s0", first, 2)))) for first in (8, 64))
     assert [hint(index.bounds[1]) for index in (one, two)] == [7, 63]
+
+
+def test_formulas_of_the_same_words_have_names_of_their_own() -> None:
+    """A kernel knows each by its name alone."""
+    of_sum, of_terms = ((A + B) // 4 + 1) // 5, (A + B // 4 + 1) // 5
+    assert isinstance(of_sum, Size) and isinstance(of_terms, Size)
+    assert of_sum != of_terms and of_sum.text != of_terms.text
+    floats = ("math.floor((a + 1) / 3)", "math.floor(a + 1 / 3)", "int(1.5 * a)", "int(15 * a)")
+    names = [size(Opaque(text, (), 1)).text for text in floats]
+    assert len(set(names)) == len(names) and all(name.isidentifier() for name in names)

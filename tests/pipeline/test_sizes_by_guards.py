@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from compiler.compile import observed_compilations
+from compiler.lowering import eager as eager_sizes
 
 
 def broadcast_by_a_quotient(x: Tensor) -> Any:
@@ -61,8 +62,13 @@ def test_what_a_guard_says_of_a_size_is_used(function: Callable[..., Any], make:
     assert shared(given) == shared(expected)
 
 
-def test_a_size_that_no_formula_tells_is_that_of_the_call() -> None:
-    """The root of a size is none that a kernel gets to know, so every size has kernels of its own."""
+def test_a_size_that_no_formula_tells_is_that_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the root of a size cannot be written as a formula, every size has kernels of its own."""
+
+    def no_text(expression: Any) -> str:
+        raise NotImplementedError(str(expression))
+
+    monkeypatch.setattr(eager_sizes, "python_text", no_text)
 
     def by_the_root(x: Tensor) -> Tensor:
         return x.view(int(x.shape[0] ** 0.5), -1).softmax(-1) * x.shape[0]
