@@ -34,15 +34,18 @@ def zeros(build: Builder, *sizes: Any, **_: Any) -> TensorValue:
     return constant(0, tuple(sizes[-1]), _result_dtype(build))
 
 
-def _uninitialised(build: Builder, shape: tuple[Integer, ...]) -> TensorValue:
-    """What nobody has written yet, which may be anything; under `torch.use_deterministic_algorithms` it is NaN, or the
-    largest integer, so that whoever reads it sees that it did."""
-    dtype = _result_dtype(build)
-    value: bool | int | float = 0
+def unwritten_number(dtype: torch.dtype) -> bool | int | float:
+    """What memory holds that nobody has written yet, which may be anything; under `torch.use_deterministic_algorithms`
+    it is NaN, or the largest integer, so that whoever reads it sees that it did."""
     is_filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    if is_filled and torch.are_deterministic_algorithms_enabled():
-        value = float("nan") if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
-    return constant(value, shape, dtype)
+    if not is_filled or not torch.are_deterministic_algorithms_enabled():
+        return 0
+    return float("nan") if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
+
+
+def _uninitialised(build: Builder, shape: tuple[Integer, ...]) -> TensorValue:
+    dtype = _result_dtype(build)
+    return constant(unwritten_number(dtype), shape, dtype)
 
 
 @lowers(aten.empty.memory_format, aten.new_empty)

@@ -122,6 +122,8 @@ def embedding_bag(
     output, of_bags, of_sizes, of_extremes = build.eager
     bags = _bags(build, indices, offsets, output.shape[0], padding_idx)
     sizes = bags.sizes(build)
+    # Of sums, PyTorch's kernel for CPUs counts nothing: no gradient divides by it.
+    counted = constant(0, sizes.shape, torch.int64) if mode == SUM and build.device.type == "cpu" else sizes
     largest: TensorValue | None = None
     if mode == MAX:
         result, largest = _largest(build, weight, bags, sizes)
@@ -130,8 +132,8 @@ def embedding_bag(
     return (
         result,
         _shaped(build, bags.bag_of, of_bags, "bags_result"),
-        _shaped(build, sizes, of_sizes, "sizes_result"),
-        _shaped(build, sizes if largest is None else largest, of_extremes, "largest_result"),
+        _shaped(build, counted, of_sizes, "sizes_result"),
+        _shaped(build, counted if largest is None else largest, of_extremes, "largest_result"),
     )
 
 

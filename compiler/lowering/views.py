@@ -15,6 +15,7 @@ from compiler.ir.ops import ops
 from compiler.ir.positions import flatten, unflatten
 from compiler.ir.size import Integer, hint, product
 from compiler.lowering.builder import Builder
+from compiler.lowering.creation import unwritten_number
 from compiler.lowering.eager import EagerTensor
 from compiler.lowering.registry import lowers
 from compiler.lowering.strides import is_dense
@@ -291,15 +292,16 @@ def digits(place: Index, shape: Sequence[Integer], stride: Sequence[Integer]) ->
 
 @lowers(aten.resize.default)
 def resize(build: Builder, x: TensorValue, size: Sequence[Integer], *, memory_format: Any = None) -> TensorValue:
-    """The elements in the order of their memory. Eager leaves what lies beyond them to chance; here it is zero."""
+    """The elements in the order of their memory, and beyond them what memory holds that nobody has written."""
     strides, shape = place_in_eager(build, x)[0], tuple(size)
+    beyond = unwritten_number(x.dtype)
 
     def element(position: Position) -> Any:
         if not x.numel:
-            return ops.constant(0, x.dtype)
+            return ops.constant(beyond, x.dtype)
         place = Layout(shape, build.eager.stride(), x.dtype).index(position)
         inside = ops.lt(ops.index_value(place), ops.constant(x.numel, torch.int64))
-        return ops.where(inside, x.load(digits(place, x.shape, strides), inside), ops.constant(0, x.dtype))
+        return ops.where(inside, x.load(digits(place, x.shape, strides), inside), ops.constant(beyond, x.dtype))
 
     return build.pointwise(shape, x.dtype, element)
 

@@ -74,7 +74,9 @@ def test_memory_that_nobody_wrote_is_filled_where_all_must_be_deterministic() ->
     """As in eager: NaN, or the largest integer."""
 
     def unwritten(x: Tensor) -> tuple[Tensor, ...]:
-        return torch.empty(3), torch.empty_like(x), x.new_empty(2, dtype=torch.int16), torch.empty_strided((2,), (1,))
+        made = torch.empty(3), torch.empty_like(x), x.new_empty(2, dtype=torch.int16), torch.empty_strided((2,), (1,))
+        resized = torch.ops.aten.resize(x * 2, [6]), (x * 3).resize_(2, 3), (x > 0).resize_(6), x.long().resize_(6)
+        return *made, *resized
 
     torch._dynamo.reset()
     torch.use_deterministic_algorithms(True)

@@ -73,6 +73,15 @@ def _even(**keywords: Any) -> Callable[..., Any]:
     return lambda table, tokens, _, factors: F.embedding_bag(tokens.view(4, -1), table, **keywords)
 
 
+def _for_gradients(way: int, dtype: torch.dtype) -> Operator:
+    """What a bag gives besides the bags themselves."""
+
+    def function(table: Tensor, tokens: Tensor, starts: Tensor, _: Tensor) -> tuple[Tensor, ...]:
+        return torch.ops.aten._embedding_bag(table, tokens, starts, False, way)
+
+    return Operator(f"embedding_bag.for_gradients.{WAYS[way]}", function, _bags, (dtype,))
+
+
 WAYS = ("sum", "mean", "max")
 BAGS = [
     *(Operator(f"embedding_bag.{way}", _bag(mode=way), _bags, FLOATS) for way in WAYS),
@@ -85,6 +94,7 @@ BAGS = [
     Operator("embedding_bag.even.padding", _even(mode="mean", padding_idx=3), lambda d: _bags(d)[:2], FLOATS),
     Operator("embedding_bag.factors", _bag(mode="sum", with_factors=True), _bags, FLOATS),
     Operator("embedding_bag.factors.padding", _bag(mode="sum", with_factors=True, padding_idx=3), _bags, FLOATS),
+    *(_for_gradients(way, torch.float32) for way in range(len(WAYS))),
     # PyTorch's own kernel for CPUs takes the frequencies of other tokens, so there it stays a call of that.
     Operator("embedding_bag.frequency", _bag(mode="sum", scale_grad_by_freq=True), _bags, FLOATS, falls_back=True),
 ]
