@@ -7,8 +7,8 @@ process; a worktree would stay registered there until someone prunes it.
 from __future__ import annotations
 
 import subprocess
-import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,8 +49,9 @@ def tree_of(repository: Path, revision: str | None) -> Iterator[Tree]:
         return
     commit = _commit_of(repository, revision)
     with tempfile.TemporaryDirectory(prefix="fusionscope-replay-") as folder:
-        with tarfile.open(fileobj=BytesIO(git(repository, "archive", commit))) as archive:
-            archive.extractall(folder, filter="data")
+        # Unpacking a zip never leaves the folder; for tar that takes a filter, which Python 3.11.0 to 3.11.3 lack.
+        with zipfile.ZipFile(BytesIO(git(repository, "archive", "--format=zip", commit))) as archive:
+            archive.extractall(folder)
         yield Tree(commit if revision.startswith(commit) else f"{revision} ({commit})", Path(folder))
 
 
