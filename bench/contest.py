@@ -18,9 +18,10 @@ from bench.dropout import dropout_error
 from bench.patterns import Case, Size
 from bench.turns import Turns
 from compiler.options import Timing
+from compiler.runtime.judge import is_correct
 from compiler.runtime.measure import Samples, is_measurable_difference, take_samples
 from compiler.runtime.stopwatch import Stopwatch
-from compiler.runtime.verify import is_correct, relative_error, to_double
+from compiler.runtime.verify import relative_error, to_double
 
 CONTESTANTS = ("eager", "ours", "inductor_default", "inductor_reduce_overhead")
 #: TorchInductor's modes, by the contestant's name. The last two run where they are asked for: the first of them times

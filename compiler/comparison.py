@@ -13,6 +13,7 @@ from pydantic import Field
 
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
 from compiler.runtime.noise import are_apart
+from compiler.wording import counted
 
 
 class Figure(ReportModel):
@@ -62,12 +63,14 @@ class Comparison(ReportModel):
     what_if: list[WhatIf] = []
     figures: list[Figure] = []
     kernels: list[KernelChange] = Field(default=[], description="Where the two divide the same nodes differently.")
-    verdict: str = Field(default="", description="What changed, in one sentence.")
+    is_wrong: bool = Field(default=False, description="A compiled result of one of the two is wrong: it has no times.")
+    verdict: str = Field(default="", description="What is wrong, if anything is, and what changed.")
 
 
 def compare(before: Report, after: Report) -> Comparison:
     """What is different in `after`. Both are reports of the same snippet; of others the kernels have no meaning."""
     figures = [*_counted(before, after), *_predicted(before, after), *_measured(before, after)]
+    wrong = _said_of_wrong(before, after)
     return Comparison(
         before=before.id,
         after=after.id,
@@ -75,7 +78,8 @@ def compare(before: Report, after: Report) -> Comparison:
         what_if=after.what_if,
         figures=figures,
         kernels=_kernels(before, after),
-        verdict=_verdict(figures),
+        is_wrong=bool(wrong),
+        verdict=" ".join([*wrong, _verdict(figures)]),
     )
 
 
@@ -213,6 +217,15 @@ def _kernel_sum(kernels: list[Kernel]) -> KernelSum:
 # --- the verdict
 
 
+def _said_of_wrong(before: Report, after: Report) -> list[str]:
+    """That a compiled result is wrong, and so has no time in the figures."""
+    return [
+        f"Wrong result {which} the change, so no time is given: {wrong[0].message.removesuffix('.')};"
+        for which, report in (("before", before), ("after", after))
+        if (wrong := [one for one in report.wrong_results if one.contestant == "compiled"])
+    ]
+
+
 def _verdict(figures: list[Figure]) -> str:
     """The figures that changed, each named for what it is."""
     by_name = {(figure.kind, figure.name): figure for figure in figures}
@@ -220,7 +233,7 @@ def _verdict(figures: list[Figure]) -> str:
     said = []
     if kernels.before is not None and kernels.after is not None:
         said.append(
-            f"{kernels.before:g} generated kernels became {kernels.after:g}"
+            f"{counted(kernels.before, 'generated kernel')} became {kernels.after:g}"
             if kernels.change
             else f"as many generated kernels ({kernels.after:g})"
         )

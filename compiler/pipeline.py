@@ -5,7 +5,7 @@
     schedule  loops become kernels: what fuses with what, in which order, in which memory
     codegen   kernels become Triton and C++ text, and the wrapper that launches them
     run       the kernels are compiled and run; eager's and their error against float64
-    measure   eager and compiled, interleaved
+    measure   eager and compiled, interleaved; a wrong result has no speed, and is not timed
     compare   TorchInductor on the same calls, if asked for
     sweep     all of it again at other sizes, if asked for
 
@@ -53,9 +53,18 @@ from compiler.present import (
 )
 from compiler.runtime.executable import BrokenPromiseError
 from compiler.runtime.first_sizes import note_first_sizes
-from compiler.runtime.gradients import check_training
+from compiler.runtime.gradients import CheckedCall, check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
+from compiler.runtime.wrong_results import (
+    Checked,
+    checked_call,
+    gradient_checks,
+    graphs_without_times,
+    is_wrong,
+    is_wrong_anywhere,
+    withhold_times,
+)
 from compiler.schedule.describe.schedule import sums_in_any_order
 from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
@@ -101,7 +110,7 @@ class Work:
     compilation: GraphCompilation
     report: rep.Graph
     failed: bool = False
-    errors: tuple[float | None, float | None] = (None, None)
+    checked: Checked = field(default_factory=Checked)
 
 
 @dataclass
@@ -115,6 +124,7 @@ class Exploration:
     is_brief: bool = False
     work: list[Work] = field(default_factory=list)
     captured: Capture | None = None
+    calls: list[CheckedCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.began = time.perf_counter()
@@ -236,12 +246,14 @@ class Exploration:
                 work.report.wrapper = executable.wrapper
                 present_replay(work.compilation, work.report)
                 work.captured.runner.implementation = work.compilation.implementation
-                work.errors = verify_graph(work.captured, executable, self.report.notes)
+                work.checked = verify_graph(work.captured, executable, self.report.notes)
+                self.report.wrong_results += work.checked.wrong
                 note_resources(executable, work.report)
                 if self.device.type != "cuda" and work.captured.inputs is not None and not self.is_brief:
                     check_by_emulation(work.compilation, work.report, work.captured.inputs)
 
         self._check_training()
+        self._withhold_times()
 
     def _check_training(self) -> None:
         """The user's own functions with their gradients, once all their graphs run our kernels."""
@@ -250,39 +262,54 @@ class Exploration:
             return
         try:
             with silenced():
-                self.report.gradients = check_training(self.captured)
+                self.calls = check_training(self.captured)
         except Exception as error:
             what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
             message = f"Gradients were not checked from end to end: {what}."
             self.report.notes.append(rep.Note(message=message))
-        for check in self.report.gradients:
-            if not check.is_correct:
-                error_text = f"{check.compiled_error:.1e} against float64, eager's is {check.eager_error:.1e}"
-                self.report.notes.append(rep.Note(message=f"{check.entry}: {check.name} is wrong: {error_text}."))
+        for call in self.calls:
+            self.report.gradients += gradient_checks(call)
+            self.report.wrong_results += checked_call(call, "compiled").wrong
+
+    def _withhold_times(self) -> set[str]:
+        """Take what was measured from graphs whose results are wrong; gives their names."""
+        assert self.captured is not None
+        wrong = graphs_without_times(self.report.wrong_results, self.captured)
+        for graph in self.report.graphs:
+            if graph.name in wrong:
+                withhold_times(graph)
+        return wrong
+
+    @property
+    def is_wrong(self) -> bool:
+        return is_wrong(self.report.wrong_results, "compiled")
 
     def measure(self) -> str | None:
         assert self.captured is not None
-        for work in self.alive:
+        without_times = self._withhold_times()
+        right = [work for work in self.alive if work.report.name not in without_times]
+        for work in right:
             measure_kernels(work.captured, work.compilation, work.report, work.compilation.model, self.options.timing)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
             return "no compiled call returned, so there is nothing to time"
         with silenced():
-            self.report.timing = measure_entries(self.captured.timed_entries, self.device, self.options.timing)
-        for work in self.alive:
+            self.report.timing = measure_entries(
+                self.captured.timed_entries, self.device, self.options.timing, self.is_wrong
+            )
+        for work in right:
             present_replay(work.compilation, work.report)
-        return None
+        return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
 
     def compare(self) -> str | None:
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 
-        has_backward = any(work.captured.phase == "backward" for work in self.work)
         with silenced():
-            self.report.peer, self.report.timing = compare_with_peer(
-                self.captured.timed_entries, self.device, self.options, self.report.timing, has_backward
-            )
+            compared = compare_with_peer(self.captured, self.options, self.report.timing, self.is_wrong)
+        self.report.peer, self.report.timing = compared.peer, compared.timing
+        self.report.wrong_results += compared.wrong
         return None
 
     def sweep(self) -> str | None:
@@ -321,7 +348,10 @@ class Exploration:
         self._tell_what_if()
         error = self.report.error
         is_ours = error is not None and error.type == "InternalError"
-        self.report.status = "ok" if error is None else "crashed" if is_ours else "user_error"
+        if error is None:
+            self.report.status = "wrong_result" if is_wrong_anywhere(self.report) else "ok"
+        else:
+            self.report.status = "crashed" if is_ours else "user_error"
         self.on_stage(self.report)
         return self.report
 
@@ -333,9 +363,8 @@ class Exploration:
             self._remember(_error_of("schedule", error))
 
     def _summary(self) -> rep.Summary:
-        errors = [work.errors for work in self.work]
-        errors += [(check.eager_error, check.compiled_error) for check in self.report.gradients]
-        return summarise(self.report, errors, self.captured)
+        checked = [work.checked for work in self.work] + [checked_call(call, "compiled") for call in self.calls]
+        return summarise(self.report, checked, self.captured)
 
 
 @contextmanager

@@ -1,16 +1,19 @@
-"""The answer bar: the figures of all graphs together, and the verdict in one sentence."""
+"""The answer bar: the figures of all graphs together, and the verdict in a sentence or two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from compiler.capture.captured import Capture
-from compiler.report import Contestant, Graph, Report, Summary
+from compiler.report import Contestant, Graph, Report, Summary, WrongResult
 from compiler.runtime.measure import is_measurable_difference
+from compiler.runtime.wrong_results import Checked, largest
+from compiler.wording import counted
 
 
-def summarise(report: Report, errors: list[tuple[float | None, float | None]], captured: Capture | None) -> Summary:
-    """Sums over graphs; a sum is left out where one of its terms is not known."""
+def summarise(report: Report, checked: Sequence[Checked], captured: Capture | None) -> Summary:
+    """Sums over graphs; a sum is left out where one of its terms is not known. `checked` is what came of checking each
+    graph and each trained call."""
     graphs = report.graphs
     has_kernels = any(graph.kernels for graph in graphs)
     eager, compiled = _contestant(report, "eager"), _contestant(report, "compiled")
@@ -29,8 +32,8 @@ def summarise(report: Report, errors: list[tuple[float | None, float | None]], c
         compiled_ms=compiled.median_ms if compiled else None,
         peer_ms=peer.median_ms if peer else None,
         speedup=eager.median_ms / compiled.median_ms if eager and compiled else None,
-        eager_error=_worst(pair[0] for pair in errors),
-        compiled_error=_worst(pair[1] for pair in errors),
+        eager_error=largest(one.eager_error for one in checked),
+        compiled_error=largest(one.compiled_error for one in checked),
     )
     summary.verdict = _verdict(report, summary, eager, compiled)
     return summary
@@ -59,18 +62,34 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(v for v in known if v is not None) if known and all(v is not None for v in known) else None
 
 
-def _worst(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) if known else None
-
-
 def _verdict(report: Report, summary: Summary, eager: Contestant | None, compiled: Contestant | None) -> str:
+    """What is wrong comes first. Then one sentence of what the snippet became."""
     if report.error is not None and not report.graphs:
         return f"{report.error.type}: {report.error.message.splitlines()[0]}"
+    ours = [one for one in report.wrong_results if one.contestant == "compiled"]
+    peers = [one for one in report.wrong_results if one.contestant == "peer"]
+    said = [
+        _said_of_wrong(ours, "Wrong result"),
+        _said_of_fusion(report, summary, eager, compiled),
+        _said_of_wrong(peers, "Wrong result of TorchInductor"),
+    ]
+    return " ".join(sentence for sentence in said if sentence)
+
+
+def _said_of_wrong(wrong: Sequence[WrongResult], title: str) -> str:
+    """Which output is wrong, by how much, and how many more are."""
+    if not wrong:
+        return ""
+    more = len(wrong) - 1
+    others = f" {counted(more, 'more output')} {'is' if more == 1 else 'are'} wrong." if more > 0 else ""
+    return f"{title}, so no time is given: {wrong[0].message}{others}"
+
+
+def _said_of_fusion(report: Report, summary: Summary, eager: Contestant | None, compiled: Contestant | None) -> str:
     parts: list[str] = []
     if summary.kernels is not None:
-        before = f"{summary.eager_kernels} eager kernels" if summary.eager_kernels is not None else "The snippet"
-        parts.append(f"{before} became {_count(summary.kernels, 'kernel')}")
+        before = "The snippet" if summary.eager_kernels is None else counted(summary.eager_kernels, "eager kernel")
+        parts.append(f"{before} became {counted(summary.kernels, 'kernel')}")
     if eager and compiled:
         if not is_measurable_difference(eager, compiled):
             parts.append("no measurable difference in time")
@@ -82,9 +101,5 @@ def _verdict(report: Report, summary: Summary, eager: Contestant | None, compile
     if report.error is not None:
         parts.append(f"then the snippet failed: {report.error.message.splitlines()[0]}")
     if not parts and report.graphs:
-        parts.append(f"{_count(len(report.graphs), 'graph')} captured, and no kernels made")
+        parts.append(f"{counted(len(report.graphs), 'graph')} captured, and no kernels made")
     return ", ".join(parts) + "." if parts else "Nothing was captured: the snippet ran without a graph."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -25,6 +25,7 @@ from compiler.schedule.records.reasons import message_of
 from compiler.schedule.scheduler import schedule
 from compiler.schedule.wishes import OtherNames, nodes_by_name
 from compiler.why import Answer, History, UnknownNode
+from compiler.wording import counted
 
 FORBIDDEN = "policy.forbidden"
 Option = Literal["force", "forbid"]
@@ -211,6 +212,6 @@ def _of_rule(rule: str, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
 def _of_limit(limit: int, graphs: Sequence[rep.Graph]) -> rep.WhatIf:
     reason = "policy.group_size"
     refused = sum(d.reason == reason for g in graphs for d in g.decisions)
-    message = f"No kernel has more than {limit} nodes; the limit refused {refused} pair{'' if refused == 1 else 's'}"
+    message = f"No kernel has more than {counted(limit, 'node')}; the limit refused {counted(refused, 'pair')}"
     outcome: Outcome = "done" if refused else "no effect"
     return rep.WhatIf(option="largest_group", asked=[str(limit)], outcome=outcome, reason=reason, message=message)

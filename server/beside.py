@@ -37,7 +37,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     console.print(table)
     for sentence in _kernel_sentences(comparison):
         console.print(escape(f"  {sentence}"))
-    console.print(f"[bold green]{escape(comparison.verdict)}[/]")
+    console.print(f"[bold {'red' if comparison.is_wrong else 'green'}]{escape(comparison.verdict)}[/]")
 
 
 def comparison_as_markdown(comparison: Comparison) -> str:

@@ -27,6 +27,7 @@ app = typer.Typer(
 
 FAILED_SNIPPET = 1
 WRONG_USE = 2
+WRONG_RESULT = 3
 
 
 @app.command()
@@ -93,8 +94,11 @@ def explore(
 ) -> None:
     """Explore one file, and print what became of it.
 
-    The file runs in this process, with your own rights: only the service confines what it runs. Exits with 0 when all
-    went well, 1 when the snippet failed, and 2 when the command was used wrongly.
+    The file runs in this process, with your own rights: only the service confines what it runs.
+
+    Exits with 0 when all went well, 1 when the snippet failed, 2 when the command was used wrongly, and 3 when a
+    compiled result is wrong, at a size of the sweep or without the options below too: rounding does not explain how far
+    it is from float64. A wrong result of TorchInductor is told, and changes nothing of the exit code.
 
     With --force, --forbid, --rule-off (each may be given many times), --largest-group or --device-model it is explored
     without them too, and both stand side by side.
@@ -120,6 +124,7 @@ def explore(
     with _stdout_to_stderr() as real_stdout:
         from compiler.comparison import compare
         from compiler.pipeline import explore as run_explore
+        from compiler.runtime.wrong_results import is_wrong_anywhere
         from compiler.what_if import asks
 
         is_compared = asks(options) and pair is None and not json
@@ -143,6 +148,8 @@ def explore(
     sys.stderr.flush()
     if any(told.outcome == "unknown name" for told in report.what_if):
         raise typer.Exit(WRONG_USE)
+    if any(is_wrong_anywhere(one) for one in (report, plain) if one is not None):
+        raise typer.Exit(WRONG_RESULT)
     raise typer.Exit(0 if report.status == "ok" else FAILED_SNIPPET)
 
 

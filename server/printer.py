@@ -11,6 +11,7 @@ from rich.table import Table
 
 from compiler.report import Environment, Graph, Kernel, Report
 from compiler.why import Answer, UnknownNode, why
+from compiler.wording import counted
 from server.beside import print_what_if
 from server.captured import (
     all_recompiles,
@@ -27,9 +28,13 @@ from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.summary import kernel_times
 from server.swept import columns_sentence, sweep_sentences, swept_table
+from server.wrong import untimed_sentence, wrong_sentences
 
 
 def print_report(report: Report, console: Console) -> None:
+    """What is wrong with the results comes first, and again in the verdict, which is the last line."""
+    for sentence in wrong_sentences(report.wrong_results):
+        console.print(f"[bold red]{escape(sentence)}[/]")
     for note in report.notes:
         where = f" (line {note.line})" if note.line is not None else ""
         console.print(f"[cyan]note[/]{where}: {escape(note.message)}")
@@ -41,19 +46,20 @@ def print_report(report: Report, console: Console) -> None:
         console.rule("gradients", align="left")
         for sentence in check_sentences(report):
             console.print(escape(sentence))
-    if report.timing is not None and report.timing.contestants:
+    if report.timing is not None:
         _print_timing(report, console)
     if report.sweep is not None:
         _print_sweep(report, console)
     if report.peer is not None:
-        message = report.peer.message or f"{len(report.peer.kernels)} kernels"
+        message = report.peer.message or counted(len(report.peer.kernels), "kernel")
         console.print(f"\n[bold]{escape(report.peer.name)}[/]: {escape(message)}")
     if report.output:
         console.rule("printed by the snippet", align="left")
         console.print(escape(report.output.rstrip()))
     # The verdict of a failed exploration is its error, which is printed with its line.
     if report.summary.verdict and report.error is None:
-        console.print(f"\n[bold green]{escape(report.summary.verdict)}[/]")
+        colour = "red" if report.status == "wrong_result" else "green"
+        console.print(f"\n[bold {colour}]{escape(report.summary.verdict)}[/]")
     if report.error is not None:
         _print_error(report, console)
 
@@ -166,7 +172,10 @@ def _print_timing(report: Report, console: Console) -> None:
         table.add_row(contestant.name, f"{contestant.median_ms:.4g}", spread, str(len(contestant.samples_ms)))
     console.rule(f"timing on {escape(report.timing.device)}", align="left")
     console.print(escape(report.timing.method))
-    console.print(table)
+    if table.row_count:
+        console.print(table)
+    if untimed := untimed_sentence(report):
+        console.print(f"[red]{escape(untimed)}[/]")
 
 
 def _print_sweep(report: Report, console: Console) -> None:
@@ -180,7 +189,8 @@ def _print_sweep(report: Report, console: Console) -> None:
     console.rule(f"sizes of {escape(report.sweep.name)}", align="left")
     console.print(escape(columns_sentence(report)))
     console.print(table)
-    console.print(f"[bold]{escape(report.sweep.verdict)}[/]")
+    colour = " red" if any(size.wrong_results for size in report.sweep.sizes) else ""
+    console.print(f"[bold{colour}]{escape(report.sweep.verdict)}[/]")
     for sentence in sweep_sentences(report.sweep):
         console.print(f"  {escape(sentence)}")
 

@@ -20,7 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from compiler.report import Report
 
-REUSABLE = frozenset({"ok", "user_error"})
+REUSABLE = frozenset({"ok", "wrong_result", "user_error"})
 """Statuses that the same snippet would reach again."""
 
 

@@ -18,6 +18,7 @@ from server.figures import microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.swept import columns_sentence, sweep_sentences, swept_table
+from server.wrong import untimed_sentence, wrong_sentences
 
 
 def markdown(report: Report) -> str:
@@ -40,6 +41,8 @@ def markdown(report: Report) -> str:
 
 def _answer(report: Report) -> str:
     lines = [f"Status: **{report.status}**"]
+    if report.wrong_results:
+        lines.append(_listed([f"**{sentence}**" for sentence in wrong_sentences(report.wrong_results)]))
     if report.error is not None:
         where = f" (line {report.error.line})" if report.error.line is not None else ""
         lines.append(f"{report.error.type}{where}: {report.error.message}")
@@ -52,7 +55,7 @@ def _answer(report: Report) -> str:
     rows = [
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
         ("Bytes moved", summary.eager_bytes, summary.bytes, None),
-        ("Time (ms)", summary.eager_ms, summary.compiled_ms, summary.peer_ms),
+        ("Time (ms)", summary.eager_ms, *_times(report)),
         ("Error against float64", summary.eager_error, summary.compiled_error, None),
     ]
     known = [row for row in rows if any(value is not None for value in row[1:])]
@@ -61,6 +64,13 @@ def _answer(report: Report) -> str:
         table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
         lines.append("\n".join(table))
     return "\n\n".join(lines)
+
+
+def _times(report: Report) -> list[float | str | None]:
+    """Of ours and of the peer; a wrong result has none."""
+    wrong = {one.contestant for one in report.wrong_results}
+    known = {"compiled": report.summary.compiled_ms, "peer": report.summary.peer_ms}
+    return ["wrong result" if name in wrong else value for name, value in known.items()]
 
 
 def _what_if(report: Report) -> str:
@@ -133,7 +143,8 @@ def _timing(report: Report) -> str:
         for item in report.timing.contestants
     ]
     head = ["| | median ms | middle half | samples |", "|---|---|---|---|"]
-    return "\n".join([f"## Timing\n\n{report.timing.method}\n", *head, *rows])
+    parts = [f"## Timing\n\n{report.timing.method}", untimed_sentence(report), "\n".join([*head, *rows])]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _sweep(report: Report) -> str:
@@ -162,9 +173,9 @@ def _environment(report: Report) -> str:
     return "## Environment\n\n" + "\n".join(f"- {name}: {value}" for name, value in known if value not in ("", None))
 
 
-def _cell(value: float | None) -> str:
-    if value is None:
-        return "–"
+def _cell(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.report import Flip, Report, SweepResult, SweptSize
 from server.figures import microseconds
+from server.wrong import wrong_sentences
 
 MARK = "←"
 
@@ -39,8 +40,14 @@ def _row(size: SweptSize) -> list[str]:
         str(size.value),
         *("" if count is None else f"{count:,}" for count in counts),
         *("" if time is None else microseconds(time) for time in times),
-        "failed" if size.error else MARK if size.flips else "",
+        _mark(size),
     ]
+
+
+def _mark(size: SweptSize) -> str:
+    if size.wrong_results:
+        return "wrong result"
+    return "failed" if size.error else MARK if size.flips else ""
 
 
 def _in_us(milliseconds: float | None) -> float | None:
@@ -48,10 +55,11 @@ def _in_us(milliseconds: float | None) -> float | None:
 
 
 def sweep_sentences(sweep: SweepResult) -> list[str]:
-    """What flips at each size, what went wrong at it, and what was not measured."""
+    """What flips at each size, what is wrong or went wrong at it, and what was not measured."""
     sentences = []
     for size in sweep.sizes:
         at = f"{sweep.name} = {size.value}"
+        sentences += [f"{at}: {sentence}" for sentence in wrong_sentences(size.wrong_results)]
         sentences += [f"{at}: {flip_sentence(flip)}" for flip in size.flips]
         if size.more_flips:
             sentences.append(f"{at}: and {size.more_flips} more.")

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 
 from compiler.capture.captured import CapturedGraph
+from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 
 
-def reference_run(graph: CapturedGraph, inputs: Sequence[Any], dtype: torch.dtype | None = torch.float64) -> list[Any]:
+def reference_run(
+    graph: CapturedGraph,
+    inputs: Sequence[Any],
+    dtype: torch.dtype | None = torch.float64,
+    noise: RoundingNoise | None = None,
+) -> list[Any]:
     """Outputs of the graph on `inputs`, which are not changed; on the device of `inputs`.
 
     With a `dtype`, every floating input, and every floating dtype that the graph itself names (a cast to bfloat16, a
     tensor of ones), becomes that dtype, so that the result is what the formula says and not what rounding made of it.
-    Casts to integers and booleans stay. With None the graph runs as it is.
+    Casts to integers and booleans stay. With None the graph runs as it is. `noise` stands for what each operator rounds
+    in the dtype that it has in the graph.
     """
-    interpreter = torch.fx.Interpreter(graph.aten) if dtype is None else _Raised(graph.aten, dtype)
+    interpreter = torch.fx.Interpreter(graph.aten) if dtype is None else _Raised(graph.aten, dtype, noise)
     values = [raise_precision(value, dtype) if dtype is not None else value for value in inputs]
-    with torch.no_grad():
+    with torch.no_grad(), noise or nullcontext():
         outputs = interpreter.run(*values)
     return list(outputs) if isinstance(outputs, tuple | list) else [outputs]
 
@@ -67,9 +75,10 @@ _OF_THEIR_DTYPE = (torch.ops.aten.nan_to_num.default, torch.ops.aten.nextafter.d
 class _Raised(torch.fx.Interpreter):
     """Runs a graph with one floating dtype in place of all that it names."""
 
-    def __init__(self, module: torch.fx.GraphModule, dtype: torch.dtype) -> None:
+    def __init__(self, module: torch.fx.GraphModule, dtype: torch.dtype, noise: RoundingNoise | None = None) -> None:
         super().__init__(module)
         self._dtype = dtype
+        self._noise = noise
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         held = super().get_attr(target, args, kwargs)
@@ -115,4 +124,6 @@ class _Raised(torch.fx.Interpreter):
 
     def run_node(self, n: torch.fx.Node) -> Any:
         self._current_node = n
+        if self._noise is not None:
+            self._noise.epsilon = epsilon_of([n.meta.get("val")])
         return super().run_node(n)

@@ -1,58 +1,107 @@
-"""The stage `compare`: TorchInductor on the calls that the snippet made, and all three timed against each other."""
+"""The stage `compare`: TorchInductor on the calls that the snippet made, checked as ours are, and all whose results are
+right timed against each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-from compiler.capture.captured import EntryCall
+from compiler.capture.captured import Capture, EntryCall
+from compiler.capture.reference import is_random
 from compiler.options import Options
 from compiler.peer.inductor import explore_peer
-from compiler.report import Peer, TimingResult
+from compiler.report import Kernel, Peer, TimingResult, WrongResult
+from compiler.runtime.gradients import check_call, graphs_of
 from compiler.runtime.measure import ContestantName, measure
+from compiler.runtime.wrong_results import checked_call
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of the peer; `timing` is new where the peer was timed."""
+
+    peer: Peer
+    timing: TimingResult | None
+    wrong: list[WrongResult] = field(default_factory=list)
+
+
+@dataclass
+class _Explored:
+    """The peer's function for every entry, and what was told of each."""
+
+    functions: list[Callable[..., Any]] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    wrong: list[WrongResult] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 def compare_with_peer(
-    entries: Sequence[EntryCall],
-    device: torch.device,
-    options: Options,
-    timing: TimingResult | None,
-    with_backward: bool,
-) -> tuple[Peer, TimingResult | None]:
+    captured: Capture, options: Options, timing: TimingResult | None, is_compiled_wrong: bool = False
+) -> Compared:
     """TorchInductor's kernels for every callable that the snippet compiled, and new times with the peer among them.
 
     `timing` is what was measured without the peer. It is given back where the peer cannot compile the snippet, which is
-    then said in the peer's message, and where no times are wanted. Three contestants that were not interleaved with
-    each other would not be comparable, so with the peer all are measured again. `with_backward` asks for its backward
-    graphs too, for a snippet that has one.
+    then said in the peer's message, where its results are wrong, and where no times are wanted. Contestants that were
+    not interleaved with each other would not be comparable, so with the peer all are measured again; a compiled result
+    that is wrong stays out of it.
     """
-    kernels, messages, seconds = [], [], 0.0
-    compiled: list[Callable[..., Any]] = []
+    entries = captured.timed_entries
+    found = _Explored()
+    with_backward = any(graph.phase == "backward" for graph in captured.graphs)
     for entry in entries:
         args, kwargs = entry.copy_arguments()
         try:
-            function, explored = explore_peer(entry.eager, args, kwargs, device, options.mode, with_backward)
+            function, explored = explore_peer(
+                entry.eager, args, kwargs, captured.device, options.mode, with_backward=with_backward
+            )
+            wrong, unchecked = _check(entry, captured, function)
         except Exception as error:  # the peer's failure is a finding, not a failure of ours
-            return Peer(message=f"TorchInductor failed on {entry.name}: {type(error).__name__}: {error}"), timing
-        compiled.append(function)
-        kernels += explored.kernels
-        seconds += explored.compile_s
-        messages.append(f"{entry.name}: {explored.message}" if len(entries) > 1 else explored.message or "")
-    peer = Peer(kernels=kernels, message=" ".join(messages) or None)
-    if timing is None or not entries or not options.timing.enabled:
-        return peer, timing
+            return Compared(_failed(entry, error), timing)
+        found.functions.append(function)
+        found.kernels += explored.kernels
+        found.seconds += explored.compile_s
+        found.wrong += wrong
+        told = " ".join(sentence for sentence in (explored.message, unchecked) if sentence)
+        found.messages.append(f"{entry.name}: {told}" if len(entries) > 1 else told)
+    peer = Peer(kernels=found.kernels, message=" ".join(found.messages) or None)
+    if timing is None or not entries or not options.timing.enabled or found.wrong:
+        return Compared(peer, timing, found.wrong)
+    return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong))
+
+
+def _failed(entry: EntryCall, error: Exception) -> Peer:
+    return Peer(message=f"TorchInductor failed on {entry.name}: {type(error).__name__}: {error}")
+
+
+def _check(entry: EntryCall, captured: Capture, function: Callable[..., Any]) -> tuple[list[WrongResult], str]:
+    """What is wrong with the peer's results and gradients, and why they were not checked, if they were not."""
+    graphs = graphs_of(entry, captured)
+    if any(map(is_random, graphs)):
+        return [], "Its results were not checked: random numbers are drawn, and eager draws others."
+    try:
+        return checked_call(check_call(entry, graphs, function), "peer").wrong, ""
+    except NotImplementedError as reason:
+        return [], f"Its results were not checked: {reason}."
+
+
+def _raced(
+    captured: Capture, options: Options, timing: TimingResult, found: _Explored, is_compiled_wrong: bool
+) -> TimingResult:
+    entries = captured.timed_entries
     calls: dict[ContestantName, Callable[[], object]] = {
         "eager": _all(entries, [entry.eager for entry in entries]),
         "compiled": _all(entries, [entry.compiled for entry in entries]),
-        "peer": _all(entries, compiled),
+        "peer": _all(entries, found.functions),
     }
-    raced = measure(calls, device, options.timing)
+    if is_compiled_wrong:
+        del calls["compiled"]
+    raced = measure(calls, captured.device, options.timing)
     known = {one.name: one.compile_s for one in timing.contestants}
     for one in raced.contestants:
-        one.compile_s = seconds if one.name == "peer" else known.get(one.name)
-    return peer, raced
+        one.compile_s = found.seconds if one.name == "peer" else known.get(one.name)
+    return raced
 
 
 def _all(entries: Sequence[EntryCall], functions: Sequence[Callable[..., Any]]) -> Callable[[], object]:

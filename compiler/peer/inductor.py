@@ -25,6 +25,7 @@ from pydantic import Field
 from compiler.options import Mode
 from compiler.peer.launches import Launch, describe_launch, generated_sources, library_calls
 from compiler.report import Kernel, Peer
+from compiler.wording import counted
 
 #: Modules of TorchInductor that import the provenance hook by name: each holds its own reference.
 _HOLDERS = ("debug", "codegen.cpp", "codegen.triton", "codegen.simd", "scheduler", "ir")
@@ -85,10 +86,10 @@ def explore_peer(
         recording.seconds = time.perf_counter() - started
     kernels = kernels_of(recording.modules)
     calls = sum(kernel.kind == "extern" for kernel in kernels)
-    launches = f"{_counted(len(kernels) - calls, 'generated kernel')} and {_counted(calls, 'library call')}"
+    launches = f"{counted(len(kernels) - calls, 'generated kernel')} and {counted(calls, 'library call')}"
     message = (
         f"TorchInductor of torch {torch.__version__}, mode {mode}: {launches} in "
-        f"{_counted(len(recording.modules), 'graph')}; the first call took {recording.seconds:.2f} s."
+        f"{counted(len(recording.modules), 'graph')}; the first call took {recording.seconds:.2f} s."
     )
     return compiled, ExploredPeer(kernels=kernels, message=message, compile_s=recording.seconds)
 
@@ -164,10 +165,6 @@ def _kernel(launch: Launch, name: str, sources: Mapping[str, str], calls: dict[s
         writes=launch.writes,
         bytes=launch.bytes,
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _relay(recording: Recording, hook: Callable[..., Any]) -> Callable[..., Any]:

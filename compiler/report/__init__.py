@@ -43,7 +43,7 @@ from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, Peer, TimingResult
+from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import REPORT_VERSION, Environment, Error, Graph, Note, Report, Stage, StageStatus, Summary
 
@@ -110,4 +110,5 @@ __all__ = [
     "TimingResult",
     "Traffic",
     "WhatIf",
+    "WrongResult",
 ]

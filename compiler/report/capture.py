@@ -113,13 +113,14 @@ class SavedTensor(ReportModel):
 
 
 class GradientCheck(ReportModel):
-    """One result or gradient of a whole trained function: errors of eager and compiled against it in float64."""
+    """One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error
+    is null where the two cannot be compared."""
 
     entry: str
     name: str = Field(description='"the result", or "the gradient of x".')
-    eager_error: float
-    compiled_error: float
-    is_correct: bool = Field(description="Whether rounding explains the error: no worse than eager, or within dtype.")
+    eager_error: float | None
+    compiled_error: float | None
+    is_correct: bool = Field(description="Whether rounding explains the error: see docs/measuring.md.")
 
 
 Subject = Literal["attention", "mask", "heads", "one-hot sum", "picked numbers", "pooling places"]

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from compiler.report.model import ReportModel
+from compiler.report.timings import WrongResult
 
 
 class NamedSize(ReportModel):
@@ -32,6 +33,10 @@ class SweptSize(ReportModel):
 
     value: int
     error: str | None = Field(default=None, description="What went wrong at this size, in a sentence.")
+    wrong_results: list[WrongResult] = Field(
+        default=[],
+        description="Outputs that rounding does not explain: there is no time of the compiled call then.",
+    )
     launches: int | None = Field(default=None, description="Generated kernels and library calls.")
     kernels: int | None = Field(default=None, description="The generated ones among them.")
     bytes: int | None = None

@@ -24,7 +24,7 @@ from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import Peer, TimingResult
+from compiler.report.timings import Peer, TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 2
@@ -126,7 +126,9 @@ class Graph(ReportModel):
 
 
 class Summary(ReportModel):
-    """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms."""
+    """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A
+    wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
+    and where they name "peer", `peer_ms` is."""
 
     eager_kernels: int | None = None
     kernels: int | None = None
@@ -147,11 +149,14 @@ class Summary(ReportModel):
 
 
 class Report(ReportModel):
-    """Everything that came of one exploration. `status` is "running" until the last stage has ended."""
+    """Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result"
+    where all stages ended and a compiled result is wrong, here or at a size of the sweep."""
 
     version: int = REPORT_VERSION
     id: str = ""
-    status: Literal["running", "ok", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"] = "running"
+    status: Literal[
+        "running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"
+    ] = "running"
     source: str
     options: dict[str, Any] = {}
     based_on: str | None = Field(default=None, description="Id of the exploration that this one is compared with.")
@@ -163,6 +168,7 @@ class Report(ReportModel):
     graphs: list[Graph] = []
     breaks: list[GraphBreak] = Field(default=[], description="Every distinct graph break, with or without a graph.")
     compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry a compilation.")
+    wrong_results: list[WrongResult] = Field(default=[], description="Outputs that rounding does not explain.")
     peer: Peer | None = None
     timing: TimingResult | None = None
     sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")

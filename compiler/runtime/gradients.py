@@ -1,8 +1,9 @@
-"""Training checked from end to end: the user's own function, eager and compiled, and both against float64.
+"""Whole calls checked from end to end: the user's own function, eager and compiled, and both against float64.
 
 Checking each graph alone would not find a wrong formula in a decomposition, or a wrong tensor saved for the backward
 pass: both sides of such a check would have it. Here the function runs as the user wrote it. Each run starts from the
 same arguments and the same parameters, which are put back afterwards, and is given the same gradients of its results.
+What another compiler makes of the function is checked in the same way.
 """
 
 from __future__ import annotations
@@ -15,48 +16,81 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from compiler import report as rep
 from compiler.capture.captured import Capture, CapturedGraph, EntryCall
 from compiler.capture.reference import is_random
+from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.runtime.double_precision import InDoublePrecision
-from compiler.runtime.verify import is_correct, relative_error, scale_of
+from compiler.runtime.judge import Judgement, judge
+from compiler.runtime.verify import scale_of
+
+#: Draws of noise that say how much rounding may change a result.
+DRAWS = 3
 
 
-def check_training(captured: Capture) -> list[rep.GradientCheck]:
-    """Results and gradients of every entry that was differentiated and draws no random numbers."""
-    by_name = {graph.name: graph for graph in captured.graphs}
-    checks = []
+@dataclass(frozen=True)
+class CheckedCall:
+    """One call of an entry: every result and gradient by its name, and how it was judged."""
+
+    entry: str
+    judged: list[tuple[str, Judgement]]
+
+
+def check_training(captured: Capture) -> list[CheckedCall]:
+    """Every entry that was differentiated and draws no random numbers, and whose call ran our kernels."""
+    checked = []
     for entry in captured.timed_entries:
-        graphs = [by_name[name] for name in entry.graphs if name in by_name]
+        graphs = graphs_of(entry, captured)
         is_trained = any(graph.phase == "backward" and graph.runner.calls for graph in graphs)
         if is_trained and not any(map(is_random, graphs)):
-            checks += _check_entry(entry, [graph for graph in graphs if graph.phase != "backward"])
-    return checks
+            checked += _check_entry(entry, graphs)
+    return checked
 
 
-def _check_entry(entry: EntryCall, graphs: Sequence[CapturedGraph]) -> list[rep.GradientCheck]:
+def graphs_of(entry: EntryCall, captured: Capture) -> list[CapturedGraph]:
+    return [graph for graph in captured.graphs if graph.name in entry.graphs]
+
+
+def check_call(entry: EntryCall, graphs: Sequence[CapturedGraph], function: Callable[..., Any]) -> CheckedCall:
+    """What `function`, made of the entry's by another compiler, gives for the entry's arguments. Raises
+    NotImplementedError where the function cannot be run in float64."""
     state = _State()
-    with state.recorded(graphs):
+    forward = [graph for graph in graphs if graph.phase != "backward"]
+    with state.recorded(forward):
+        _run(entry, entry.compiled, state)
+    return _judged(entry, graphs, _run(entry, function, state), state)
+
+
+def _check_entry(entry: EntryCall, graphs: Sequence[CapturedGraph]) -> list[CheckedCall]:
+    state = _State()
+    forward = [graph for graph in graphs if graph.phase != "backward"]
+    with state.recorded(forward):
         compiled = _run(entry, entry.compiled, state)
-    if not state.were_used(graphs) or not compiled.gradients:
+    if not state.were_used(forward) or not compiled.gradients:
         # The call compiled anew, or gives nothing that could be differentiated: there is nothing of ours to check.
         return []
+    return [_judged(entry, graphs, compiled, state)]
+
+
+def _judged(entry: EntryCall, graphs: Sequence[CapturedGraph], found: _Outcome, state: _State) -> CheckedCall:
     eager = _run(entry, entry.eager, state)
-    with InDoublePrecision() as mode:
-        exact = _run(entry, entry.eager, state, mode.differentiating)
-    scale = scale_of(exact.values)
-    return [
-        rep.GradientCheck(
-            entry=entry.name,
-            name=name,
-            eager_error=relative_error(plain, reference, scale),
-            compiled_error=relative_error(ours, reference, scale),
-            is_correct=is_correct(ours, reference, plain, scale),
-        )
-        for name, ours, plain, reference in zip(
-            compiled.names, compiled.values, eager.values, exact.values, strict=True
-        )
-    ]
+    exact = _run_in_double(entry, state)
+    epsilon = epsilon_of([list(eager.values), [node.meta.get("val") for g in graphs for node in g.aten.graph.nodes]])
+
+    draws = [RoundingNoise(epsilon, seed) for seed in range(DRAWS)]
+    names = list(eager.by_name)
+    judgements = judge(
+        found.values_of(names),
+        exact.values_of(names),
+        eager.values,
+        scale_of(exact.values),
+        lambda: [_run_in_double(entry, state, noise).values_of(names) for noise in draws],
+    )
+    return CheckedCall(entry.name, list(zip(names, judgements, strict=True)))
+
+
+def _run_in_double(entry: EntryCall, state: _State, noise: RoundingNoise | None = None) -> _Outcome:
+    with noise or contextlib.nullcontext(), InDoublePrecision() as mode:
+        return _run(entry, entry.eager, state, mode.differentiating)
 
 
 @dataclass
@@ -72,6 +106,14 @@ class _Outcome:
     @property
     def values(self) -> list[torch.Tensor]:
         return [*self.results, *self.gradients.values()]
+
+    @property
+    def by_name(self) -> dict[str, torch.Tensor]:
+        return dict(zip(self.names, self.values, strict=True))
+
+    def values_of(self, names: Sequence[str]) -> list[torch.Tensor | None]:
+        """None for what is not there."""
+        return [self.by_name.get(name) for name in names]
 
 
 @dataclass

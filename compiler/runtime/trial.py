@@ -2,66 +2,100 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph, EntryCall, copy_values
 from compiler.capture.reference import is_random, reference_run
+from compiler.capture.rounding_noise import RoundingNoise
 from compiler.compile import GraphCompilation
 from compiler.devices import Device
 from compiler.options import Timing
 from compiler.runtime.executable import Executable, build_executable
-from compiler.runtime.measure import measure, measure_each
-from compiler.runtime.verify import TOLERANCE, relative_error
+from compiler.runtime.gradients import DRAWS
+from compiler.runtime.judge import TOLERANCE, judge, judge_forms
+from compiler.runtime.measure import ContestantName, measure, measure_each
+from compiler.runtime.wrong_results import Checked, checked_graph, largest
 
 
-def verify_graph(
-    graph: CapturedGraph, executable: Executable, notes: list[rep.Note]
-) -> tuple[float | None, float | None]:
-    """The errors of eager and of compiled against the same graph in float64, on its first inputs.
+def verify_graph(graph: CapturedGraph, executable: Executable, notes: list[rep.Note]) -> Checked:
+    """The compiled graph beside eager, both against the same graph in float64, on its first inputs.
 
-    A graph that draws random numbers is run but not compared: the compiled kernels draw other numbers than eager.
+    A graph that draws random numbers is run, and only dtypes and shapes are compared: the compiled kernels draw other
+    numbers than eager.
     """
     if graph.inputs is None:
         notes.append(rep.Note(message=f"{graph.name} was compiled but never called, so it was not checked."))
-        return None, None
+        return Checked()
+    inputs = graph.inputs
+    returned = tree_leaves(graph.aten.graph.output_node().args[0])
+    names = [str(value) for value in returned]
     with torch.no_grad():
-        compiled = executable.call(copy_values(graph.inputs))
+        compiled = list(executable.call(copy_values(inputs)))
         if is_random(graph):
-            notes.append(
-                rep.Note(
-                    message=f"{graph.name} draws random numbers; compiled and eager draw different ones, so their "
-                    "results were not compared element by element."
-                )
+            message = (
+                f"{graph.name} draws random numbers; compiled and eager draw different ones, so their results were not "
+                "compared element by element."
             )
-            return None, None
-        reference = reference_run(graph, copy_values(graph.inputs), torch.float64)
-        eager = reference_run(graph, copy_values(graph.inputs), None)
+            notes.append(rep.Note(message=message))
+            expected = [value.meta.get("val") if isinstance(value, torch.fx.Node) else value for value in returned]
+            judgements = judge_forms(compiled, expected)
+            return Checked(wrong=checked_graph(graph.name, graph.function, names, judgements).wrong)
+        reference = reference_run(graph, copy_values(inputs), torch.float64)
+        eager = reference_run(graph, copy_values(inputs), None)
+        judgements = judge(compiled, reference, eager, perturbed=lambda: _perturbed(graph, inputs))
+    checked = checked_graph(graph.name, graph.function, names, judgements)
     wrong = _error_of_rewrite(graph, notes)
-    return relative_error(eager, reference), max(relative_error(compiled, reference), wrong)
+    if wrong is None:
+        return checked
+    return replace(
+        checked, compiled_error=largest([checked.compiled_error, wrong.error]), wrong=[*checked.wrong, wrong]
+    )
 
 
-def _error_of_rewrite(graph: CapturedGraph, notes: list[rep.Note]) -> float:
+def _perturbed(graph: CapturedGraph, inputs: list[Any]) -> list[object]:
+    double = torch.finfo(torch.float64).eps
+    noises = [RoundingNoise(double, seed) for seed in range(DRAWS)]
+    return [reference_run(graph, copy_values(inputs), torch.float64, noise) for noise in noises]
+
+
+def _error_of_rewrite(graph: CapturedGraph, notes: list[rep.Note]) -> rep.WrongResult | None:
     """What a rewrite of the captured graph changed: beyond rounding in float64, that is an error of the result."""
     error = graph.rewrite_check.error() if graph.rewrite_check is not None else None
-    if error is None or error <= TOLERANCE[torch.float64]:
-        return 0.0
+    allowed = TOLERANCE[torch.float64]
+    if error is None or error <= allowed:
+        return None
     lines = [line for record in graph.rewrites if record.verdict == "replaced" for line in record.lines]
     message = f"What was replaced in {graph.name} is not what was written: in float64 the two differ by {error:.1e}."
     notes.append(rep.Note(message=message, line=lines[-1] if lines else None))
-    return error
+    known = {"error": error, "tolerance": allowed} if math.isfinite(error) else {}
+    return rep.WrongResult(
+        contestant="compiled",
+        graph=graph.name,
+        entry=graph.function,
+        output="what was replaced",
+        message=message,
+        **known,  # type: ignore[arg-type]  # two of the fields that are numbers
+    )
 
 
-def measure_entries(entries: Sequence[EntryCall], device: torch.device, timing: Timing) -> rep.TimingResult | None:
+def measure_entries(
+    entries: Sequence[EntryCall], device: torch.device, timing: Timing, is_wrong: bool = False
+) -> rep.TimingResult | None:
     """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
-    only where a call changes them."""
+    only where a call changes them. What gives a wrong result is not timed."""
     if not entries:
         return None
-    return measure({"eager": _all(entries, "eager"), "compiled": _all(entries, "compiled")}, device, timing)
+    calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
+    if not is_wrong:
+        calls["compiled"] = _all(entries, "compiled")
+    return measure(calls, device, timing)
 
 
 def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:

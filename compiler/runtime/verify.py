@@ -1,7 +1,7 @@
-"""How far a result is from a reference.
+"""How far a result is from a reference, as one number.
 
-The reference is the same computation in float64. Eager PyTorch has an error against it too, and what a compiled
-function owes its caller is to be no worse than eager by more than rounding: `is_correct` says so.
+The reference is the same computation in float64. Whether a result with such an error is right is decided by
+`judge.py`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,27 +17,12 @@ import torch
 #: Elements converted to double precision at once, so that checking a large tensor needs little memory beside it.
 CHUNK_ELEMENTS = 1 << 24
 
-#: Errors that rounding alone explains, by the dtype of the outputs: a few times what eager shows on sums of thousands
-#: of terms. The float8 keep 4 and 3 bits, bfloat16 8, float16 11, float32 24, of which a product in TF32 keeps 11.
-TOLERANCE: dict[torch.dtype, float] = {
-    torch.float64: 1e-10,
-    torch.complex128: 1e-10,
-    torch.float32: 1e-5,
-    torch.complex64: 1e-5,
-    torch.float16: 5e-3,
-    torch.bfloat16: 2e-2,
-    torch.float8_e4m3fn: 1e-1,
-    torch.float8_e5m2: 2e-1,
-}
-
-#: Share of the elements of integer outputs that may differ where they were rounded from floating-point values: a value
-#: that falls on a rounding boundary may go either way.
-INTEGER_TOLERANCE = 1e-3
-
-
 #: A reference that is smaller than the largest one beside it by this factor is what rounding left of zero in float64:
 #: the gradient of a bias that a normalisation takes out again, say. It is treated as zero.
 NOTHING = 1e-12
+
+#: What is compared as numbers.
+NUMBERS = (bool, int, float, complex, torch.Tensor)
 
 
 def relative_error(outputs: object, reference: object, scale: float | None = None) -> float:
@@ -71,8 +57,8 @@ def relative_error(outputs: object, reference: object, scale: float | None = Non
 def scale_of(reference: object) -> float:
     """The root mean square of the largest floating-point output, by which is judged what counts as nothing."""
     numbers = (value for _, value in leaves(reference) if isinstance(value, float | complex | torch.Tensor))
-    rounded = (tensor for tensor in map(_tensor, numbers) if _kind(tensor) == "rounded" and tensor.numel())
-    return max((_root_mean_square(_flat(tensor)) for tensor in rounded), default=0.0)
+    rounded = (tensor for tensor in map(as_tensor, numbers) if is_rounded(tensor) and tensor.numel())
+    return max((_root_mean_square(flat(tensor)) for tensor in rounded), default=0.0)
 
 
 def _root_mean_square(values: torch.Tensor) -> float:
@@ -80,32 +66,8 @@ def _root_mean_square(values: torch.Tensor) -> float:
     total = 0.0
     for start in range(0, values.numel(), CHUNK_ELEMENTS):
         chunk = values[start : start + CHUNK_ELEMENTS].to(torch.float64)
-        total += float(torch.linalg.vector_norm(chunk.masked_fill(~torch.isfinite(chunk), 0.0))) ** 2
-    return math.sqrt(total / values.numel())
-
-
-def is_correct(outputs: object, reference: object, eager: object, scale: float | None = None) -> bool:
-    """Whether `outputs` are right, given the float64 `reference` and what eager made of the same inputs.
-
-    The error of each output must be explained by rounding: it is within the tolerance of the output's dtype, or within
-    twice the error of eager's. An error that is not finite is never right, even where eager has none that is finite.
-    """
-    found, expected, baseline = (list(leaves(value)) for value in (outputs, reference, eager))
-    if not [path for path, _ in found] == [path for path, _ in expected] == [path for path, _ in baseline]:
-        return False
-    scale = scale_of(reference) if scale is None else scale
-    for (_, out), (_, ref), (_, plain) in zip(found, expected, baseline, strict=True):
-        error = _leaf_error(out, ref, scale)
-        if not math.isfinite(error) or error > max(tolerance(out), 2 * _leaf_error(plain, ref, scale)):
-            return False
-    return True
-
-
-def tolerance(output: object) -> float:
-    """The error against float64 that rounding alone explains in one output, by its dtype."""
-    if isinstance(output, torch.Tensor):
-        return TOLERANCE.get(output.dtype, INTEGER_TOLERANCE)
-    return TOLERANCE[torch.float64] if isinstance(output, float | complex) else INTEGER_TOLERANCE
+        total = math.hypot(total, norm_of(chunk.masked_fill(~torch.isfinite(chunk), 0.0)))
+    return total / math.sqrt(values.numel())
 
 
 def to_double(value: Any) -> Any:
@@ -141,20 +103,16 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _leaf_error(out: Any, ref: Any, scale: float) -> float:
-    numbers = (bool, int, float, complex, torch.Tensor)
-    if not isinstance(out, numbers) or not isinstance(ref, numbers):
+    if not isinstance(out, NUMBERS) or not isinstance(ref, NUMBERS):
         return 0.0 if type(out) is type(ref) and out == ref else math.inf
-    a = _tensor(out)
-    b = _tensor(ref)
-    if a.shape != b.shape or _kind(a) != _kind(b):
+    a, b = as_tensor(out), as_tensor(ref)
+    if a.shape != b.shape or is_rounded(a) != is_rounded(b):
         return math.inf
-    if a.numel() == 0:
-        return 0.0
-    a, b = _flat(a), _flat(b).to(a.device)
-    return _share_that_differs(a, b) if _kind(a) == "exact" else _norm_error(a, b, scale)
+    a, b = flat(a), flat(b)
+    return _norm_error(a, b, scale) if is_rounded(a) else share_that_differs(a, b)
 
 
-def _tensor(value: Any) -> torch.Tensor:
+def as_tensor(value: Any) -> torch.Tensor:
     """A Python number as a tensor; torch would keep only 24 bits of a float."""
     if isinstance(value, torch.Tensor):
         return value.detach()
@@ -162,34 +120,79 @@ def _tensor(value: Any) -> torch.Tensor:
     return torch.tensor(value, dtype=wide)
 
 
-def _kind(tensor: torch.Tensor) -> str:
-    return "rounded" if tensor.is_floating_point() or tensor.is_complex() else "exact"
+def is_rounded(tensor: torch.Tensor) -> bool:
+    """Whether its values are rounded ones: floating point or complex."""
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """All elements in a row; a complex one as its real and its imaginary part."""
     dense = tensor.to_dense() if tensor.layout != torch.strided else tensor
     if dense.is_complex():
         dense = torch.view_as_real(dense.resolve_conj())
     return dense.reshape(-1)
 
 
-def _share_that_differs(a: torch.Tensor, b: torch.Tensor) -> float:
-    return int(torch.count_nonzero(a != b)) / a.numel()
+def chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """The elements of flat tensors of one length in float64 on the first one's device, `CHUNK_ELEMENTS` at a time."""
+    device = tensors[0].device
+    for start in range(0, tensors[0].numel(), CHUNK_ELEMENTS):
+        yield tuple(t[start : start + CHUNK_ELEMENTS].to(device, torch.float64) for t in tensors)
+
+
+def share_that_differs(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Of flat tensors of integers or truth values; 0.0 without elements."""
+    return int(torch.count_nonzero(a != b.to(a.device))) / max(a.numel(), 1)
+
+
+def are_same(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where both are equal, or both NaN."""
+    return (a == b) | (torch.isnan(a) & torch.isnan(b))
+
+
+def norm_of(values: torch.Tensor) -> float:
+    """The Euclidean norm in float64, also of numbers whose squares are beyond it."""
+    norm = float(torch.linalg.vector_norm(values))
+    if math.isinf(norm):
+        largest = float(values.abs().max())
+        norm = largest * float(torch.linalg.vector_norm(values / largest))
+    return norm
+
+
+@dataclass
+class Norms:
+    """Euclidean norms over elements that come chunk by chunk."""
+
+    elements: int = 0
+    difference: float = 0.0
+    reference: float = 0.0
+    output: float = 0.0
+
+    def add(self, output: torch.Tensor, reference: torch.Tensor) -> None:
+        self.elements += output.numel()
+        self.difference = math.hypot(self.difference, norm_of(output - reference))
+        self.reference = math.hypot(self.reference, norm_of(reference))
+        self.output = math.hypot(self.output, norm_of(output))
+
+    def is_nothing(self, scale: float) -> bool:
+        """Whether the reference is zero, or what rounding in float64 left of zero beside `scale`."""
+        return self._root_mean_square(self.reference) <= NOTHING * scale
+
+    def error(self, scale: float) -> float:
+        """‖out - ref‖ / ‖ref‖, or the root mean square of the output where the reference is nothing."""
+        if self.is_nothing(scale):
+            return self._root_mean_square(self.output)
+        return self.difference / self.reference
+
+    def _root_mean_square(self, norm: float) -> float:
+        return norm / math.sqrt(max(self.elements, 1))
 
 
 def _norm_error(a: torch.Tensor, b: torch.Tensor, scale: float) -> float:
-    difference = reference = output = 0.0
-    for start in range(0, a.numel(), CHUNK_ELEMENTS):
-        x, y = (t[start : start + CHUNK_ELEMENTS].to(torch.float64) for t in (a, b))
+    norms = Norms()
+    for x, y in chunks(a, b):
         special = ~(torch.isfinite(x) & torch.isfinite(y))
-        if bool(special.any()):
-            same = (x == y) | (torch.isnan(x) & torch.isnan(y))
-            if not bool(same[special].all()):
-                return math.inf
-            x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
-        difference += float(torch.linalg.vector_norm(x - y)) ** 2
-        reference += float(torch.linalg.vector_norm(y)) ** 2
-        output += float(torch.linalg.vector_norm(x)) ** 2
-    if math.sqrt(reference / a.numel()) <= NOTHING * scale:
-        return math.sqrt(output / a.numel())
-    return math.sqrt(difference / reference)
+        if bool((special & ~are_same(x, y)).any()):
+            return math.inf
+        norms.add(x.masked_fill(special, 0.0), y.masked_fill(special, 0.0))
+    return norms.error(scale)

@@ -145,6 +145,16 @@ def _pairs(attempts: Sequence[Attempt]) -> list[rep.SweptPair]:
 
 
 def _verdict(name: str, attempts: Sequence[Attempt]) -> str:
+    wrong = [str(attempt.size.value) for attempt in attempts if attempt.size.wrong_results]
+    first = f"Wrong results, so no times, at {name} = {_listed(wrong)}. " if wrong else ""
+    return first + _said_of_flips(name, attempts)
+
+
+def _listed(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
+
+
+def _said_of_flips(name: str, attempts: Sequence[Attempt]) -> str:
     alive = [attempt for attempt in attempts if attempt.has_kernels]
     if len(alive) < 2:
         return f"Fewer than two sizes of {name} became kernels, so there is nothing to compare."
@@ -155,5 +165,4 @@ def _verdict(name: str, attempts: Sequence[Attempt]) -> str:
     but = f" {failed} of {len(attempts)} sizes failed." if failed else ""
     if not flipping:
         return f"The compiler decides the same at all {len(alive)} sizes of {name}.{but}"
-    listed = flipping[0] if len(flipping) == 1 else f"{', '.join(flipping[:-1])} and {flipping[-1]}"
-    return f"The compiler decides otherwise than at the size before at {name} = {listed}.{but}"
+    return f"The compiler decides otherwise than at the size before at {name} = {_listed(flipping)}.{but}"

@@ -129,6 +129,7 @@ def _attempt(value: int, explored: Explored) -> Attempt:
 
 def _add_times(size: rep.SweptSize, report: rep.Report) -> None:
     size.error = _sentence(report.error)
+    size.wrong_results = report.wrong_results
     generated = [kernel for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern"]
     size.measured_us = _rounded(_sum(kernel.measured_us for kernel in generated))
     medians = {one.name: one.median_ms for one in report.timing.contestants} if report.timing is not None else {}

@@ -15,7 +15,8 @@ from compiler.devices import device_for
 from compiler.ir.nodes import ExternNode
 from compiler.layout.choice import LayoutChoice
 from compiler.options import Options
-from compiler.runtime.verify import is_correct, leaves, to_double
+from compiler.runtime.judge import is_correct
+from compiler.runtime.verify import leaves, to_double
 from tests.compile_program import compile_program, kernel_count
 from tests.layout.programs import IMAGE, PROGRAMS, chain, inputs_of, residual_block
 

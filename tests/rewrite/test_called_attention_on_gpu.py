@@ -10,7 +10,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from compiler.backend import fusionscope
-from compiler.runtime.verify import is_correct, to_double
+from compiler.runtime.judge import is_correct
+from compiler.runtime.verify import to_double
 from tests.rewrite.test_called_attention import masked, of_past, of_rows, rewritten, training, with_gradients
 
 pytestmark = pytest.mark.gpu

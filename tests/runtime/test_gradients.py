@@ -69,7 +69,9 @@ def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     report = explored(_GATED.replace("norm(layer(x))", "layer(x)"))
     wrong = [check for check in report.gradients if not check.is_correct]
     assert {check.name for check in wrong} == {"the gradient of x", "the gradient of weight", "the gradient of bias"}
-    assert any("the gradient of x is wrong" in note.message for note in report.notes)
+    told = {one.output: one for one in report.wrong_results}
+    assert told.keys() == {check.name for check in wrong} and report.status == "wrong_result"
+    assert told["the gradient of x"].message.startswith("The gradient of x of gated has an error of 1.0e-03 against")
 
 
 def test_what_draws_random_numbers_or_is_not_trained_is_not_compared() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from compiler.capture.captured import EntryCall
+from compiler.capture.captured import Capture, EntryCall
 from compiler.options import Options, Timing
 from compiler.peer import compare
 from compiler.peer.inductor import ExploredPeer, explore_peer
@@ -55,7 +57,6 @@ def test_library_calls_are_found_with_and_without_a_result() -> None:
     assert calls["torch.ops.aten.sort.stable"] == ["buf0 = torch.ops.aten.sort.stable(c)"]
 
 
-CPU = torch.device("cpu")
 OPTIONS = Options(peer=True, timing=Timing(min_runs=3))
 WITHOUT_PEER = TimingResult(
     method="earlier",
@@ -67,26 +68,57 @@ WITHOUT_PEER = TimingResult(
 )
 
 
-def entry() -> EntryCall:
-    return EntryCall("relu", torch.relu, torch.relu, (torch.randn(8),), {})
+def captured(calls: int = 1) -> Capture:
+    entries = [
+        EntryCall("relu", torch.relu, torch.relu, (torch.randn(8),), {}, has_returned=True) for _ in range(calls)
+    ]
+    return Capture(torch.device("cpu"), entries=entries)
 
 
 def test_with_the_peer_all_three_are_timed_against_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(name="relu_0", kind="cpp", nodes=[], source="")
     explored = ExploredPeer(kernels=[kernel], message="one kernel", compile_s=1.5)
-    monkeypatch.setattr(compare, "explore_peer", lambda function, *_: (function, explored))
-    peer, timing = compare.compare_with_peer([entry(), entry()], CPU, OPTIONS, WITHOUT_PEER, False)
-    assert len(peer.kernels) == 2
+    monkeypatch.setattr(compare, "explore_peer", lambda function, *_, **__: (function, explored))
+    compared = compare.compare_with_peer(captured(calls=2), OPTIONS, WITHOUT_PEER)
+    timing = compared.timing
+    assert len(compared.peer.kernels) == 2 and not compared.wrong
     assert timing is not None
     assert {one.name: one.compile_s for one in timing.contestants} == {"eager": None, "compiled": 0.5, "peer": 3.0}
     assert {len(one.samples_ms) for one in timing.contestants} == {3}
 
 
 def test_a_peer_that_fails_says_so_and_earlier_times_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> object:
+    def fail(*_: object, **__: object) -> object:
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr(compare, "explore_peer", fail)
-    peer, timing = compare.compare_with_peer([entry()], CPU, OPTIONS, WITHOUT_PEER, False)
-    assert peer.message == "TorchInductor failed on relu: RuntimeError: no C++ compiler"
-    assert timing is WITHOUT_PEER
+    compared = compare.compare_with_peer(captured(), OPTIONS, WITHOUT_PEER)
+    assert compared.peer.message == "TorchInductor failed on relu: RuntimeError: no C++ compiler"
+    assert compared.timing is WITHOUT_PEER
+
+
+SPOILED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "scaled": lambda x: 1.01 * torch.relu(x),
+    "NaN": lambda x: torch.relu(x).where(x != x[0], math.nan),
+    "another dtype": lambda x: torch.relu(x).double(),
+    "another shape": lambda x: torch.relu(x)[:4],
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_peer_whose_result_is_wrong_has_no_time(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    explored = ExploredPeer(kernels=[Kernel(name="relu_0", kind="cpp", nodes=[], source="")], message="one kernel")
+    monkeypatch.setattr(compare, "explore_peer", lambda *_, **__: (SPOILED[how], explored))
+    compared = compare.compare_with_peer(captured(), OPTIONS, WITHOUT_PEER)
+    (wrong,) = compared.wrong
+    assert (wrong.contestant, wrong.entry, wrong.output) == ("peer", "relu", "the result")
+    assert wrong.message.startswith("The result of relu, compiled by TorchInductor, ")
+    assert (wrong.error is not None) == (how == "scaled")
+    assert compared.timing is WITHOUT_PEER and len(compared.peer.kernels) == 1
+
+
+def test_a_wrong_compiled_result_is_not_raced_against_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    explored = ExploredPeer(kernels=[], message="no kernel")
+    monkeypatch.setattr(compare, "explore_peer", lambda function, *_, **__: (function, explored))
+    timing = compare.compare_with_peer(captured(), OPTIONS, WITHOUT_PEER, is_compiled_wrong=True).timing
+    assert timing is not None and [one.name for one in timing.contestants] == ["eager", "peer"]

@@ -86,6 +86,8 @@ export interface Comparison {
   after: string;
   figures: Figure[];
   kernels: { graph: string; nodes: string[]; before: KernelSum; after: KernelSum }[];
+  /** A compiled result of one of the two is wrong: it has no times. */
+  is_wrong: boolean;
   verdict: string;
 }
 

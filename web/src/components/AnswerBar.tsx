@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report, Summary } from "../report";
 import { type BottomTab, beside, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince } from "../state";
+import { isWrong, timeLabel, wrongOf } from "../wrong";
 import { GraphSelector } from "./GraphSelector";
 
 interface Figure {
@@ -29,8 +30,16 @@ function change(before: string, after: string): ComponentChildren {
 }
 
 /** Only what was found out: a figure that is null is left out. */
-function figuresOf(summary: Summary, shown: Report): Figure[] {
+export function figuresOf(summary: Summary, shown: Report): Figure[] {
+  const wrong = wrongOf(shown, "compiled");
   const figures: (Figure | false)[] = [
+    wrong.length > 0 && {
+      id: "wrong",
+      label: "no time is given",
+      value: <strong>{format.count(wrong.length, "wrong result")}</strong>,
+      open: openBottom("timing"),
+      tone: "bad",
+    },
     summary.kernels !== null && {
       id: "kernels",
       label: summary.eager_kernels === null ? "kernels" : "ops → kernels",
@@ -57,11 +66,7 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
     },
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
-      label: [
-        "eager → compiled",
-        summary.peer_ms !== null && `peer ${format.milliseconds(summary.peer_ms)}`,
-        isWithinNoise(shown) && "within the noise",
-      ].filter(Boolean).join(", "),
+      label: timeLabel(shown, isWithinNoise(shown)),
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
@@ -88,6 +93,7 @@ function figuresOf(summary: Summary, shown: Report): Figure[] {
         </>
       ),
       open: openBottom("stages"),
+      tone: wrong.length > 0 ? "bad" : undefined,
     },
     shown.environment.device !== "" && {
       id: "device",
@@ -124,6 +130,7 @@ function useSeconds(since: number | null): number {
 const STATUS_WORDS: Record<Report["status"], string> = {
   running: "running",
   ok: "done",
+  wrong_result: "wrong result",
   user_error: "the snippet failed",
   timeout: "out of time",
   out_of_memory: "out of memory",
@@ -158,7 +165,7 @@ export function AnswerBar() {
         {figures.length === 0 && !isRunning.value && <span class="quiet">Paste PyTorch code and press Ctrl+Enter.</span>}
       </div>
       <div class="answer-line">
-        <p class="verdict">
+        <p class="verdict" data-tone={shown && isWrong(shown) && !isRunning.value ? "bad" : undefined}>
           {isRunning.value ? (
             <>
               <span class="spinner" aria-hidden="true" />
@@ -170,7 +177,7 @@ export function AnswerBar() {
             shown && (
               <>
                 {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}{" "}
-                {shown.error ? shown.error.message.split("\n")[0] : shown.summary.verdict}
+                {shown.error && !isWrong(shown) ? shown.error.message.split("\n")[0] : shown.summary.verdict}
               </>
             )
           )}

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Report } from "../report";
 import { type BottomTab, bottomTab, isRunning, newestWith, report, type Shown } from "../state";
 import { isFlipping } from "../sweep";
+import { isWrong } from "../wrong";
 import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Decisions } from "./Decisions";
@@ -30,7 +31,7 @@ function viewsOf(shown: Shown | null): View[] {
   const graph = shown?.graph;
   return [
     { id: "decisions", label: "Decisions", badge: graph?.decisions.length, hasPart: (one) => one.graph.decisions.length > 0, render: (one) => <Decisions graph={one.graph} /> },
-    { id: "timing", label: "Timing", hasPart: (one) => one.report.timing !== null, render: (one) => <Timing report={one.report} /> },
+    { id: "timing", label: "Timing", hasPart: (one) => one.report.timing !== null || isWrong(one.report), render: (one) => <Timing report={one.report} /> },
     // Eager's share is counted first; fusion's arrives with the schedule.
     { id: "traffic", label: "Traffic", hasPart: (one) => one.graph.traffic?.fused != null, render: (one) => <Traffic graph={one.graph} report={one.report} /> },
     { id: "buffers", label: "Memory", badge: graph?.buffers.length, hasPart: (one) => one.graph.buffers.length > 0, render: (one) => <MemoryPlan graph={one.graph} /> },

@@ -57,7 +57,7 @@ function Kernels({ kernels }: { kernels: KernelSum }) {
 export function Comparison({ beside }: { beside: Beside }) {
   return (
     <div class="comparison">
-      <p class="comparison-verdict" data-testid="comparison-verdict">
+      <p class="comparison-verdict" data-testid="comparison-verdict" data-tone={beside.is_wrong ? "bad" : undefined}>
         {beside.verdict}
       </p>
       <table>

@@ -2,9 +2,11 @@ import * as format from "../format";
 import { ref } from "../links";
 import type { Kernel, Report } from "../report";
 import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor } from "../state";
+import { wrongOf } from "../wrong";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
 import { Empty } from "./Scroller";
+import { WrongResults } from "./WrongResults";
 
 /** The list tells the kernels apart by what they cost; a column that no kernel has a figure for is left out. */
 function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: number; isPeer: boolean }) {
@@ -87,6 +89,7 @@ export function KernelsPane() {
         {shown && <CompilerToggle shown={shown.report} />}
       </div>
       <div class="kernels" data-stale={shown?.stale || undefined}>
+        {shown && <WrongResults wrong={wrongOf(shown.report, isPeer ? "peer" : "compiled")} />}
         {isPeer && shown.report.peer?.message && <p class="note">{shown.report.peer.message}</p>}
         {selected ? (
           <>

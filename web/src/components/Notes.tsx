@@ -1,12 +1,15 @@
 import { ref } from "../links";
 import type { Report } from "../report";
+import { wrongOf } from "../wrong";
 import { Scroller } from "./Scroller";
+import { WrongResults } from "./WrongResults";
 
 export function Notes({ report }: { report: Report }) {
   const { error } = report;
   return (
     <Scroller label="Notes and output" class="notes">
       <div>
+        <WrongResults wrong={[...wrongOf(report, "compiled"), ...wrongOf(report, "peer")]} />
         {report.notes.map((note, index) => (
           <p class="note" key={index} data-ref={note.line === null ? undefined : ref.line(note.line)}>
             {note.line !== null && <span class="chip">{`line ${note.line}`}</span>} {note.message}

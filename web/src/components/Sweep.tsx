@@ -3,6 +3,7 @@ import { options, setOption } from "../options";
 import type { Flip, NamedSize, Report, SweepResult, SweptPair, SweptSize } from "../report";
 import { isRunning, predictedFor, reasons } from "../state";
 import { isFlipping, outcomeWord, sweepAround, sweepProblem, sweepText } from "../sweep";
+import { wrongOf } from "../wrong";
 import { exploreNow } from "./run";
 import { Scroller } from "./Scroller";
 import { SweepPlot } from "./SweepPlot";
@@ -54,6 +55,9 @@ function FlipList({ size }: { size: SweptSize }) {
   if (size.error !== null) return <span class="sweep-problem">{size.error}</span>;
   return (
     <ul class="flips">
+      {wrongOf(size, "compiled").map((one) => (
+        <li key={one.message} class="sweep-problem">{`wrong result: ${one.message}`}</li>
+      ))}
       {size.flips.map((flip) => (
         <li key={flipText(flip)}>
           <span class={`chip flip-${flip.kind}`}>{flip.kind}</span> {flipText(flip)}
@@ -65,7 +69,7 @@ function FlipList({ size }: { size: SweptSize }) {
 }
 
 function Sizes({ sweep, device }: { sweep: SweepResult; device: string }) {
-  const isMeasured = sweep.sizes.some((size) => size.compiled_ms !== null);
+  const isMeasured = sweep.sizes.some((size) => size.eager_ms !== null || size.compiled_ms !== null);
   return (
     <table class="compact sweep-sizes">
       <caption class="visually-hidden">What the snippet becomes at each size</caption>

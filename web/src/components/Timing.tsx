@@ -1,7 +1,9 @@
 import * as format from "../format";
 import type { Contestant, Report } from "../report";
+import { wrongOf } from "../wrong";
 import { Head } from "./Head";
 import { Empty, Scroller } from "./Scroller";
+import { WrongResults } from "./WrongResults";
 
 const WIDTH = 760;
 const ROW = 44;
@@ -58,10 +60,14 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
 
 export function Timing({ report }: { report: Report }) {
   const { timing, summary } = report;
-  if (!timing || timing.contestants.length === 0) return <Empty>No times were taken.</Empty>;
+  const wrong = [...wrongOf(report, "compiled"), ...wrongOf(report, "peer")];
+  if (!timing || timing.contestants.length === 0) {
+    return wrong.length > 0 ? <WrongResults wrong={wrong} /> : <Empty>No times were taken.</Empty>;
+  }
   return (
     <Scroller label="Timing" class="timing">
       <div class="timing-plot">
+        <WrongResults wrong={wrong} />
         <Strip contestants={timing.contestants} />
         <p class="method">{timing.method}</p>
       </div>

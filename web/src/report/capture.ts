@@ -35,14 +35,14 @@ export interface FxNode {
   dead: boolean;
 }
 
-/** One result or gradient of a whole trained function: errors of eager and compiled against it in float64. */
+/** One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error is null where the two cannot be compared. */
 export interface GradientCheck {
   entry: string;
   /** "the result", or "the gradient of x". */
   name: string;
-  eager_error: number;
-  compiled_error: number;
-  /** Whether rounding explains the error: no worse than eager, or within dtype. */
+  eager_error: number | null;
+  compiled_error: number | null;
+  /** Whether rounding explains the error: see docs/measuring.md. */
   is_correct: boolean;
 }
 

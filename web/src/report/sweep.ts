@@ -1,5 +1,7 @@
 // Written by scripts/report_types.py from compiler/report/sweep.py: change it there, and run the script again.
 
+import type { WrongResult } from "./timings";
+
 /** Something that the compiler does otherwise than at the size before. */
 export interface Flip {
   kind: "verdict" | "kernels" | "choice";
@@ -51,6 +53,8 @@ export interface SweptSize {
   value: number;
   /** What went wrong at this size, in a sentence. */
   error: string | null;
+  /** Outputs that rounding does not explain: there is no time of the compiled call then. */
+  wrong_results: WrongResult[];
   /** Generated kernels and library calls. */
   launches: number | null;
   /** The generated ones among them. */

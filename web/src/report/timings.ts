@@ -21,9 +21,26 @@ export interface Peer {
   message: string | null;
 }
 
+/** `contestants` are those whose results are right, or could not be checked. */
 export interface TimingResult {
   method: string;
   device: string;
   cold_l2: boolean;
   contestants: Contestant[];
+}
+
+/** An output that rounding does not explain. Of its contestant there is no time, and of the kernels of its graph there is none. */
+export interface WrongResult {
+  contestant: "compiled" | "peer";
+  /** The graph that gives it; null for a result of a whole call. */
+  graph: string | null;
+  /** The function that was called. */
+  entry: string | null;
+  /** Its name: of a graph's output the ATen node, of a call's "the gradient of x". */
+  output: string;
+  error: number | null;
+  eager_error: number | null;
+  tolerance: number | null;
+  /** Which output is wrong and by how much, in a sentence. */
+  message: string;
 }

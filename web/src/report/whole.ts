@@ -7,7 +7,7 @@ import type { LoopNode, Removed } from "./loops";
 import type { Buffer, Memory } from "./memory";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { Peer, TimingResult } from "./timings";
+import type { Peer, TimingResult, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 export interface Environment {
@@ -105,7 +105,7 @@ export interface Stage {
   message: string | null;
 }
 
-/** The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. */
+/** The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null, and where they name "peer", `peer_ms` is. */
 export interface Summary {
   eager_kernels: number | null;
   kernels: number | null;
@@ -126,11 +126,11 @@ export interface Summary {
   verdict: string;
 }
 
-/** Everything that came of one exploration. `status` is "running" until the last stage has ended. */
+/** Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result" where all stages ended and a compiled result is wrong, here or at a size of the sweep. */
 export interface Report {
   version: number;
   id: string;
-  status: "running" | "ok" | "user_error" | "timeout" | "out_of_memory" | "crashed" | "cancelled";
+  status: "running" | "ok" | "wrong_result" | "user_error" | "timeout" | "out_of_memory" | "crashed" | "cancelled";
   source: string;
   options: Record<string, unknown>;
   /** Id of the exploration that this one is compared with. */
@@ -146,6 +146,8 @@ export interface Report {
   breaks: GraphBreak[];
   /** What Dynamo did, one entry a compilation. */
   compilations: Compilation[];
+  /** Outputs that rounding does not explain. */
+  wrong_results: WrongResult[];
   peer: Peer | null;
   timing: TimingResult | null;
   /** Sizes that a sweep of this snippet can name. */

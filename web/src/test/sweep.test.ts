@@ -5,7 +5,7 @@ import { curvesOf, outcomeWord, parseSweep, sweepAround, sweepProblem, sweepText
 
 const nothing: SweptSize = {
   value: 0, error: null, launches: null, kernels: null, bytes: null, floor_bytes: null, predicted_us: null,
-  measured_us: null, eager_ms: null, compiled_ms: null, plans: {}, flips: [], more_flips: 0,
+  measured_us: null, wrong_results: [], eager_ms: null, compiled_ms: null, plans: {}, flips: [], more_flips: 0,
 };
 
 function sweepOf(...sizes: Partial<SweptSize>[]): SweepResult {

@@ -1,0 +1,270 @@
+"""A kernel is broken on purpose: every surface says first that the result is wrong, and none gives it a time."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+import compiler.compile as compiling
+from compiler import pipeline
+from compiler.codegen.rendered import RenderedKernel
+from compiler.comparison import compare
+from compiler.options import Options
+from compiler.report import Report
+from server.beside import comparison_as_markdown
+from server.printer import print_report
+from server.summary import markdown
+from server.verdicts import parse_report
+
+ROOT = Path(__file__).resolve().parents[2]
+ELEMENTS = 4096
+SOURCE = f"""import torch
+N = {ELEMENTS}
+@torch.compile
+def f(x):
+    return x * 2 + 1
+f(torch.randn(N))
+"""
+#: What a broken kernel does last to its output.
+BROKEN = {
+    "scaled": "for (int64_t i = 0; i < 2048; ++i) {out}[i] *= 1e27f;",
+    "NaN": "{out}[7] = 0.0f / 0.0f;",
+    "one element": "{out}[2000] += 0.5f;",
+}
+TIMED = {"min_runs": 3, "max_seconds": 0.1}
+
+
+def with_fault(kernel: RenderedKernel, fault: str) -> RenderedKernel:
+    """The kernel with a statement more at the end of its text."""
+    (out,) = re.findall(r"[(,]\s*[\w:]+\* __restrict__ (\w+)", kernel.source)
+    body, end = kernel.source.rstrip().removesuffix("}"), "}\n"
+    return replace(kernel, source=f"{body}    {fault.format(out=out)}\n{end}")
+
+
+@contextmanager
+def broken(how: str) -> Iterator[None]:
+    render = compiling.render_cpp
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "render_cpp", lambda *given, **named: with_fault(render(*given, **named), BROKEN[how]))
+        yield
+
+
+def explored(source: str = SOURCE, **options: Any) -> Report:
+    return pipeline.explore(source, Options.model_validate({"device": "cpu", "timing": TIMED, **options}))
+
+
+@cache
+def report_of(how: str) -> Report:
+    with broken(how):
+        return explored()
+
+
+@cache
+def right() -> Report:
+    return explored()
+
+
+def printed(report: Report) -> str:
+    stream = io.StringIO()
+    print_report(report, Console(file=stream, width=400, highlight=False))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_the_report_names_the_output_and_by_how_much_it_is_wrong(how: str) -> None:
+    report = report_of(how)
+    assert report.status == "wrong_result" and report.error is None
+    (wrong,) = report.wrong_results
+    assert (wrong.contestant, wrong.graph, wrong.entry, wrong.output) == ("compiled", report.graphs[0].name, "f", "add")
+    if how == "NaN":
+        assert wrong.error is None and f"1 of {ELEMENTS:,} elements that are NaN" in wrong.message
+    else:
+        assert wrong.error is not None and wrong.tolerance is not None and wrong.eager_error is not None
+        assert wrong.error > 100 * wrong.tolerance > 100 * wrong.eager_error
+        for figure in (wrong.error, wrong.eager_error, wrong.tolerance):
+            assert f"{figure:.1e}" in wrong.message
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_nothing_that_was_measured_of_it_is_in_the_report(how: str) -> None:
+    report = report_of(how)
+    assert report.timing is not None and [one.name for one in report.timing.contestants] == ["eager"]
+    summary = report.summary
+    assert summary.eager_ms and summary.compiled_ms is None and summary.speedup is None
+    for kernel in report.graphs[0].kernels:
+        assert kernel.measured_us is None and kernel.gb_per_s is None and kernel.percent_of_peak is None
+        assert kernel.predicted_us is not None
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_the_verdict_says_it_first_and_no_speed(how: str) -> None:
+    report = report_of(how)
+    verdict = report.summary.verdict
+    assert verdict.startswith(f"Wrong result, so no time is given: {report.wrong_results[0].message} ")
+    assert "as fast as" not in verdict and "slower" not in verdict and "measurable" not in verdict
+    assert verdict.endswith("2 eager kernels became 1 kernel.")
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_both_texts_say_it_first_and_no_time(how: str) -> None:
+    report = report_of(how)
+    message = report.wrong_results[0].message
+    text = printed(report)
+    assert text.startswith(f"wrong result: {message}")
+    assert "A wrong result has no speed, so no time is given of: compiled." in text
+    head, _, told = markdown(report).partition("Status: ")
+    assert not head.partition("\n")[2].strip()
+    assert told.startswith(f"**wrong_result**\n\n- **wrong result: {message}**")
+    assert re.search(r"\| Time \(ms\) \| [\d.]+ \| wrong result \|", told)
+    for one in (text, told):
+        assert not re.search(r"\| compiled \| \d|^compiled +\d", one, re.MULTILINE)
+        assert "as fast as" not in one and "measured on" not in one
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_report_of_a_wrong_result_is_strict_json(how: str) -> None:
+    """No NaN and no infinity: the service would refuse the whole report."""
+    report = report_of(how)
+    assert parse_report(report.model_dump_json().encode()) == report
+
+
+def test_a_comparison_with_a_wrong_result_says_it_first() -> None:
+    wrong = report_of("one element")
+    found = compare(right(), wrong)
+    assert found.is_wrong and not compare(right(), right()).is_wrong
+    assert found.verdict.startswith("Wrong result after the change, so no time is given: Output 1 (`add`) of ")
+    assert compare(wrong, right()).verdict.startswith("Wrong result before the change, so no time is given: ")
+    measured = next(figure for figure in found.figures if figure.name == "compiled")
+    assert measured.before and measured.after is None and measured.change is None
+    assert found.verdict in comparison_as_markdown(found)
+
+
+def test_a_size_of_a_sweep_with_a_wrong_result_has_no_time() -> None:
+    with broken("one element"):
+        report = explored(sweep={"name": "N", "values": [2048, 4096]}, timing={"min_runs": 3, "max_seconds": 0.05})
+    assert report.sweep is not None and report.status == "wrong_result"
+    assert report.sweep.verdict.startswith("Wrong results, so no times, at N = 2048 and 4096. ")
+    for size in report.sweep.sizes:
+        assert len(size.wrong_results) == 1 and size.compiled_ms is None and size.measured_us is None
+        for text in (printed(report), markdown(report)):
+            assert f"N = {size.value}: wrong result: {size.wrong_results[0].message}" in text
+
+
+def test_only_the_graph_that_is_wrong_loses_the_times_of_its_kernels() -> None:
+    source = SOURCE + "@torch.compile\ndef g(x):\n    return x.exp()\ng(torch.randn(64))\n"
+    render = compiling.render_cpp
+
+    def spoil(*given: Any, **named: Any) -> RenderedKernel:
+        kernel = render(*given, **named)
+        return with_fault(kernel, BROKEN["one element"]) if "exp" not in kernel.name else kernel
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "render_cpp", spoil)
+        report = explored(source)
+    first, second = report.graphs
+    assert [one.graph for one in report.wrong_results] == [first.name]
+    assert first.kernels[0].measured_us is None and second.kernels[0].measured_us is not None
+    assert report.summary.compiled_ms is None
+
+
+COMMAND = """
+import sys
+from tests.pipeline.test_wrong_results import broken
+from server.cli import app
+with broken(sys.argv.pop(1)):
+    app()
+"""
+
+
+def on_the_command_line(how: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, how, "explore", "-", "--device", "cpu", *arguments],
+        cwd=ROOT,
+        input=SOURCE,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "400", "NO_COLOR": "1"},
+    )
+
+
+@pytest.mark.timeout(240)
+def test_the_command_line_says_it_first_and_exits_with_3() -> None:
+    ended = on_the_command_line("NaN")
+    assert ended.returncode == 3, ended.stderr
+    assert ended.stdout.startswith("wrong result: Output 1 (`add`) of ")
+    assert "\nWrong result, so no time is given: " in ended.stdout
+    as_json = on_the_command_line("scaled", "--json")
+    assert as_json.returncode == 3
+    report = json.loads(as_json.stdout)
+    assert report["status"] == "wrong_result" and report["wrong_results"][0]["error"] > 1e20
+    assert report["summary"]["compiled_ms"] is None
+
+
+def test_one_eager_kernel_is_not_told_in_the_plural() -> None:
+    report = explored("import torch\ntorch.compile(lambda x: x.exp())(torch.randn(8))\n", timing={"enabled": False})
+    assert report.summary.verdict == "1 eager kernel became 1 kernel."
+
+
+# --- what is right stays right
+
+LEGITIMATE = {
+    "a bfloat16 sum of many": ("x.sum()", "torch.randn(512, 1024, dtype=torch.bfloat16)"),
+    "bfloat16 sums of rows": ("(x * x.mean(-1, keepdim=True)).sum(-1)", "torch.randn(64, 4096, dtype=torch.bfloat16)"),
+    "a float16 softmax": ("torch.softmax(x * 30, -1)", "torch.randn(64, 1000, dtype=torch.float16)"),
+    "a float16 softmax by hand": ("x.exp() / x.exp().sum(-1, keepdim=True)", "torch.randn(64, 99).half()"),
+    "a float32 sum that cancels": ("x.sum()", "torch.randn(1000, 1001)"),
+    "a mean of little": ("(x - x.mean()).mean()", "torch.randn(100_000)"),
+    "a difference of near numbers": ("((x + 1) ** 2 - x ** 2 - 2 * x - 1).sum()", "torch.randn(10_000)"),
+    "a variance far from zero": ("(x + 1000.0).var(-1)", "torch.randn(32, 1000)"),
+    "a step": ("(x / 0.1).round() + x.floor()", "torch.randn(100_000)"),
+    "a large sine": ("(x * 1e4).sin()", "torch.randn(10_000)"),
+    "float16 that overflows": ("x * 60000", "torch.randn(1000).half()"),
+    "infinities and NaN": ("x.log() / x", "torch.arange(-2.0, 30.0)"),
+    "running sums": ("x.cumsum(0)", "torch.randn(100_000)"),
+}
+
+
+@pytest.mark.timeout(240)
+def test_rounding_is_not_called_wrong() -> None:
+    """Results that are far from float64 by right, of as many functions in one snippet."""
+    parts = ["import torch"]
+    for place, (formula, inputs) in enumerate(LEGITIMATE.values()):
+        parts += [f"@torch.compile\ndef f{place}(x):\n    return {formula}", f"f{place}({inputs})"]
+    for seed in range(2):
+        source = "\n".join([*parts[:1], f"torch.manual_seed({seed})", *parts[1:]])
+        report = explored(source, timing={"enabled": False})
+        assert report.error is None, report.error
+        assert report.wrong_results == [] and report.status == "ok"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_half_type_that_is_scaled_is_wrong(dtype: torch.dtype) -> None:
+    """What rounding may do to half types does not hide an error of a few percent."""
+    source = SOURCE.replace("torch.randn(N)", f"torch.randn(N).to({dtype})").replace("x * 2 + 1", "(x * 2).exp()")
+    render = compiling.render_cpp
+
+    def spoil(*given: Any, **named: Any) -> RenderedKernel:
+        kernel = render(*given, **named)
+        assert "x * 2.0f" in kernel.source
+        return replace(kernel, source=kernel.source.replace("x * 2.0f", "x * 2.1f"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "render_cpp", spoil)
+        report = explored(source, timing={"enabled": False})
+    assert report.error is None and [one.output for one in report.wrong_results] == ["exp"]

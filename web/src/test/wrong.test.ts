@@ -1,0 +1,69 @@
+import type { ComponentChildren, VNode } from "preact";
+import { describe, expect, it } from "vitest";
+import { figuresOf } from "../components/AnswerBar";
+import { Timing } from "../components/Timing";
+import type { Report, WrongResult } from "../report";
+import { isWrong, timeLabel, wrongOf } from "../wrong";
+import { exampleReport } from "./example";
+
+const message = "Output 1 of graph_0 (`add`) has an error of 4.9e+27 against float64; eager's is 1.0e-07, and 1.0e-05 is allowed.";
+const wrong: WrongResult = { contestant: "compiled", graph: "graph_0", entry: "f", output: "add", error: 4.9e27, eager_error: 1e-7, tolerance: 1e-5, message };
+
+/** The report as the compiler leaves it where that contestant's result is wrong. */
+function spoiled(contestant: WrongResult["contestant"]): Report {
+  const { timing, summary } = exampleReport;
+  const contestants = timing!.contestants.filter((one) => one.name !== contestant);
+  const times = contestant === "peer" ? { peer_ms: null } : { compiled_ms: null, speedup: null };
+  return {
+    ...exampleReport,
+    status: contestant === "compiled" ? "wrong_result" : "ok",
+    wrong_results: [{ ...wrong, contestant }],
+    timing: { ...timing!, contestants },
+    summary: { ...summary, ...times },
+  };
+}
+
+function textOf(node: ComponentChildren): string {
+  if (Array.isArray(node)) return node.map(textOf).join("");
+  if (node === null || typeof node !== "object") return typeof node === "boolean" || node == null ? "" : String(node);
+  const { type, props } = node as VNode<{ children?: ComponentChildren }>;
+  return typeof type === "function" ? textOf((type as (given: unknown) => ComponentChildren)(props)) : textOf(props.children);
+}
+
+describe("a wrong result", () => {
+  it("is what the answer bar begins with, and has no time there", () => {
+    const report = spoiled("compiled");
+    const figures = figuresOf(report.summary, report);
+    expect(figures[0]).toMatchObject({ id: "wrong", tone: "bad" });
+    expect(textOf(figures[0]!.value)).toBe("1 wrong result");
+    const time = figures.find((one) => one.id === "time")!;
+    expect(textOf(time.value)).not.toContain("→");
+    expect(textOf(time.value)).not.toContain("×");
+    expect(time.tone).toBeUndefined();
+    expect(timeLabel(report, false)).toContain("a wrong result has no time");
+    expect(figures.find((one) => one.id === "error")?.tone).toBe("bad");
+  });
+
+  it("stands beside the times of the others", () => {
+    const told = textOf(Timing({ report: spoiled("compiled") }));
+    expect(told).toContain(message);
+    expect(told).not.toContain("as fast as eager");
+  });
+
+  it("is told where nothing was timed", () => {
+    expect(textOf(Timing({ report: { ...spoiled("compiled"), timing: null } }))).toContain(message);
+  });
+
+  it("of the peer leaves ours its time", () => {
+    const report = spoiled("peer");
+    expect(isWrong(report)).toBe(false);
+    expect(figuresOf(report.summary, report).some((one) => one.id === "wrong")).toBe(false);
+    expect(timeLabel(report, false)).toBe("eager → compiled, the peer's result is wrong");
+    expect(textOf(Timing({ report }))).toContain("the peer's result is wrong");
+  });
+
+  it("is not in a report that was stored before they were told", () => {
+    expect(wrongOf({} as Report, "compiled")).toEqual([]);
+    expect(figuresOf(exampleReport.summary, exampleReport)[0]?.id).toBe("kernels");
+  });
+});
