@@ -82,7 +82,8 @@ def _check(entry: EntryCall, captured: Capture, function: Callable[..., Any]) ->
         return [], "Its results were not checked: random numbers are drawn, and eager draws others."
     try:
         return checked_call(check_call(entry, graphs, function), "peer").wrong, ""
-    except NotImplementedError as reason:
+    except Exception as error:  # of the run in float64, not of the peer
+        reason = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
         return [], f"Its results were not checked: {reason}."
 
 

@@ -83,7 +83,7 @@ def _judged(entry: EntryCall, graphs: Sequence[CapturedGraph], found: _Outcome, 
         exact.values_of(names),
         eager.values,
         scale_of(exact.values),
-        lambda: [_run_in_double(entry, state, noise).values_of(names) for noise in draws],
+        (_run_in_double(entry, state, noise).values_of(names) for noise in draws),
     )
     return CheckedCall(entry.name, list(zip(names, judgements, strict=True)))
 

@@ -19,9 +19,8 @@ what this changes is allowed as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -62,9 +61,6 @@ TIMES_EAGER = 2.0
 #: How many times what noise changes: it is one draw of many, and an approximation may be off by several roundings.
 TIMES_NOISE = 4.0
 
-#: Gives the outputs of the reference with noise in every step, of several draws.
-Perturbed = Callable[[], Sequence[object]]
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -87,11 +83,11 @@ def judge(
     reference: object,
     eager: object,
     scale: float | None = None,
-    perturbed: Perturbed | None = None,
+    perturbed: Iterable[object] = (),
 ) -> list[Judgement]:
     """Every output judged, in the order of `leaves`. All three are whatever the function returned, `reference` in
-    float64; `scale` is that of `relative_error`. Without `perturbed` nothing is allowed for what rounding makes worse.
-    """
+    float64; `scale` is that of `relative_error`. `perturbed` gives the reference with noise in every step, of several
+    draws, and is read as far as it is needed; without it nothing is allowed for what rounding makes worse."""
     found, expected, baseline = (list(leaves(value)) for value in (outputs, reference, eager))
     if [path for path, _ in found] != [path for path, _ in baseline]:
         problem = f"has {len(found)} values or other names for them, where eager's has {len(baseline)}"
@@ -101,7 +97,7 @@ def judge(
     scale = scale_of(reference) if scale is None else scale
     noise = _Noise(perturbed, [path for path, _ in found])
     return [
-        _judge_one(path, (out, ref, plain), scale, partial(noise.of, place))
+        _judge_one(path, (out, ref, plain), scale, noise.of(place))
         for place, ((path, out), (_, ref), (_, plain)) in enumerate(zip(found, expected, baseline, strict=True))
     ]
 
@@ -117,7 +113,7 @@ def judge_forms(outputs: object, expected: object) -> list[Judgement]:
 
 
 def is_correct(
-    outputs: object, reference: object, eager: object, scale: float | None = None, perturbed: Perturbed | None = None
+    outputs: object, reference: object, eager: object, scale: float | None = None, perturbed: Iterable[object] = ()
 ) -> bool:
     """Whether every output is right, given the float64 `reference` and what eager made of the same inputs."""
     return all(judgement.is_right for judgement in judge(outputs, reference, eager, scale, perturbed))
@@ -131,25 +127,30 @@ def tolerance(output: object) -> float:
 
 
 class _Noise:
-    """The perturbed outputs, computed when they are first asked for."""
+    """The perturbed outputs, each draw computed when it is first asked for."""
 
-    def __init__(self, perturbed: Perturbed | None, paths: list[str]) -> None:
-        self._perturbed = perturbed
+    def __init__(self, perturbed: Iterable[object], paths: list[str]) -> None:
+        self._left = iter(perturbed)
         self._paths = paths
-        self._drawn: list[list[Any]] | None = None
+        self._drawn: list[list[Any]] = []
 
-    def of(self, place: int) -> list[Any]:
+    def of(self, place: int) -> Iterator[Any]:
         """What stands at one place, of each draw."""
-        if self._drawn is None:
-            drawn = [list(leaves(value)) for value in (self._perturbed() if self._perturbed else ())]
-            self._drawn = [[leaf for _, leaf in one] for one in drawn if [path for path, _ in one] == self._paths]
-        return [one[place] for one in self._drawn]
+        yield from (one[place] for one in self._drawn)
+        try:
+            for drawn in self._left:
+                found = list(leaves(drawn))
+                if [path for path, _ in found] == self._paths:
+                    self._drawn.append([leaf for _, leaf in found])
+                    yield self._drawn[-1][place]
+        except RuntimeError:  # a step that noise makes impossible, such as a Cholesky factor, tells nothing
+            return
 
 
 # --- one output
 
 
-def _judge_one(path: str, values: tuple[Any, Any, Any], scale: float, noise: Callable[[], list[Any]]) -> Judgement:
+def _judge_one(path: str, values: tuple[Any, Any, Any], scale: float, noise: Iterator[Any]) -> Judgement:
     out, ref, eager = values
     allowed = tolerance(out)
     if not isinstance(out, NUMBERS) or not isinstance(eager, NUMBERS):
@@ -166,9 +167,9 @@ def _judge_one(path: str, values: tuple[Any, Any, Any], scale: float, noise: Cal
     if ours.strays:
         return Judgement(path, math.inf, plain.whole, allowed, ours.strays)
     bounds = plain.widening(_Distance(allowed, allowed), TIMES_EAGER)
-    if not ours.is_within(bounds):
-        for drawn in (_between(one, ref, one, scale) for one in noise() if _is_comparable(one, ref)):
-            bounds = drawn.widening(bounds, TIMES_NOISE)
+    while not ours.is_within(bounds) and (drawn := next(noise, None)) is not None:
+        if _is_comparable(drawn, ref):
+            bounds = _between(drawn, ref, drawn, scale).widening(bounds, TIMES_NOISE)
     return _with_errors(path, ours, plain, bounds, is_rounded(as_tensor(out)))
 
 

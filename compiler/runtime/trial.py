@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,7 +49,7 @@ def verify_graph(graph: CapturedGraph, executable: Executable, notes: list[rep.N
             return Checked(wrong=checked_graph(graph.name, graph.function, names, judgements).wrong)
         reference = reference_run(graph, copy_values(inputs), torch.float64)
         eager = reference_run(graph, copy_values(inputs), None)
-        judgements = judge(compiled, reference, eager, perturbed=lambda: _perturbed(graph, inputs))
+        judgements = judge(compiled, reference, eager, perturbed=_perturbed(graph, inputs))
     checked = checked_graph(graph.name, graph.function, names, judgements)
     wrong = _error_of_rewrite(graph, notes)
     if wrong is None:
@@ -59,10 +59,11 @@ def verify_graph(graph: CapturedGraph, executable: Executable, notes: list[rep.N
     )
 
 
-def _perturbed(graph: CapturedGraph, inputs: list[Any]) -> list[object]:
+def _perturbed(graph: CapturedGraph, inputs: list[Any]) -> Iterator[object]:
+    """The outputs in float64 with what each operator rounds, drawn at random."""
     double = torch.finfo(torch.float64).eps
-    noises = [RoundingNoise(double, seed) for seed in range(DRAWS)]
-    return [reference_run(graph, copy_values(inputs), torch.float64, noise) for noise in noises]
+    for seed in range(DRAWS):
+        yield reference_run(graph, copy_values(inputs), torch.float64, RoundingNoise(double, seed))
 
 
 def _error_of_rewrite(graph: CapturedGraph, notes: list[rep.Note]) -> rep.WrongResult | None:

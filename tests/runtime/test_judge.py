@@ -144,8 +144,8 @@ def test_what_rounding_makes_worse_is_correct_and_a_scaled_result_is_not(name: s
     ours = function(x.flip(0)) if not reference.shape else function(x)
     # Eager had luck: it is the reference, rounded once.
     eager = reference.float()
-    assert is_correct(ours, reference, eager, perturbed=lambda: draws(function, x))
-    assert not is_correct(2 * ours, reference, eager, perturbed=lambda: draws(function, x))
+    assert is_correct(ours, reference, eager, perturbed=draws(function, x))
+    assert not is_correct(2 * ours, reference, eager, perturbed=draws(function, x))
 
 
 def test_noise_leaves_alone_what_no_rounding_touches() -> None:
