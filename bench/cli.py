@@ -270,7 +270,7 @@ def _run_snippets(asked: argparse.Namespace, chosen: Sequence[str], device: str,
     console.print(_rich_table(document["cases"], snippets.COLUMNS))
     if asked.out is not None:
         asked.out.with_suffix(".md").write_text(table.markdown(document, snippets.COLUMNS))
-    return 0 if all(result["status"] != "crashed" for result in document["cases"].values()) else 1
+    return 0 if all(result["status"] not in ("crashed", "wrong_result") for result in document["cases"].values()) else 1
 
 
 def _rich_table(results: Mapping[str, Mapping[str, Any]], columns: Sequence[tuple[str, str, int]]) -> Table:

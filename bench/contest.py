@@ -17,7 +17,9 @@ import torch
 from bench.dropout import dropout_error
 from bench.patterns import Case, Size
 from bench.turns import Turns
+from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.options import Timing
+from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import is_correct
 from compiler.runtime.measure import Samples, is_measurable_difference, take_samples
 from compiler.runtime.stopwatch import Stopwatch
@@ -244,8 +246,18 @@ def _judge(case: Case, inputs: Sequence[torch.Tensor], eager: Outputs) -> Judge:
     """How the outputs of this case are judged: the error against float64, and whether rounding explains it."""
     if case.is_random:
         return lambda outputs: dropout_error(outputs, inputs[0], inputs[1])
-    reference = case.call(case.function)(*to_double(tuple(inputs)))
-    return lambda outputs: (relative_error(outputs, reference), is_correct(outputs, reference, eager))
+    function = case.call(case.function)
+    reference = function(*to_double(tuple(inputs)))
+
+    def draws() -> Iterator[Outputs]:
+        for seed in range(DRAWS):
+            with RoundingNoise(epsilon_of([eager, inputs]), seed):
+                yield function(*to_double(tuple(inputs)))
+
+    return lambda outputs: (
+        relative_error(outputs, reference),
+        is_correct(outputs, reference, eager, perturbed=draws()),
+    )
 
 
 def _check(name: str, outputs: Outputs, judge: Judge, outcome: Outcome) -> None:

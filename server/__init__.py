@@ -11,6 +11,7 @@ worker_process, verdicts              the worker's other end, and what its end m
 cli, doctor                           the command line
 printer, summary, beside, swept       a report for a terminal, and as Markdown
 captured, launches, memory, figures   the sentences and numbers of both
+wrong                                 what both say first, where a result is wrong
 gallery, reasons, highlight           examples, reasons and colours, for readers
 logs, metrics                         for whoever runs it
 """

@@ -2,7 +2,7 @@
 
 The real service runs it in its real worker, so what the browser sees differs from an exploration only in how the
 report was found. A snippet's first line may ask for a variation: `# slow`, `# fails`, `# hostile`, `# two graphs`,
-`# trained`, `# no graph`, `# nothing measured`.
+`# trained`, `# no graph`, `# nothing measured`, `# wrong result`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from compiler.report import (
     SweptPair,
     SweptSize,
     WhatIf,
+    WrongResult,
 )
 
 # Read at import: a confined child may not read the working tree.
@@ -73,6 +74,19 @@ RECOMPILE = Recompile(
     actual="0.5",
     graph="after",
     symbolic=["scale"],
+)
+
+
+WRONG = WrongResult(
+    contestant="compiled",
+    graph=STORED.graphs[0].name,
+    entry="attention_scores",
+    output="div",
+    error=4.9e27,
+    eager_error=1e-7,
+    tolerance=1e-5,
+    message="Output 1 (`div`) of graph_0, a part of attention_scores, has an error of 4.9e+27 against float64; eager's "
+    "is 1.0e-07, and 1.0e-05 is allowed.",
 )
 
 
@@ -141,10 +155,32 @@ def varied(report: Report, wish: str) -> Report:
         return report.model_copy(update={"graphs": [], "breaks": [alone], "summary": Summary(), "timing": None})
     if wish == "trained":
         return report.model_copy(update={"graphs": trained(report.graphs[0]), "gradients": CHECKS})
+    if wish == "wrong result":
+        return wrong(report)
     if wish == "nothing measured":
         known = {"kernels": 3, "eager_kernels": 9, "verdict": "9 operations became 3 kernels."}
         return report.model_copy(update={"summary": Summary.model_validate(known), "timing": None, "peer": None})
     return report
+
+
+def wrong(report: Report) -> Report:
+    """The report as the compiler leaves it where a kernel is broken: nothing that was measured of it is there."""
+    assert report.timing is not None
+    graph = report.graphs[0].model_copy(deep=True)
+    for kernel in graph.kernels:
+        kernel.measured_us = kernel.gb_per_s = kernel.percent_of_peak = None
+    contestants = [one for one in report.timing.contestants if one.name != "compiled"]
+    summary = {"compiled_ms": None, "speedup": None, "compiled_error": 4.9e27}
+    summary["verdict"] = f"Wrong result, so no time is given: {WRONG.message} 9 eager kernels became 3 kernels."
+    return report.model_copy(
+        update={
+            "status": "wrong_result",
+            "graphs": [graph],
+            "wrong_results": [WRONG],
+            "summary": report.summary.model_copy(update=summary),
+            "timing": report.timing.model_copy(update={"contestants": contestants}),
+        }
+    )
 
 
 def swept(asked: SweepOptions) -> SweepResult:

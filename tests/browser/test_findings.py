@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.programs import STORED
-from tests.browser.steps import SOFTMAX, SOURCE, open_stored
+from tests.browser.programs import STORED, WRONG
+from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, open_stored
 
 
 def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str) -> None:
@@ -20,6 +20,27 @@ def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str)
     expect(page.locator("#pane-bottom")).to_contain_text("<script>")
     assert page.evaluate("window.wasFooled") is None
     assert page.locator("#app img, #app script").count() == 0
+
+
+def test_a_wrong_result_is_said_first_and_has_no_time_anywhere(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, "# wrong result\n" + SOURCE)
+    first = page.locator(".figures .figure").first
+    expect(first).to_contain_text("1 wrong result")
+    expect(first).to_have_attribute("data-tone", "bad")
+    expect(page.locator(".verdict")).to_have_text(
+        re.compile(rf"^\s*Wrong result, so no time is given: {re.escape(WRONG.message)}")
+    )
+    expect(page.locator("[data-figure='time']")).to_contain_text("a wrong result has no time")
+    expect(page.locator("[data-figure='time'] .arrow")).to_have_count(0)
+    kernels = page.locator("#pane-kernels")
+    expect(kernels).to_contain_text(WRONG.message)
+    expect(kernels.locator(".kernel-list th", has_text="measured")).to_have_count(0)
+    first.click()
+    timing = page.locator("#pane-bottom")
+    expect(timing).to_contain_text(WRONG.message)
+    expect(timing.locator(".contestant-compiled")).to_have_count(0)
+    expect(timing).not_to_contain_text("as fast as eager")
+    assert faults_known_to_axe(page) == []
 
 
 def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Page, server_url: str) -> None:

@@ -20,6 +20,7 @@ import torch
 from rich.console import Console
 
 import compiler.compile as compiling
+import compiler.runtime.judge as judging
 from compiler import pipeline
 from compiler.codegen.rendered import RenderedKernel
 from compiler.comparison import compare
@@ -251,6 +252,24 @@ def test_rounding_is_not_called_wrong() -> None:
         report = explored(source, timing={"enabled": False})
         assert report.error is None, report.error
         assert report.wrong_results == [] and report.status == "ok"
+
+
+NOISY = {
+    "float32": "x: torch.nn.functional.layer_norm(layer(x), (32,)).exp().sum()",
+    "bfloat16": "x: torch.softmax(layer.bfloat16()(x.bfloat16()), -1).square().sum()",
+    "complex": "x: torch.view_as_complex(layer(x).unflatten(-1, (16, 2))).square().abs().sum()",
+}
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_noise_alone_explains_right_results_and_gradients(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """With nothing allowed for the dtype and for eager, every output of both passes is judged by noise."""
+    monkeypatch.setattr(judging, "TIMES_EAGER", 0.0)
+    monkeypatch.setattr(judging, "TOLERANCE", dict.fromkeys(judging.TOLERANCE, 0.0))
+    made = f"import torch\ntorch.manual_seed(1)\nlayer = torch.nn.Linear(16, 32)\nf = torch.compile(lambda {NOISY[name]})\n"
+    report = explored(made + "f(torch.randn(8, 16, requires_grad=True)).backward()\n", timing={"enabled": False})
+    assert report.error is None and len(report.gradients) >= 4
+    assert report.wrong_results == []
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

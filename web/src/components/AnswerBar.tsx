@@ -127,10 +127,9 @@ function useSeconds(since: number | null): number {
   return since === null ? 0 : (performance.now() - since) / 1000;
 }
 
-const STATUS_WORDS: Record<Report["status"], string> = {
+/** Of a wrong result the verdict speaks first. */
+const STATUS_WORDS: Record<Exclude<Report["status"], "ok" | "wrong_result">, string> = {
   running: "running",
-  ok: "done",
-  wrong_result: "wrong result",
   user_error: "the snippet failed",
   timeout: "out of time",
   out_of_memory: "out of memory",
@@ -176,7 +175,7 @@ export function AnswerBar() {
           ) : (
             shown && (
               <>
-                {shown.status !== "ok" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}{" "}
+                {shown.status !== "ok" && shown.status !== "wrong_result" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}{" "}
                 {shown.error && !isWrong(shown) ? shown.error.message.split("\n")[0] : shown.summary.verdict}
               </>
             )
