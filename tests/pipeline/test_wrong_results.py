@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,8 @@ from compiler import pipeline
 from compiler.codegen.rendered import RenderedKernel
 from compiler.comparison import compare
 from compiler.options import Options
+from compiler.peer import compare as compare_stage
+from compiler.peer.inductor import ExploredPeer
 from compiler.report import Report
 from server.beside import comparison_as_markdown
 from server.printer import print_report
@@ -182,6 +184,38 @@ def test_only_the_graph_that_is_wrong_loses_the_times_of_its_kernels() -> None:
     assert report.summary.compiled_ms is None
 
 
+@pytest.mark.parametrize("is_ours_wrong", [False, True])
+def test_a_peer_that_is_wrong_has_no_time_and_ours_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, is_ours_wrong: bool
+) -> None:
+    def wrong_peer(eager: Any, *_: object, **__: object) -> Any:
+        return (lambda x: eager(x) * 3), ExploredPeer(kernels=[], message="one kernel")
+
+    monkeypatch.setattr(compare_stage, "explore_peer", wrong_peer)
+    with broken("one element") if is_ours_wrong else nullcontext():
+        report = explored(peer=True)
+    summary, told = report.summary, markdown(report)
+    assert [one.contestant for one in report.wrong_results] == ["compiled"] * is_ours_wrong + ["peer"]
+    assert report.status == ("wrong_result" if is_ours_wrong else "ok")
+    assert summary.peer_ms is None and summary.eager_ms and (summary.compiled_ms is None) == is_ours_wrong
+    message = report.wrong_results[-1].message
+    assert message.startswith("The result of f, compiled by TorchInductor, has an error of 2.0e+00 against float64")
+    assert summary.verdict.endswith(f" Wrong result of TorchInductor, so no time is given: {message}")
+    assert f"**wrong result of the peer: {message}**" in told and f"wrong result of the peer: {message}" in printed(
+        report
+    )
+    assert re.search(r"\| Time \(ms\) \|.*\| wrong result \|\n", told)
+    assert parse_report(report.model_dump_json().encode()) == report
+
+
+def test_a_right_peer_is_raced_while_ours_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_stage, "explore_peer", lambda eager, *_, **__: (eager, ExploredPeer(kernels=[])))
+    with broken("NaN"):
+        report = explored(peer=True)
+    assert report.timing is not None and [one.name for one in report.timing.contestants] == ["eager", "peer"]
+    assert report.summary.peer_ms and report.summary.compiled_ms is None and report.summary.speedup is None
+
+
 COMMAND = """
 import sys
 from tests.pipeline.test_wrong_results import broken
@@ -266,8 +300,9 @@ def test_noise_alone_explains_right_results_and_gradients(monkeypatch: pytest.Mo
     """With nothing allowed for the dtype and for eager, every output of both passes is judged by noise."""
     monkeypatch.setattr(judging, "TIMES_EAGER", 0.0)
     monkeypatch.setattr(judging, "TOLERANCE", dict.fromkeys(judging.TOLERANCE, 0.0))
-    made = f"import torch\ntorch.manual_seed(1)\nlayer = torch.nn.Linear(16, 32)\nf = torch.compile(lambda {NOISY[name]})\n"
-    report = explored(made + "f(torch.randn(8, 16, requires_grad=True)).backward()\n", timing={"enabled": False})
+    made = f"torch.manual_seed(1)\nlayer = torch.nn.Linear(16, 32)\nf = torch.compile(lambda {NOISY[name]})\n"
+    called = "f(torch.randn(8, 16, requires_grad=True)).backward()\n"
+    report = explored(f"import torch\n{made}{called}", timing={"enabled": False})
     assert report.error is None and len(report.gradients) >= 4
     assert report.wrong_results == []
 
