@@ -346,12 +346,10 @@ class Exploration:
     def finish(self) -> rep.Report:
         self.report.summary = self._summary()
         self._tell_what_if()
-        error = self.report.error
-        is_ours = error is not None and error.type == "InternalError"
-        if error is None:
-            self.report.status = "wrong_result" if is_wrong_anywhere(self.report) else "ok"
+        if self.report.error is not None:
+            self.report.status = "crashed" if self.report.error.type == "InternalError" else "user_error"
         else:
-            self.report.status = "crashed" if is_ours else "user_error"
+            self.report.status = "wrong_result" if is_wrong_anywhere(self.report) else "ok"
         self.on_stage(self.report)
         return self.report
 
