@@ -152,7 +152,7 @@ def _measured(before: Report, after: Report) -> list[Figure]:
         )  # fmt: skip
         figure.is_noise = one is not None and two is not None and not are_apart(_quartiles(one), _quartiles(two))
         figures.append(figure)
-    sums = [_sum(k.measured_us for g in r.graphs for k in g.kernels if k.kind != "extern") for r in (before, after)]
+    sums = [_kernels_us(before), _kernels_us(after)]
     if None not in sums:
         one_us, two_us = sums
         figures.append(
@@ -203,6 +203,13 @@ def _changes(before: Graph, after: Graph) -> list[KernelChange]:
             sums = {"before": _kernel_sum(one), "after": _kernel_sum(two)}
             changes.append(KernelChange(graph=before.name, nodes=ordered, **sums))
     return changes
+
+
+def _kernels_us(report: Report) -> float | None:
+    """What the generated kernels take, each alone; None where those times are not to be relied on."""
+    if any(graph.disturbed for graph in report.graphs):
+        return None
+    return _sum(kernel.measured_us for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern")
 
 
 def _kernel_sum(kernels: list[Kernel]) -> KernelSum:

@@ -143,6 +143,13 @@ class Options(BaseModel):
     )
     produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
     timing: Timing = Timing()
+    max_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=86400,
+        description="Seconds that the whole exploration may take: checks and times that would end later are left out, "
+        "and a note says which. The service allows no more than nine tenths of its `wall_seconds`.",
+    )
     sweep: Sweep | None = Field(default=None, description="Explore the snippet at several values of one of its sizes.")
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
 

@@ -33,6 +33,7 @@ import torch
 
 from compiler import report as rep
 from compiler.backend import device_of
+from compiler.budget import TIME_LIMIT, Budget, OutOfTime, in_seconds
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.compile import GraphCompilation
@@ -55,7 +56,7 @@ from compiler.runtime.executable import BrokenPromiseError
 from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import CheckedCall, check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
+from compiler.runtime.trial import MORE_TIME, measure_entries, measure_kernels, note_resources, verify_graph
 from compiler.runtime.wrong_results import (
     Checked,
     checked_call,
@@ -102,6 +103,16 @@ def explore_size(source: str, options: Options, with_times: bool) -> Exploration
     return run
 
 
+#: Shares of the time that is left when a stage begins: each leaves the later ones enough to end in. The snippet itself,
+#: without which there is nothing; the Triton twins; the comparison with float64; Triton's interpreter; times, where the
+#: peer comes after them; and of these the kernels'.
+_FOR_CAPTURE, _FOR_ASSEMBLY, _FOR_CHECKS, _FOR_EMULATION, _FOR_TIMES, _FOR_KERNELS = 0.7, 0.25, 0.4, 0.25, 0.4, 0.4
+#: What stays for the summary, and for what could not be stopped at once.
+_RESERVE = 0.1
+#: Stages without which an exploration has its graphs, decisions and kernels all the same.
+_LEFT_OUT_FIRST = ("run", "measure", "compare")
+
+
 @dataclass
 class Work:
     """One graph on its way: what was captured, what the compiler made of it, its part of the report."""
@@ -128,6 +139,7 @@ class Exploration:
 
     def __post_init__(self) -> None:
         self.began = time.perf_counter()
+        self.budget = Budget().within(self.options.max_seconds)
         self.device = choose_device(self.options)
         self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
         self.report = rep.Report(
@@ -153,6 +165,8 @@ class Exploration:
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
+        # Should the next stage be stopped from outside, this is the report. The verdict is for the whole.
+        self.report.summary = self._summary().model_copy(update={"verdict": ""})
         self.on_stage(self.report)
 
     def _reason_to_skip(self, name: str) -> str | None:
@@ -162,11 +176,16 @@ class Exploration:
             return "this stage was not asked for"
         if name != "capture" and not self.alive:
             return "there is no graph to work on"
+        if name in _LEFT_OUT_FIRST and self.budget.is_spent:
+            return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
         if name == "measure" and not self.options.timing.enabled:
             return "timing was turned off"
         if name == "compare" and not self.options.peer:
             return "the peer was not asked for"
         return None
+
+    def _note(self, message: str) -> None:
+        self.report.notes.append(rep.Note(message=message))
 
     def _remember(self, error: rep.Error) -> None:
         self.report.error = self.report.error or error
@@ -189,7 +208,7 @@ class Exploration:
             rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
             for size in offered(self.source, self.options)
         ]
-        self.captured = captured = capture(self.source, self.options, self.device)
+        self.captured = captured = capture(self.source, self.options, self.device, self.budget.share(_FOR_CAPTURE))
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
@@ -237,23 +256,34 @@ class Exploration:
                 work.report.kernels = present_kernels(work.compilation)
                 work.report.predicted_us = predicted_us(work.compilation)
                 if self.device.type != "cuda" and not self.is_brief:
-                    attach_triton(work.compilation, work.report, self.options.target)
+                    share = self.budget.share(_FOR_ASSEMBLY / len(self.alive))
+                    attach_triton(work.compilation, work.report, self.options.target, share)
 
     def run(self) -> None:
-        for work in self.alive:
+        for place, work in enumerate(self.alive):
             with self._each(work, "run"):
                 executable = work.compilation.build(work.captured.phase)
                 work.report.wrapper = executable.wrapper
                 present_replay(work.compilation, work.report)
                 work.captured.runner.implementation = work.compilation.implementation
-                work.checked = verify_graph(work.captured, executable, self.report.notes)
+                share = self.budget.share(_FOR_CHECKS / (len(self.work) - place))
+                work.checked = verify_graph(work.captured, executable, self.report.notes, share)
                 self.report.wrong_results += work.checked.wrong
                 note_resources(executable, work.report)
-                if self.device.type != "cuda" and work.captured.inputs is not None and not self.is_brief:
-                    check_by_emulation(work.compilation, work.report, work.captured.inputs)
-
         self._check_training()
         self._withhold_times()
+        if self.device.type != "cuda" and not self.is_brief:
+            self._check_twins()
+
+    def _check_twins(self) -> None:
+        """The Triton kernels of what runs on a CPU: after all checks of what runs here."""
+        emulated = [work for work in self.alive if work.captured.inputs is not None]
+        budget = self.budget.share(_FOR_EMULATION)
+        for place, work in enumerate(emulated):
+            with self._each(work, "run"):
+                assert work.captured.inputs is not None
+                share = budget.share(1 / (len(emulated) - place))
+                check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
 
     def _check_training(self) -> None:
         """The user's own functions with their gradients, once all their graphs run our kernels."""
@@ -261,8 +291,12 @@ class Exploration:
         if len(self.alive) < len(self.work):
             return
         try:
-            with silenced():
+            with silenced(), self.budget.share(_FOR_CHECKS).stopping():
                 self.calls = check_training(self.captured)
+        except OutOfTime:
+            self._note(
+                f"Gradients were not checked from end to end: that takes longer than there was time. {MORE_TIME}"
+            )
         except Exception as error:
             what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
             message = f"Gradients were not checked from end to end: {what}."
@@ -288,26 +322,43 @@ class Exploration:
         assert self.captured is not None
         without_times = self._withhold_times()
         right = [work for work in self.alive if work.report.name not in without_times]
-        for work in right:
-            measure_kernels(work.captured, work.compilation, work.report, work.compilation.model, self.options.timing)
+        budget = self.budget.share(_FOR_TIMES if self.options.peer else 1 - _RESERVE)
+        for place, work in enumerate(right):
+            share = budget.share(_FOR_KERNELS / (len(right) - place))
+            timing = self.options.timing
+            measure_kernels(work.captured, work.compilation, work.report, work.compilation.model, timing, share)
+        self._note_kernels_left_out(right)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
             return "no compiled call returned, so there is nothing to time"
-        with silenced():
-            self.report.timing = measure_entries(
-                self.captured.timed_entries, self.device, self.options.timing, self.is_wrong
-            )
+        try:
+            with silenced():
+                self.report.timing = measure_entries(
+                    self.captured.timed_entries, self.device, self.options.timing, self.is_wrong, budget
+                )
+        except OutOfTime:
+            self._note(f"Eager and compiled were not timed: one call of each takes too long. {MORE_TIME}")
         for work in right:
             present_replay(work.compilation, work.report)
         return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
+
+    def _note_kernels_left_out(self, timed: list[Work]) -> None:
+        for work in timed:
+            kernels = [kernel for kernel in work.report.kernels if kernel.kind != "extern"]
+            left_out = sum(kernel.measured_us is None for kernel in kernels)
+            if left_out and work.captured.inputs is not None:
+                what = f"{left_out} of {len(kernels)} kernels of {work.report.name}"
+                self._note(f"{what} were not timed alone: there was no time for them. {MORE_TIME}")
 
     def compare(self) -> str | None:
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 
         with silenced():
-            compared = compare_with_peer(self.captured, self.options, self.report.timing, self.is_wrong)
+            compared = compare_with_peer(
+                self.captured, self.options, self.report.timing, self.is_wrong, self.budget.share(1 - _RESERVE)
+            )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
         return None
@@ -346,8 +397,10 @@ class Exploration:
     def finish(self) -> rep.Report:
         self.report.summary = self._summary()
         self._tell_what_if()
-        if self.report.error is not None:
-            self.report.status = "crashed" if self.report.error.type == "InternalError" else "user_error"
+        error = self.report.error
+        if error is not None:
+            ends: dict[str, rep.Status] = {"InternalError": "crashed", TIME_LIMIT: "timeout"}
+            self.report.status = ends.get(error.type, "user_error")
         else:
             self.report.status = "wrong_result" if is_wrong_anywhere(self.report) else "ok"
         self.on_stage(self.report)

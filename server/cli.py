@@ -91,6 +91,9 @@ def explore(
     device_model: Annotated[
         str | None, typer.Option(help="Device whose model decides and predicts, such as A100.")
     ] = None,
+    max_seconds: Annotated[
+        float, typer.Option(help="Seconds that it may take: checks and times that would end later are left out.")
+    ] = 60.0,
 ) -> None:
     """Explore one file, and print what became of it.
 
@@ -114,6 +117,7 @@ def explore(
         rules_off=rule_off or (),
         largest_group=largest_group,
         device_model=device_model,
+        max_seconds=max_seconds,
     )
     pair = None if why is None else _pair_of(why, "--why")
     _check_sweep(source, options)

@@ -7,7 +7,13 @@ from server.figures import microseconds
 
 
 def launch_sentences(graph: Graph) -> list[str]:
-    """The verdict with its reason, and what a call was measured to take; nothing on a CPU, which has one way."""
+    """Whether the kernels' times add up, and, on a GPU, the verdict with its reason and what a call was measured to
+    take; a CPU has one way."""
+    told = [f"times not to be relied on: {graph.disturbed}"] if graph.disturbed else []
+    return [*told, *_replay_sentences(graph)]
+
+
+def _replay_sentences(graph: Graph) -> list[str]:
     replay = graph.replay
     if replay is None or replay.reason == "replay.cpu":
         return []

@@ -149,7 +149,7 @@ def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environ
         facts.append("lines " + ", ".join(map(str, kernel.user_lines)))
     if kernel.registers is not None:
         facts.append(f"{kernel.registers} registers")
-    facts += kernel_times(kernel, environment)
+    facts += kernel_times(kernel, environment, graph.disturbed is not None)
     if kernel.percent_of_peak is not None:
         facts.append(f"{kernel.percent_of_peak:.0f} % of peak bandwidth")
     console.print(f"\n[bold]kernel {escape(kernel.name)}[/] ({'; '.join(facts)})")

@@ -111,7 +111,11 @@ def _graph(graph: Graph, environment: Environment) -> str:
 
 
 def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) -> str:
-    facts = [f"{kernel.kind}", f"{kernel.bytes:,} bytes", *kernel_times(kernel, environment)]
+    facts = [
+        f"{kernel.kind}",
+        f"{kernel.bytes:,} bytes",
+        *kernel_times(kernel, environment, graph.disturbed is not None),
+    ]
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
@@ -119,15 +123,17 @@ def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) 
     return "\n\n".join(part for part in parts if part)
 
 
-def kernel_times(kernel: Kernel, environment: Environment) -> list[str]:
-    """Both times, each with its device: without a GPU the prediction is for the target, the measurement the CPU's."""
+def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = False) -> list[str]:
+    """Both times, each with its device: without a GPU the prediction is for the target, the measurement the CPU's. A
+    measurement that does not fit the call's time says so."""
     times = []
     if kernel.predicted_us is not None:
         times.append(
             f"predicted for {environment.decides_for or environment.target} {microseconds(kernel.predicted_us)}"
         )
     if kernel.measured_us is not None:
-        times.append(f"measured on {environment.device} {microseconds(kernel.measured_us)}")
+        measured = f"measured on {environment.device} {microseconds(kernel.measured_us)}"
+        times.append(f"{measured} (on a busy machine)" if is_disturbed else measured)
     return times
 
 

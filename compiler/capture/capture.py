@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
+from compiler.budget import TIME_LIMIT, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.aot import JointPass
 from compiler.capture.captured import Capture
 from compiler.capture.device import is_gpu_wanted, makes_tensors_in_functions
@@ -31,12 +32,12 @@ from compiler.report import Error
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def capture(source: str, options: Options, device: torch.device) -> Capture:
+def capture(source: str, options: Options, device: torch.device, budget: Budget = UNLIMITED) -> Capture:
     """Run `source` on `device` and return what was captured.
 
-    Whatever the snippet does wrong is `error` in the result, beside the graphs that came before it; only what stops the
-    process (KeyboardInterrupt) is raised. torch's cache of compiled code is emptied first, so the compiled functions of
-    an earlier capture in this process compile again when called.
+    Whatever the snippet does wrong is `error` in the result, beside the graphs that came before it; so it is where it
+    runs for longer than the budget. Only what stops the process (KeyboardInterrupt) is raised. torch's cache of
+    compiled code is emptied first: the compiled functions of an earlier capture in this process compile again.
     """
     with _ONE_AT_A_TIME:
         result = Capture(device=device)
@@ -46,11 +47,11 @@ def capture(source: str, options: Options, device: torch.device) -> Capture:
             result.error = report_error(error)
             return result
         result.names = snippet.module.__dict__
-        _run(snippet, options, result)
+        _run(snippet, options, result, budget)
         return result
 
 
-def _run(snippet: Snippet, options: Options, result: Capture) -> None:
+def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget) -> None:
     reset_dynamo()
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
@@ -67,9 +68,13 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
         lazy_backward_off() if options.training else contextlib.nullcontext(),
     ):
         _seed(options.seed)
+        limit = budget.left
         try:
-            _run_script(snippet)
-            Explorer(snippet, interception, recorder, options, result.device).explore()
+            with budget.stopping():
+                _run_script(snippet)
+                Explorer(snippet, interception, recorder, options, result.device).explore()
+        except OutOfTime as stop:
+            result.error = _explain_stop(stop, limit)
         except SystemExit as stop:
             result.error = report_error(stop)
         except NothingToExploreError as error:
@@ -82,6 +87,12 @@ def _run(snippet: Snippet, options: Options, result: Capture) -> None:
     result.output = output.text()
     if not result.graphs and result.error is None:
         _explain_no_graphs(recorder)
+
+
+def _explain_stop(stop: OutOfTime, limit: float) -> Error:
+    message = f"The snippet ran for longer than the {in_seconds(limit)} that it was given, and was stopped."
+    error = report_error(stop, "Use smaller sizes or fewer calls, allow more time, or look for a loop that never ends.")
+    return error.model_copy(update={"type": TIME_LIMIT, "message": message})
 
 
 def _joint_pass(options: Options, device: torch.device) -> JointPass:

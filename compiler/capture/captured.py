@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,8 +50,11 @@ class GraphRunner:
         # AOTAutograd then hands over one list of inputs. It wraps what runs a backward graph in a function, and
         # that function gets the attributes of the instance, not those of the class.
         self._boxed_call = True
-        self.implementation: Implementation = lambda inputs: graph(*inputs)
+        self.implementation: Implementation = self._eager
+        self._graph = graph
         self.calls = 0
+        #: The quickest call of the ATen graph run operator by operator; None before there was one.
+        self.eager_seconds: float | None = None
         self.first_inputs: list[Any] | None = None
         self.on_call: Callable[[], None] | None = None
 
@@ -64,6 +68,13 @@ class GraphRunner:
                     clone_with_strides(value) if isinstance(value, torch.Tensor) else value for value in inputs
                 ]
         return self.implementation(inputs)
+
+    def _eager(self, inputs: list[Any]) -> Sequence[Any]:
+        started = time.perf_counter()
+        outputs: Sequence[Any] = self._graph(*inputs)
+        took = time.perf_counter() - started
+        self.eager_seconds = took if self.eager_seconds is None else min(took, self.eager_seconds)
+        return outputs
 
 
 @dataclass
@@ -96,6 +107,11 @@ class CapturedGraph:
     def inputs(self) -> list[Any] | None:
         """Real inputs of its first call, copied and detached; None if it was never called."""
         return self.runner.first_inputs
+
+    @property
+    def eager_seconds(self) -> float:
+        """About what one call takes operator by operator; 0.0 where that is not known."""
+        return self.runner.eager_seconds or 0.0
 
     def lay_inputs_out(self) -> None:
         """Give the inputs of a backward graph the strides with which the forward graph, as it was lowered, gives them:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import Capture, EntryCall
 from compiler.capture.reference import is_random
 from compiler.options import Options
@@ -38,25 +39,35 @@ class _Explored:
 
 
 def compare_with_peer(
-    captured: Capture, options: Options, timing: TimingResult | None, is_compiled_wrong: bool = False
+    captured: Capture,
+    options: Options,
+    timing: TimingResult | None,
+    is_compiled_wrong: bool = False,
+    budget: Budget = UNLIMITED,
 ) -> Compared:
     """TorchInductor's kernels for every callable that the snippet compiled, and new times with the peer among them.
 
     `timing` is what was measured without the peer. It is given back where the peer cannot compile the snippet, which is
     then said in the peer's message, where its results are wrong, and where no times are wanted. Contestants that were
     not interleaved with each other would not be comparable, so with the peer all are measured again; a compiled result
-    that is wrong stays out of it.
+    that is wrong stays out of it. A peer that has not compiled when the budget is spent is stopped; one for which there
+    is no time left beside the others is not timed. Its message says so.
     """
+    limit = budget.left
     entries = captured.timed_entries
     found = _Explored()
     with_backward = any(graph.phase == "backward" for graph in captured.graphs)
     for entry in entries:
         args, kwargs = entry.copy_arguments()
         try:
-            function, explored = explore_peer(
-                entry.eager, args, kwargs, captured.device, options.mode, with_backward=with_backward
-            )
-            wrong, unchecked = _check(entry, captured, function)
+            with budget.stopping():
+                function, explored = explore_peer(
+                    entry.eager, args, kwargs, captured.device, options.mode, with_backward=with_backward
+                )
+            wrong, unchecked = _check(entry, captured, function, budget)
+        except OutOfTime:
+            message = f"TorchInductor had not compiled {entry.name} after the {in_seconds(limit)} that were left for it"
+            return Compared(Peer(message=f"{message}: allow more time (`max_seconds`)."), timing)
         except Exception as error:  # the peer's failure is a finding, not a failure of ours
             return Compared(_failed(entry, error), timing)
         found.functions.append(function)
@@ -68,28 +79,43 @@ def compare_with_peer(
     peer = Peer(kernels=found.kernels, message=" ".join(found.messages) or None)
     if timing is None or not entries or not options.timing.enabled or found.wrong:
         return Compared(peer, timing, found.wrong)
-    return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong))
+    try:
+        return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong, budget))
+    except OutOfTime:
+        late = "It was not timed: one call of each of the three takes longer than there was time left."
+        return Compared(peer.model_copy(update={"message": " ".join([*found.messages, late])}), timing)
 
 
 def _failed(entry: EntryCall, error: Exception) -> Peer:
     return Peer(message=f"TorchInductor failed on {entry.name}: {type(error).__name__}: {error}")
 
 
-def _check(entry: EntryCall, captured: Capture, function: Callable[..., Any]) -> tuple[list[WrongResult], str]:
+def _check(
+    entry: EntryCall, captured: Capture, function: Callable[..., Any], budget: Budget
+) -> tuple[list[WrongResult], str]:
     """What is wrong with the peer's results and gradients, and why they were not checked, if they were not."""
     graphs = graphs_of(entry, captured)
     if any(map(is_random, graphs)):
         return [], "Its results were not checked: random numbers are drawn, and eager draws others."
     try:
-        return checked_call(check_call(entry, graphs, function), "peer").wrong, ""
+        with budget.stopping():
+            return checked_call(check_call(entry, graphs, function), "peer").wrong, ""
+    except OutOfTime:
+        return [], "Its results were not checked: that takes longer than there was time left."
     except Exception as error:  # of the run in float64, not of the peer
         reason = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
         return [], f"Its results were not checked: {reason}."
 
 
 def _raced(
-    captured: Capture, options: Options, timing: TimingResult, found: _Explored, is_compiled_wrong: bool
+    captured: Capture,
+    options: Options,
+    timing: TimingResult,
+    found: _Explored,
+    is_compiled_wrong: bool,
+    budget: Budget,
 ) -> TimingResult:
+    """All contestants in turn. Raises `OutOfTime` where one call of each takes longer than the budget."""
     entries = captured.timed_entries
     calls: dict[ContestantName, Callable[[], object]] = {
         "eager": _all(entries, [entry.eager for entry in entries]),
@@ -98,7 +124,8 @@ def _raced(
     }
     if is_compiled_wrong:
         del calls["compiled"]
-    raced = measure(calls, captured.device, options.timing)
+    with budget.stopping():
+        raced = measure(calls, captured.device, options.timing, budget)
     known = {one.name: one.compile_s for one in timing.contestants}
     for one in raced.contestants:
         one.compile_s = found.seconds if one.name == "peer" else known.get(one.name)

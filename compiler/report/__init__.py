@@ -45,7 +45,18 @@ from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
 from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
-from compiler.report.whole import REPORT_VERSION, Environment, Error, Graph, Note, Report, Stage, StageStatus, Summary
+from compiler.report.whole import (
+    REPORT_VERSION,
+    Environment,
+    Error,
+    Graph,
+    Note,
+    Report,
+    Stage,
+    StageStatus,
+    Status,
+    Summary,
+)
 
 __all__ = [
     "REPORT_VERSION",
@@ -99,6 +110,7 @@ __all__ = [
     "SizeText",
     "Stage",
     "StageStatus",
+    "Status",
     "Subject",
     "Summary",
     "SweepResult",

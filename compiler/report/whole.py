@@ -30,6 +30,7 @@ from compiler.report.traffic import Traffic
 REPORT_VERSION = 2
 
 StageStatus = Literal["done", "failed", "skipped"]
+Status = Literal["running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"]
 
 
 class Stage(ReportModel):
@@ -118,6 +119,14 @@ class Graph(ReportModel):
     predicted_us: float | None = Field(
         default=None, description="The generated kernels one after another; what library calls take is not foreseen."
     )
+    call_us: float | None = Field(
+        default=None, description="One call of the graph with these kernels, measured beside each kernel alone."
+    )
+    disturbed: str | None = Field(
+        default=None,
+        description="Why the kernels' measured times are not to be relied on: they do not add up to the call's. They "
+        "have no bandwidth then.",
+    )
     wrapper: str = ""
     replay: Replay | None = Field(default=None, description="Whether the launches are replayed as one CUDA graph.")
     eager_kernels: int | None = None
@@ -154,9 +163,7 @@ class Report(ReportModel):
 
     version: int = REPORT_VERSION
     id: str = ""
-    status: Literal[
-        "running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"
-    ] = "running"
+    status: Status = "running"
     source: str
     options: dict[str, Any] = {}
     based_on: str | None = Field(default=None, description="Id of the exploration that this one is compared with.")

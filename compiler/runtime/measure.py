@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import math
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Literal, TypeVar
 
 import torch
 
+from compiler.budget import UNLIMITED, Budget
 from compiler.garbage import garbage_kept
 from compiler.options import Timing
 from compiler.report import Contestant, TimingResult
@@ -32,8 +32,10 @@ WARMUP_CALLS = 3
 WARMUP_SHARE = 0.25
 #: Calls whose time on the host is taken: with few of them a neighbour of the host decides.
 HOST_SAMPLES = 21
-#: Rounds that are taken even when the time is up.
+#: Rounds that are taken even when `Timing.max_seconds` are up, while they fit into the exploration's time.
 FEWEST_ROUNDS = 3
+#: One sample shows no spread of its own: it is taken to be wrong by up to this factor.
+UNKNOWN_SPREAD = 1.5
 ContestantName = Literal["eager", "compiled", "peer"]
 Name = TypeVar("Name", bound=str)
 
@@ -56,15 +58,18 @@ class Samples:
         return percentile(self.samples_ms, 25), percentile(self.samples_ms, 75)
 
 
-def measure(contestants: Mapping[ContestantName, Call], device: torch.device, timing: Timing) -> TimingResult:
-    """Time the contestants against each other: `timing.min_runs` samples of each, fewer if `timing.max_seconds` are up.
+def measure(
+    contestants: Mapping[ContestantName, Call], device: torch.device, timing: Timing, budget: Budget = UNLIMITED
+) -> TimingResult:
+    """Time the contestants against each other: `timing.min_runs` samples of each, fewer if `timing.max_seconds` are up
+    or the budget would be, one of each at the least.
 
     Each call must run the same work on the same inputs; what it returns is dropped. An exception of a call is the
     caller's to handle.
     """
     watch = stopwatch(device, timing.cold_l2)
     before = clocks.device_state(device)
-    samples = take_samples(contestants, watch, device, timing)
+    samples = take_samples(contestants, watch, device, timing, budget)
     after = clocks.device_state(device)
     return TimingResult(
         method=_method(watch, samples, [clocks.sentence(after), _throttled_before(before)]),
@@ -88,54 +93,67 @@ def take_samples(
     watch: Stopwatch,
     device: torch.device,
     timing: Timing,
+    budget: Budget = UNLIMITED,
 ) -> dict[Name, Samples]:
-    """The samples of any set of contestants, interleaved."""
+    """The samples of any set of contestants, interleaved. What the first call of each took says how many more of them
+    fit into the budget; where no round does, those calls are the samples."""
     names = list(contestants)
     taken: dict[Name, list[float]] = {name: [] for name in names}
+    is_gpu = device.type == "cuda"
     gc.collect()
-    with (
-        garbage_kept(),
-        torch.cuda.device(device) if device.type == "cuda" else nullcontext(),
-    ):
+    with garbage_kept(), torch.cuda.device(device) if is_gpu else nullcontext():
         host: dict[Name, float | None] = dict.fromkeys(names)
+        seconds: dict[Name, float] = {}
         for name, call in contestants.items():
-            _warm_up(call, math.inf if device.type == "cuda" else WARMUP_SHARE * timing.max_seconds)
-            watch.prepare(call)
-            if device.type == "cuda":
+            seconds[name] = _warm_up(call, math.inf if is_gpu else WARMUP_SHARE * timing.max_seconds, budget)
+            if budget.fits(len(names) * seconds[name]):
+                watch.prepare(call)
+            if is_gpu and budget.fits(HOST_SAMPLES * seconds[name]):
                 host[name] = statistics.median(watch.wall(call) for _ in range(HOST_SAMPLES))
-        deadline = time.perf_counter() + timing.max_seconds
+        rounds = budget.within(timing.max_seconds)
         for turn in range(timing.min_runs):
-            if turn >= FEWEST_ROUNDS and time.perf_counter() > deadline:
+            if (turn >= FEWEST_ROUNDS and rounds.is_spent) or not budget.fits(sum(seconds.values())):
                 break
             for name in order_of_round(names, turn):
                 taken[name].append(watch.sample(contestants[name]))
-    return {name: Samples(tuple(taken[name]), host[name]) for name in names}
+    return {name: Samples(tuple(taken[name] or [1e3 * seconds[name]]), host[name]) for name in names}
 
 
-def _warm_up(call: Call, most_seconds: float) -> None:
-    """All calls before the first sample; no more of them once they have taken as long as that."""
-    began = time.perf_counter()
+def _warm_up(call: Call, most_seconds: float, budget: Budget) -> float:
+    """All calls before the first sample; no more of them once they have taken as long as that. Gives the seconds of
+    the last one."""
+    took = total = 0.0
     for _ in range(WARMUP_CALLS):
+        before = budget.clock()
         call()
-        if time.perf_counter() - began > most_seconds:
+        took = budget.clock() - before
+        total += took
+        if total > most_seconds or not budget.fits(took):
             break
+    return took
 
 
 def measure_each(
     calls: Mapping[str, Call],
     device: torch.device | None = None,
     timing: Timing | None = None,
-) -> dict[str, float]:
-    """Median microseconds of each of many single kernels, by name. They are not raced: each is timed on its own.
+    budget: Budget = UNLIMITED,
+) -> dict[str, Samples]:
+    """The samples of each of many single kernels, by name. They are not raced: each is timed on its own.
 
-    Without a device the GPU is meant if there is one. `timing.max_seconds` is shared by all the calls."""
+    Without a device the GPU is meant if there is one. `timing.max_seconds` and the budget are shared by all the calls;
+    those for which nothing is left are not in the result."""
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     timing = timing or Timing()
     share = timing.model_copy(update={"max_seconds": timing.max_seconds / max(len(calls), 1)})
     watch = stopwatch(device, timing.cold_l2)
-    return {
-        name: take_samples({name: call}, watch, device, share)[name].median_ms * 1e3 for name, call in calls.items()
-    }
+    found: dict[str, Samples] = {}
+    for place, (name, call) in enumerate(calls.items()):
+        if budget.is_spent:
+            break
+        part = budget.share(1 / (len(calls) - place))
+        found[name] = take_samples({name: call}, watch, device, share, part)[name]
+    return found
 
 
 def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -> bool:
@@ -170,15 +188,16 @@ def device_name(device: torch.device) -> str:
 
 
 def _range(contestant: Contestant | Samples) -> tuple[float, float]:
-    return contestant.quartiles_ms if isinstance(contestant, Samples) else (contestant.low_ms, contestant.high_ms)
+    low, high = contestant.quartiles_ms if isinstance(contestant, Samples) else (contestant.low_ms, contestant.high_ms)
+    return (low, high) if len(contestant.samples_ms) > 1 else (low / UNKNOWN_SPREAD, high * UNKNOWN_SPREAD)
 
 
 def _method(watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: list[str]) -> str:
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
+    counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
     sentences = [
         watch.method,
-        f"{rounds} interleaved rounds after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; "
-        "medians and quartiles.",
+        f"{counted} after {WARMUP_CALLS} warm-up calls, fewer of what is long on a CPU; medians and quartiles.",
     ]
     queueing = [f"{name} {kept.host_ms * 1e3:.0f} µs" for name, kept in samples.items() if kept.host_ms is not None]
     if queueing:

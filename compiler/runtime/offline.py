@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from compiler import report as rep
+from compiler.budget import UNLIMITED, Budget
 from compiler.compile import GraphCompilation
 from compiler.present import kernel_lines
 from compiler.runtime.interpreted_work import TooMuchWork
@@ -19,14 +20,16 @@ from compiler.runtime.triton_interpreter import interpret, programs
 from compiler.runtime.triton_offline import compile_offline
 from compiler.runtime.verify import relative_error
 
+#: Why a kernel of a large graph is not looked at.
+NO_TIME = "the time for it was up"
 #: Emulating one program instance takes half a millisecond at least; a kernel with more of them is not emulated.
 MOST_PROGRAMS = 1500
 #: Nor is one that takes more than this, which is between one second and three; `interpreted_work.py` has the unit.
 MOST_WORK = 400_000_000
 
 
-def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str) -> None:
-    """Add the Triton source of every kernel, with its assembly for `target`, to `kernels[].also`."""
+def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str, budget: Budget = UNLIMITED) -> None:
+    """Add the Triton source of every kernel to `kernels[].also`, with its assembly for `target` while there is time."""
     assert compilation.schedule is not None
     storage = compilation.schedule.graph.dtypes
     kernels = {kernel.name: kernel for kernel in report.kernels}
@@ -40,6 +43,9 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str)
             config={key: list(v) if isinstance(v, tuple) else v for key, v in rendered.config.items()},
         )
         kernels[group.name].also.append(artifact)
+        if budget.is_spent:
+            artifact.check = f"not assembled for {target}: {NO_TIME}"
+            continue
         result = compile_offline(rendered, storage, target)
         if result.error is not None:  # the assembler's word is part of the result
             artifact.check = f"not assembled for {target}: {result.error[:500]}"
@@ -49,8 +55,11 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str)
         kernels[group.name].also.append(rep.KernelArtifact(language="ptx", target=target, source=result.ptx))
 
 
-def check_by_emulation(compilation: GraphCompilation, report: rep.Graph, inputs: list[Any]) -> None:
-    """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got; compare what they wrote."""
+def check_by_emulation(
+    compilation: GraphCompilation, report: rep.Graph, inputs: list[Any], budget: Budget = UNLIMITED
+) -> None:
+    """Run each Triton kernel in Triton's interpreter on the tensors that the C++ one got; compare what they wrote. What
+    the budget has no time for is not run."""
     kernels = {kernel.name: kernel for kernel in report.kernels}
     emulated: dict[str, rep.KernelArtifact] = {}
     for name, rendered in compilation.triton.items():

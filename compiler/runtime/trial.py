@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from compiler import report as rep
+from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import CapturedGraph, EntryCall, copy_values
 from compiler.capture.reference import is_random, reference_run
 from compiler.capture.rounding_noise import RoundingNoise
@@ -20,36 +21,63 @@ from compiler.options import Timing
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
-from compiler.runtime.measure import ContestantName, measure, measure_each
+from compiler.runtime.measure import ContestantName, Samples, measure, measure_each
+from compiler.runtime.reconcile import disturbance
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
 
+#: What a reader can do about it.
+MORE_TIME = "Allow more time (`max_seconds`), or use smaller sizes."
+#: About how much longer a graph takes in float64 than in float32. One that takes longer still is stopped.
+EXACT_SHARE = 3.0
 
-def verify_graph(graph: CapturedGraph, executable: Executable, notes: list[rep.Note]) -> Checked:
+
+def verify_graph(
+    graph: CapturedGraph, executable: Executable, notes: list[rep.Note], budget: Budget = UNLIMITED
+) -> Checked:
     """The compiled graph beside eager, both against the same graph in float64, on its first inputs.
 
     A graph that draws random numbers is run, and only dtypes and shapes are compared: the compiled kernels draw other
-    numbers than eager.
+    numbers than eager. What does not fit into the budget is left out, with a note: the comparison first, then the run
+    of the kernels too.
     """
     if graph.inputs is None:
         notes.append(rep.Note(message=f"{graph.name} was compiled but never called, so it was not checked."))
         return Checked()
-    inputs = graph.inputs
-    returned = tree_leaves(graph.aten.graph.output_node().args[0])
-    names = [str(value) for value in returned]
+    cost = f"one call of it took {in_seconds(graph.eager_seconds)} operator by operator"
+    if not budget.fits(graph.eager_seconds):
+        notes.append(rep.Note(message=f"The kernels of {graph.name} were not run: {cost}. {MORE_TIME}"))
+        return Checked()
     with torch.no_grad():
-        compiled = list(executable.call(copy_values(inputs)))
-        if is_random(graph):
-            message = (
-                f"{graph.name} draws random numbers; compiled and eager draw different ones, so their results were not "
-                "compared element by element."
-            )
-            notes.append(rep.Note(message=message))
-            expected = [value.meta.get("val") if isinstance(value, torch.fx.Node) else value for value in returned]
-            judgements = judge_forms(compiled, expected)
-            return Checked(wrong=checked_graph(graph.name, graph.function, names, judgements).wrong)
-        reference = reference_run(graph, copy_values(inputs), torch.float64)
-        eager = reference_run(graph, copy_values(inputs), None)
-        judgements = judge(compiled, reference, eager, perturbed=_perturbed(graph, inputs))
+        compiled = list(executable.call(copy_values(graph.inputs)))
+    if is_random(graph):
+        return _checked_forms(graph, compiled, notes)
+    try:
+        if not budget.fits((1 + EXACT_SHARE) * graph.eager_seconds):
+            raise OutOfTime
+        with torch.no_grad(), budget.stopping():
+            return _compared(graph, graph.inputs, compiled, notes)
+    except OutOfTime:
+        notes.append(rep.Note(message=f"{graph.name} was not compared with float64: {cost}. {MORE_TIME}"))
+        return Checked()
+
+
+def _checked_forms(graph: CapturedGraph, compiled: list[Any], notes: list[rep.Note]) -> Checked:
+    message = (
+        f"{graph.name} draws random numbers; compiled and eager draw different ones, so their results were not "
+        "compared element by element."
+    )
+    notes.append(rep.Note(message=message))
+    returned = _returned(graph)
+    expected = [value.meta.get("val") if isinstance(value, torch.fx.Node) else value for value in returned]
+    names = [str(value) for value in returned]
+    return Checked(wrong=checked_graph(graph.name, graph.function, names, judge_forms(compiled, expected)).wrong)
+
+
+def _compared(graph: CapturedGraph, inputs: list[Any], compiled: list[Any], notes: list[rep.Note]) -> Checked:
+    reference = reference_run(graph, copy_values(inputs), torch.float64)
+    eager = reference_run(graph, copy_values(inputs), None)
+    judgements = judge(compiled, reference, eager, perturbed=_perturbed(graph, inputs))
+    names = [str(value) for value in _returned(graph)]
     checked = checked_graph(graph.name, graph.function, names, judgements)
     wrong = _error_of_rewrite(graph, notes)
     if wrong is None:
@@ -57,6 +85,11 @@ def verify_graph(graph: CapturedGraph, executable: Executable, notes: list[rep.N
     return replace(
         checked, compiled_error=largest([checked.compiled_error, wrong.error]), wrong=[*checked.wrong, wrong]
     )
+
+
+def _returned(graph: CapturedGraph) -> list[Any]:
+    """The nodes and constants that a graph returns."""
+    return list(tree_leaves(graph.aten.graph.output_node().args[0]))
 
 
 def _perturbed(graph: CapturedGraph, inputs: list[Any]) -> Iterator[object]:
@@ -87,16 +120,20 @@ def _error_of_rewrite(graph: CapturedGraph, notes: list[rep.Note]) -> rep.WrongR
 
 
 def measure_entries(
-    entries: Sequence[EntryCall], device: torch.device, timing: Timing, is_wrong: bool = False
-) -> rep.TimingResult | None:
+    entries: Sequence[EntryCall],
+    device: torch.device,
+    timing: Timing,
+    is_wrong: bool = False,
+    budget: Budget = UNLIMITED,
+) -> rep.TimingResult:
     """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
-    only where a call changes them. What gives a wrong result is not timed."""
-    if not entries:
-        return None
-    calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
-    if not is_wrong:
-        calls["compiled"] = _all(entries, "compiled")
-    return measure(calls, device, timing)
+    only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each
+    takes longer than the budget."""
+    with budget.stopping():
+        calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
+        if not is_wrong:
+            calls["compiled"] = _all(entries, "compiled")
+        return measure(calls, device, timing, budget)
 
 
 def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
@@ -186,24 +223,60 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
+#: How often times that do not add up are taken anew.
+TRIES_AGAIN = 2
+
+
 def measure_kernels(
-    graph: CapturedGraph, compilation: GraphCompilation, report: rep.Graph, model: Device, timing: Timing
+    graph: CapturedGraph,
+    compilation: GraphCompilation,
+    report: rep.Graph,
+    model: Device,
+    timing: Timing,
+    budget: Budget = UNLIMITED,
 ) -> None:
-    """Time each kernel alone on the tensors that the graph gives it; fills measured_us and gb_per_s. A scatter updates
-    its tensor at every run: its values are no result then, its accesses stay the same."""
-    if graph.inputs is None or compilation.executable is None or not compilation.executable.kernels:
+    """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them; fills
+    measured_us, gb_per_s and call_us. A scatter updates its tensor at every run: its values are no result then, its
+    accesses stay the same.
+
+    Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so, and nothing is
+    derived from them. Kernels for which there is no time have no figures."""
+    executable, inputs = compilation.executable, graph.inputs
+    if inputs is None or executable is None or not executable.kernels:
         return
-    arguments = record_arguments(compilation, graph.inputs)
-    launch = compilation.executable.kernels
+    arguments = record_arguments(compilation, inputs)
+    launch = executable.kernels
 
     def call_of(name: str) -> Callable[[], None]:
         given = arguments[name]
         return lambda: launch[name](*given)
 
-    times = measure_each({name: call_of(name) for name in arguments}, compilation.runs_on, timing)
+    def whole() -> object:
+        with torch.no_grad():
+            return executable.call(list(inputs))
+
+    calls = {name: call_of(name) for name in arguments}
+    half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
+    for left in range(TRIES_AGAIN, -1, -1):
+        part = budget.share(1 / (left + 1))
+        call = measure_each({"call": whole}, compilation.runs_on, half, part.share(0.5)).get("call")
+        if call is None:
+            return
+        times = measure_each(calls, compilation.runs_on, half, part)
+        report.call_us = round(1e3 * call.median_ms, 3)
+        is_whole = len(times) == len(report.kernels)
+        report.disturbed = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
+        if report.disturbed is None:
+            break
+    _note_times(report, times, model if compilation.runs_on.type == "cuda" else None)
+
+
+def _note_times(report: rep.Graph, times: Mapping[str, Samples], peak_of: Device | None) -> None:
     for kernel in report.kernels:
-        if kernel.name in times:
-            kernel.measured_us = round(times[kernel.name], 3)
-            kernel.gb_per_s = round(kernel.bytes / max(times[kernel.name], 1e-9) / 1e3, 3)
-            if compilation.runs_on.type == "cuda":
-                kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / model.bandwidth, 2)
+        if kernel.name not in times:
+            continue
+        kernel.measured_us = round(1e3 * times[kernel.name].median_ms, 3)
+        if report.disturbed is None:
+            kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)
+            if peak_of is not None:
+                kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / peak_of.bandwidth, 2)

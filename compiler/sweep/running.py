@@ -92,7 +92,9 @@ class Run:
         short = Timing.model_validate(
             timing.model_dump() | {"max_seconds": min(timing.max_seconds, _SECONDS_PER_SIZE), "enabled": with_times}
         )
-        alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short})
+        left = max(self.began + self.sweep.max_seconds - time.perf_counter(), _SECONDS_PER_SIZE)
+        most = left if self.options.max_seconds is None else min(left, self.options.max_seconds)
+        alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short, "max_seconds": most})
         explored = self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
         try:
             yield explored
@@ -131,7 +133,8 @@ def _add_times(size: rep.SweptSize, report: rep.Report) -> None:
     size.error = _sentence(report.error)
     size.wrong_results = report.wrong_results
     generated = [kernel for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern"]
-    size.measured_us = _rounded(_sum(kernel.measured_us for kernel in generated))
+    if not any(graph.disturbed for graph in report.graphs):
+        size.measured_us = _rounded(_sum(kernel.measured_us for kernel in generated))
     medians = {one.name: one.median_ms for one in report.timing.contestants} if report.timing is not None else {}
     size.eager_ms, size.compiled_ms = medians.get("eager"), medians.get("compiled")
 

@@ -194,6 +194,16 @@ def _run(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+#: The part of its time in which a job is to end by itself, with all that it found, before it is stopped.
+_SHARE_FOR_JOB = 0.9
+
+
+def _in_time(options: Options, wall_seconds: float) -> Options:
+    most = _SHARE_FOR_JOB * wall_seconds
+    wanted = options.max_seconds
+    return options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
+
+
 def _become_child(
     message: Run,
     config: WorkerConfig,
@@ -205,7 +215,7 @@ def _become_child(
 ) -> None:
     try:
         child.isolate(folder, _limits(config, message.options, identity, message.wall_seconds), reports, output)
-        child.run(explore, message.source, message.options, config.threads)
+        child.run(explore, message.source, _in_time(message.options, message.wall_seconds), config.threads)
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:  # noqa: BLE001 - a child must never return into the parent's loop

@@ -91,6 +91,7 @@ export function KernelsPane() {
       <div class="kernels" data-stale={shown?.stale || undefined}>
         {shown && <WrongResults wrong={wrongOf(shown.report, isPeer ? "peer" : "compiled")} />}
         {isPeer && shown.report.peer?.message && <p class="note">{shown.report.peer.message}</p>}
+        {!isPeer && shown?.graph.disturbed && <p class="note" role="note">{`Measured times are not to be relied on. ${shown.graph.disturbed}`}</p>}
         {selected ? (
           <>
             <KernelList kernels={kernels} selected={place} isPeer={isPeer} />

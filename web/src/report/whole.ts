@@ -83,6 +83,10 @@ export interface Graph {
   kernels: Kernel[];
   /** The generated kernels one after another; what library calls take is not foreseen. */
   predicted_us: number | null;
+  /** One call of the graph with these kernels, measured beside each kernel alone. */
+  call_us: number | null;
+  /** Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth then. */
+  disturbed: string | null;
   wrapper: string;
   /** Whether the launches are replayed as one CUDA graph. */
   replay: Replay | null;

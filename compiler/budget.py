@@ -1,0 +1,83 @@
+"""The time that an exploration may take, handed from stage to stage.
+
+A budget is a moment at which all has to be done. A stage takes a share of what is left, asks whether a call of known
+cost still fits, and leaves out what does not. What cannot be foreseen is stopped: see `Budget.stopping`.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+#: The type of the error in a report that was stopped.
+TIME_LIMIT = "TimeLimit"
+#: Seconds after which something that caught `OutOfTime` meets it again.
+_AGAIN = 1.0
+
+
+class OutOfTime(BaseException):
+    """The time for what is running is up. No `except Exception` of a library on the way keeps it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is left until `deadline`, in seconds on `clock`; without a deadline everything fits."""
+
+    deadline: float = math.inf
+    clock: Callable[[], float] = time.perf_counter
+
+    @property
+    def left(self) -> float:
+        """Seconds; never negative."""
+        return max(0.0, self.deadline - self.clock())
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0.0
+
+    def fits(self, seconds: float) -> bool:
+        """Whether something that takes so long would end in time."""
+        return seconds <= self.left
+
+    def within(self, seconds: float | None) -> Budget:
+        """The same, but for at most so many seconds from now."""
+        if seconds is None:
+            return self
+        return Budget(min(self.deadline, self.clock() + seconds), self.clock)
+
+    def share(self, fraction: float) -> Budget:
+        """That part of what is left; what is not used of it stays with the whole."""
+        return self.within(fraction * self.left)
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Raise `OutOfTime` in what runs within, once the time is up: between two steps of Python, so native code is
+        waited for. Only the main thread can be stopped so; in others nothing is. Blocks do not nest."""
+        if self.deadline == math.inf or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ring(*_: object) -> None:
+            raise OutOfTime
+
+        before = signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, max(self.left, 1e-6), _AGAIN)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
+
+
+#: Everything fits.
+UNLIMITED = Budget()
+
+
+def in_seconds(seconds: float) -> str:
+    """A duration for a sentence: two digits are enough to decide by."""
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
