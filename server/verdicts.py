@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 import signal
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from pydantic import ValidationError
 
-from compiler.options import Options
+from compiler.budget import TIME_LIMIT
+from compiler.options import Options, StageName
 from compiler.report import Environment, Error, Report
 from server.identity import WorkerIdentity, compiler_version
 from server.worker.messages import Ended
@@ -80,7 +81,19 @@ def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | No
     if ended.ending == "exited" and ended.exit_code == 0 and latest.status != "running" and rejected is None:
         return _tell_lack_of_memory(latest)
     status, error = _explain(ended, wall_limit, rejected)
+    if status == "timeout":
+        error = error.model_copy(update={"message": f"{error.message} {_what_there_is(latest)}"})
     return latest.model_copy(update={"status": status, "error": error})
+
+
+def _what_there_is(latest: Report) -> str:
+    """Which stages the report has, and which it lacks."""
+    ended = [stage.name for stage in latest.stages]
+    if not ended:
+        return "No stage had ended: the snippet itself was still running."
+    missing = [name for name in get_args(StageName) if name not in ended]
+    told = f"What follows is of the stages that had ended: {', '.join(ended)}."
+    return f"{told} Missing: {', '.join(missing)}." if missing else told
 
 
 def _tell_lack_of_memory(report: Report) -> Report:
@@ -101,9 +114,10 @@ def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[str
         return "cancelled", Error(type="Cancelled", message="The exploration was cancelled.", hint="Run it again.")
     if ended.ending == "time_limit" or ended.signal == signal.SIGXCPU:
         return "timeout", Error(
-            type="TimeLimit",
+            type=TIME_LIMIT,
             message=f"The exploration ran for longer than {wall_limit:g} seconds and was stopped.",
-            hint="Use smaller shapes, fewer calls, or switch timing off; look for a loop that never ends.",
+            hint="Use smaller shapes, fewer calls, or switch timing off; look for a loop that never ends; or raise the "
+            "setting `wall_seconds` of the service.",
             line=line,
         )
     if ended.ending == "output_limit":

@@ -119,10 +119,11 @@ class JobProcess:
         wall_seconds = time.monotonic() - started
         processes.end_descendants(os.getpid())
         # What was written before the end is still in the pipes.
-        if ending == "exited":
+        if ending in ("exited", "time_limit"):
             for descriptor in (self._reports, self._output):
                 while self._relay(descriptor, channel, is_last=True) and not self._overstepped():
                     continue
+        if ending == "exited":
             ending = self._overstepped() or ending
         os.close(self._reports)
         os.close(self._output)

@@ -209,3 +209,20 @@ async def test_jobs_leave_no_folder_behind(service: Service) -> None:
     folder = service.app.state.worker._folder
     await asyncio.sleep(0)
     assert [path.name for path in folder.iterdir()] == []
+
+
+async def test_a_stopped_job_says_what_there_is_and_what_is_missing(service: Service) -> None:
+    report = await service.explore("while True: pass  # stopped")
+    assert [stage["name"] for stage in report["stages"]] == ["capture"]
+    message = report["error"]["message"]
+    assert "stages that had ended: capture." in message
+    assert "Missing: lower, schedule, codegen, run, measure, compare." in message
+    assert "wall_seconds" in report["error"]["hint"]
+
+
+async def test_a_job_knows_its_time_and_ends_before_it(service: Service) -> None:
+    report = await service.explore("verdict = options.max_seconds")
+    limit = float(report["summary"]["verdict"])
+    assert 0 < limit < 2, "the fixture's `wall_seconds`"
+    asked = await service.explore("verdict = options.max_seconds", max_seconds=0.5)
+    assert float(asked["summary"]["verdict"]) == 0.5
