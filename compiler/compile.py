@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,6 +25,7 @@ from compiler.codegen.cpp.product import render_product
 from compiler.codegen.cpp.render import render_cpp
 from compiler.codegen.on_host import outputs_for_host
 from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.same_code import first_of_each_code
 from compiler.codegen.triton.render import render_triton
 from compiler.codegen.wrapper import is_of_torch, name_on_host, render_wrapper
 from compiler.complex_numbers.write import in_real_numbers
@@ -110,6 +112,12 @@ class GraphCompilation:
     def groups(self) -> list[Group]:
         assert self.schedule is not None
         return [unit for unit in self.schedule.units if isinstance(unit, Group)]
+
+    @cached_property
+    def first_of_code(self) -> dict[str, str]:
+        """For each generated kernel the first one that is the same but for names: equal layers have equal kernels."""
+        assert self.schedule is not None
+        return first_of_each_code(self.cpp, self.triton, storage=self.schedule.graph.dtypes)
 
     @property
     def primary(self) -> dict[str, RenderedKernel]:

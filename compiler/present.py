@@ -141,6 +141,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
     cost = group_cost(group, layouts, compilation.decides_for)
     storage = {name: layout.dtype for name, layout in layouts.items()}
     model = compilation.model
+    first = compilation.first_of_code[group.name]
     return rep.Kernel(
         name=group.name,
         kind=rendered.language,
@@ -156,6 +157,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
         grid=_grid(rendered),
         config={key: value for key, value in rendered.config.items() if key != "grid"},
         predicted_us=round(cost.microseconds, 3),
+        same_as=first if first != group.name else None,
         levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
     )
 

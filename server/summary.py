@@ -116,11 +116,20 @@ def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) 
         f"{kernel.bytes:,} bytes",
         *kernel_times(kernel, environment, graph.disturbed is not None),
     ]
+    facts += same_code(kernel, graph)
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
     parts = [f"### Kernel {kernel.name}", "; ".join(facts), _listed(told), _fenced(kernel.source, kernel.language)]
     return "\n\n".join(part for part in parts if part)
+
+
+def same_code(kernel: Kernel, graph: Graph) -> list[str]:
+    """Which kernel this one repeats, or how often it is repeated: equal layers have equal kernels."""
+    if kernel.same_as is not None:
+        return [f"the same code as {kernel.same_as}"]
+    count = sum(other.same_as == kernel.name for other in graph.kernels)
+    return [f"{count + 1} times, under other names"] if count else []
 
 
 def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = False) -> list[str]:

@@ -5,6 +5,7 @@ single_pass, rest, narrow  two of its passes as one; rows a little longer than a
 row_parts                  short rows in parts of a few lanes
 triton/, cpp/              the tile or the loops that a device wants, and the text of the kernel (`rendered`)
 functions, operators       what both printers share
+same_code                  which kernels are one code but for names
 wrapper, library_products  the Python function that allocates, launches and calls libraries
 on_host                    which results a kernel may write to the host's memory
 """

@@ -91,5 +91,8 @@ class Kernel(ReportModel):
     measured_us: float | None = None
     gb_per_s: float | None = None
     percent_of_peak: float | None = None
+    same_as: str | None = Field(
+        default=None, description="The first kernel of the graph that is the same code but for names, if not this one."
+    )
     levels: KernelLevels | None = Field(default=None, description="Of a generated kernel, where the target is a GPU.")
     also: list[KernelArtifact] = Field(default=[], description="The same kernel for other targets.")

@@ -14,6 +14,7 @@ import torch
 
 from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.same_code import first_of_each_code
 from compiler.devices import usable_cores
 from compiler.runtime.cpp_compiler import load_library
 from compiler.runtime.launcher import CpuKernel, cpu_launch, launcher_library
@@ -26,20 +27,23 @@ Kernel = Callable[..., None]
 
 def compile_kernels(kernels: Sequence[RenderedKernel]) -> dict[str, Kernel]:
     """Functions by kernel name; each takes tensors in the order of the kernel's parameters, then its sizes, and returns
-    nothing.
+    nothing. Kernels of one code, such as those of equal layers, share a function.
 
     The tensors must have the dtypes and the layout that the kernel was written for; nothing is checked here.
     """
-    batches = _batches(list(kernels))
+    by_name = {kernel.name: kernel for kernel in kernels}
+    first = first_of_each_code(by_name)
+    batches = _batches([by_name[name] for name in dict.fromkeys(first.values())])
     with ThreadPoolExecutor(len(batches) + 1) as pool:
         launcher = pool.submit(launcher_library)  # compiled once for a machine
         libraries = pool.map(load_library, ["\n".join(kernel.source for kernel in batch) for batch in batches])
         launcher.result()
-        return {
+        bound = {
             kernel.name: _bind(library, kernel)
             for batch, library in zip(batches, libraries, strict=True)
             for kernel in batch
         }
+        return {name: bound[first[name]] for name in by_name}
 
 
 def _batches(kernels: list[RenderedKernel]) -> list[list[RenderedKernel]]:

@@ -8,6 +8,13 @@ import { KernelTag } from "./KernelTag";
 import { Empty } from "./Scroller";
 import { WrongResults } from "./WrongResults";
 
+/** Equal layers have equal kernels: the first of them says how many there are. */
+function Repeats({ kernel, kernels }: { kernel: Kernel; kernels: Kernel[] }) {
+  if (kernel.same_as !== null) return <span class="chip quiet" title={`The same code as ${kernel.same_as}, but for names`}>same code</span>;
+  const count = 1 + kernels.filter((other) => other.same_as === kernel.name).length;
+  return count > 1 ? <span class="chip" title="Kernels of the same code, but for names">{`${count} times`}</span> : null;
+}
+
 /** The list tells the kernels apart by what they cost; a column that no kernel has a figure for is left out. */
 function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: number; isPeer: boolean }) {
   const has = (figure: keyof Kernel): boolean => kernels.some((kernel) => kernel[figure] !== null && kernel[figure] !== 0);
@@ -37,6 +44,7 @@ function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected
                 <button type="button" class="plain" aria-pressed={place === selected}>
                   {!isPeer && <KernelTag place={place} />}
                   <span>{kernel.name}</span>
+                  <Repeats kernel={kernel} kernels={kernels} />
                 </button>
               </th>
               <td>{kernel.kind}</td>

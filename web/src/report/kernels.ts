@@ -23,6 +23,8 @@ export interface Kernel {
   measured_us: number | null;
   gb_per_s: number | null;
   percent_of_peak: number | null;
+  /** The first kernel of the graph that is the same code but for names, if not this one. */
+  same_as: string | null;
   /** Of a generated kernel, where the target is a GPU. */
   levels: KernelLevels | null;
   /** The same kernel for other targets. */
