@@ -258,7 +258,7 @@ def measure_kernels(
     calls = {name: call_of(name) for name in arguments}
     half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
     for left in range(TRIES_AGAIN, -1, -1):
-        part = budget.share(1 / (left + 1))
+        part, began = budget.share(1 / (left + 1)), budget.clock()
         call = measure_each({"call": whole}, compilation.runs_on, half, part.share(0.5)).get("call")
         if call is None:
             return
@@ -266,7 +266,7 @@ def measure_kernels(
         report.call_us = round(1e3 * call.median_ms, 3)
         is_whole = len(times) == len(report.kernels)
         report.disturbed = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
-        if report.disturbed is None:
+        if report.disturbed is None or not budget.fits(budget.clock() - began):
             break
     _note_times(report, times, model if compilation.runs_on.type == "cuda" else None)
 

@@ -57,13 +57,13 @@ def test_a_wrong_gradient_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels of every backward graph are replaced by ones that are one part in a thousand off."""
     verify = pipeline.verify_graph
 
-    def spoil(graph: Any, executable: Executable, notes: Any) -> Any:
+    def spoil(graph: Any, executable: Executable, *more: Any) -> Any:
         if graph.phase == "backward":
             right = graph.runner.implementation
             graph.runner.implementation = lambda inputs: [
                 None if value is None else value * 1.001 for value in right(inputs)
             ]
-        return verify(graph, executable, notes)
+        return verify(graph, executable, *more)
 
     monkeypatch.setattr(pipeline, "verify_graph", spoil)
     report = explored(_GATED.replace("norm(layer(x))", "layer(x)"))
