@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from compiler.capture.captured import Capture
 from compiler.report import Contestant, Graph, Report, Summary, WrongResult
 from compiler.runtime.measure import is_measurable_difference
-from compiler.runtime.wrong_results import Checked, largest
+from compiler.runtime.wrong_results import Checked, finite, largest
 from compiler.wording import counted
 
 
@@ -32,8 +32,8 @@ def summarise(report: Report, checked: Sequence[Checked], captured: Capture | No
         compiled_ms=compiled.median_ms if compiled else None,
         peer_ms=peer.median_ms if peer else None,
         speedup=eager.median_ms / compiled.median_ms if eager and compiled else None,
-        eager_error=largest(one.eager_error for one in checked),
-        compiled_error=largest(one.compiled_error for one in checked),
+        eager_error=finite(largest(one.eager_error for one in checked)),
+        compiled_error=finite(largest(one.compiled_error for one in checked)),
     )
     summary.verdict = _verdict(report, summary, eager, compiled)
     return summary

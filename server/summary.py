@@ -56,7 +56,7 @@ def _answer(report: Report) -> str:
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
         ("Bytes moved", summary.eager_bytes, summary.bytes, None),
         ("Time (ms)", summary.eager_ms, *_times(report)),
-        ("Error against float64", summary.eager_error, summary.compiled_error, None),
+        ("Error against float64", summary.eager_error, _error(report), None),
     ]
     known = [row for row in rows if any(value is not None for value in row[1:])]
     if known:
@@ -64,6 +64,12 @@ def _answer(report: Report) -> str:
         table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
         lines.append("\n".join(table))
     return "\n\n".join(lines)
+
+
+def _error(report: Report) -> float | str | None:
+    """Of compiled; what has NaN or another shape than eager's has none."""
+    is_incomparable = any(one.contestant == "compiled" and one.error is None for one in report.wrong_results)
+    return "cannot be compared" if is_incomparable else report.summary.compiled_error
 
 
 def _times(report: Report) -> list[float | str | None]:

@@ -137,7 +137,7 @@ class Graph(ReportModel):
 class Summary(ReportModel):
     """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A
     wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
-    and where they name "peer", `peer_ms` is."""
+    and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN."""
 
     eager_kernels: int | None = None
     kernels: int | None = None

@@ -157,12 +157,12 @@ def _judge_one(path: str, values: tuple[Any, Any, Any], scale: float, noise: Ite
         is_same = type(out) is type(eager) and out == eager
         problem = None if is_same else f"is {_described(out)}, eager's is {_described(eager)}"
         return Judgement(path, 0.0 if is_same else math.inf, 0.0, allowed, problem)
+    plain = _between(eager, ref, eager, scale) if _is_comparable(eager, ref) else _Distance()
     problem = _other_form(out, ref, eager)
     if problem is not None:
-        return Judgement(path, math.inf, math.inf, allowed, problem)
+        return Judgement(path, math.inf, plain.whole, allowed, problem)
     if not _is_comparable(out, ref):
-        ref = eager
-    plain = _between(eager, ref, eager, scale) if _is_comparable(eager, ref) else _Distance()
+        ref, plain = eager, _Distance()
     ours = _between(out, ref, eager if _is_comparable(out, eager) else ref, scale)
     if ours.strays:
         return Judgement(path, math.inf, plain.whole, allowed, ours.strays)

@@ -82,9 +82,8 @@ def _compared(graph: CapturedGraph, inputs: list[Any], compiled: list[Any], note
     wrong = _error_of_rewrite(graph, notes)
     if wrong is None:
         return checked
-    return replace(
-        checked, compiled_error=largest([checked.compiled_error, wrong.error]), wrong=[*checked.wrong, wrong]
-    )
+    error = math.inf if wrong.error is None else wrong.error
+    return replace(checked, compiled_error=largest([checked.compiled_error, error]), wrong=[*checked.wrong, wrong])
 
 
 def _returned(graph: CapturedGraph) -> list[Any]:

@@ -19,7 +19,8 @@ from compiler.runtime.judge import Judgement
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of checking outputs: the largest errors, null where none is known, and what is wrong."""
+    """What came of checking outputs, and what is wrong. The errors are the largest: infinite where an output cannot
+    be compared, None where none is known."""
 
     eager_error: float | None = None
     compiled_error: float | None = None
@@ -62,8 +63,8 @@ def gradient_checks(call: CheckedCall) -> list[rep.GradientCheck]:
         rep.GradientCheck(
             entry=call.entry,
             name=name,
-            eager_error=_finite(judgement.eager_error),
-            compiled_error=_finite(judgement.error),
+            eager_error=finite(judgement.eager_error),
+            compiled_error=finite(judgement.error),
             is_correct=judgement.is_right,
         )
         for name, judgement in call.judged
@@ -71,8 +72,13 @@ def gradient_checks(call: CheckedCall) -> list[rep.GradientCheck]:
 
 
 def largest(errors: Iterable[float | None]) -> float | None:
-    """Of those that are numbers; JSON has no infinity, and what cannot be compared is told in words."""
-    return max((error for error in errors if error is not None and math.isfinite(error)), default=None)
+    """Of those that are known."""
+    return max((error for error in errors if error is not None), default=None)
+
+
+def finite(error: float | None) -> float | None:
+    """The error as a report has it: JSON has no infinity, and what cannot be compared is told in words."""
+    return error if error is not None and math.isfinite(error) else None
 
 
 def is_wrong(wrong: Iterable[rep.WrongResult], contestant: Literal["compiled", "peer"]) -> bool:
@@ -110,13 +116,9 @@ def _wrong(
     return rep.WrongResult(
         contestant=contestant,
         output=output,
-        error=_finite(judgement.error),
-        eager_error=_finite(judgement.eager_error) if is_measured else None,
+        error=finite(judgement.error),
+        eager_error=finite(judgement.eager_error) if is_measured else None,
         tolerance=judgement.tolerance if is_measured else None,
         message=f"{subject} {judgement.problem}.",
         **place,
     )
-
-
-def _finite(error: float) -> float | None:
-    return error if math.isfinite(error) else None

@@ -167,17 +167,34 @@ def test_a_size_of_a_sweep_with_a_wrong_result_has_no_time() -> None:
             assert f"N = {size.value}: wrong result: {size.wrong_results[0].message}" in text
 
 
-def test_only_the_graph_that_is_wrong_loses_the_times_of_its_kernels() -> None:
-    source = SOURCE + "@torch.compile\ndef g(x):\n    return x.exp()\ng(torch.randn(64))\n"
+@contextmanager
+def broken_but(name: str, how: str) -> Iterator[None]:
+    """Every kernel but those with `name` in theirs."""
     render = compiling.render_cpp
 
     def spoil(*given: Any, **named: Any) -> RenderedKernel:
         kernel = render(*given, **named)
-        return with_fault(kernel, BROKEN["one element"]) if "exp" not in kernel.name else kernel
+        return kernel if name in kernel.name else with_fault(kernel, BROKEN[how])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling, "render_cpp", spoil)
-        report = explored(source)
+        yield
+
+
+TWO_GRAPHS = SOURCE + "@torch.compile\ndef g(x):\n    return x.exp()\ng(torch.randn(64))\n"
+
+
+def test_no_error_stands_for_all_outputs_where_one_of_them_is_nan() -> None:
+    """The error of the other graph, which is small, would be taken for the largest."""
+    with broken_but("exp", "NaN"):
+        report = explored(TWO_GRAPHS, timing={"enabled": False})
+    assert report.summary.compiled_error is None and report.summary.eager_error is not None
+    assert "| cannot be compared |" in markdown(report)
+
+
+def test_only_the_graph_that_is_wrong_loses_the_times_of_its_kernels() -> None:
+    with broken_but("exp", "one element"):
+        report = explored(TWO_GRAPHS)
     first, second = report.graphs
     assert [one.graph for one in report.wrong_results] == [first.name]
     assert first.kernels[0].measured_us is None and second.kernels[0].measured_us is not None

@@ -83,12 +83,12 @@ export function figuresOf(summary: Summary, shown: Report): Figure[] {
       open: openBottom("capture"),
       tone: summary.graph_breaks > 0 ? "bad" : undefined,
     },
-    summary.compiled_error !== null && {
+    (summary.compiled_error !== null || wrong.length > 0) && {
       id: "error",
       label: "largest relative error",
       value: (
         <>
-          <strong>{format.scientific(summary.compiled_error)}</strong>
+          <strong>{summary.compiled_error === null ? "cannot be compared" : format.scientific(summary.compiled_error)}</strong>
           {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
         </>
       ),

@@ -109,7 +109,7 @@ export interface Stage {
   message: string | null;
 }
 
-/** The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null, and where they name "peer", `peer_ms` is. */
+/** The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null, and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN. */
 export interface Summary {
   eager_kernels: number | null;
   kernels: number | null;

@@ -44,6 +44,12 @@ describe("a wrong result", () => {
     expect(figures.find((one) => one.id === "error")?.tone).toBe("bad");
   });
 
+  it("that is NaN says so where the error would stand", () => {
+    const report = spoiled("compiled");
+    const summary = { ...report.summary, compiled_error: null };
+    expect(textOf(figuresOf(summary, report).find((one) => one.id === "error")?.value)).toContain("cannot be compared");
+  });
+
   it("stands beside the times of the others", () => {
     const told = textOf(Timing({ report: spoiled("compiled") }));
     expect(told).toContain(message);
