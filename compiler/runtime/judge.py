@@ -77,6 +77,12 @@ class Judgement:
     def is_right(self) -> bool:
         return self.problem is None
 
+    @property
+    def has_digits(self) -> bool:
+        """Whether eager gets any digit of it right. What cancels to nothing but rounding has none, such as the gradient
+        of a bias before a batch norm: an error relative to it tells nothing, unless the result is wrong."""
+        return self.eager_error < 1.0 or not self.is_right
+
 
 def judge(
     outputs: object,

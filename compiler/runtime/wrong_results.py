@@ -19,8 +19,8 @@ from compiler.runtime.judge import Judgement
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of checking outputs, and what is wrong. The errors are the largest: infinite where an output cannot
-    be compared, None where none is known."""
+    """What came of checking outputs, and what is wrong. The errors are the largest of outputs that have digits,
+    infinite where one cannot be compared, None where none is known."""
 
     eager_error: float | None = None
     compiled_error: float | None = None
@@ -34,8 +34,7 @@ def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgement
     if len(names) != len(judgements):
         subjects = [("all of them", f"The result of {of}")]
     return Checked(
-        largest(judgement.eager_error for judgement in judgements),
-        largest(judgement.error for judgement in judgements),
+        *_largest_of_each(judgements),
         [
             _wrong("compiled", judgement, name, subject, graph=graph, entry=entry)
             for (name, subject), judgement in zip(subjects, judgements, strict=True)
@@ -48,14 +47,19 @@ def checked_call(call: CheckedCall, contestant: Literal["compiled", "peer"]) -> 
     """The results and gradients of one call."""
     of = f"{call.entry}, compiled by TorchInductor," if contestant == "peer" else call.entry
     return Checked(
-        largest(judgement.eager_error for _, judgement in call.judged),
-        largest(judgement.error for _, judgement in call.judged),
+        *_largest_of_each([judgement for _, judgement in call.judged]),
         [
             _wrong(contestant, judgement, name, f"{name[0].upper()}{name[1:]} of {of}", entry=call.entry)
             for name, judgement in call.judged
             if not judgement.is_right
         ],
     )
+
+
+def _largest_of_each(judgements: Sequence[Judgement]) -> tuple[float | None, float | None]:
+    """Of eager's errors and of the others', over the outputs that have digits."""
+    telling = [judgement for judgement in judgements if judgement.has_digits]
+    return largest(judgement.eager_error for judgement in telling), largest(judgement.error for judgement in telling)
 
 
 def gradient_checks(call: CheckedCall) -> list[rep.GradientCheck]:

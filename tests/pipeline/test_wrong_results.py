@@ -339,3 +339,18 @@ def test_a_half_type_that_is_scaled_is_wrong(dtype: torch.dtype) -> None:
         patch.setattr(compiling, "render_cpp", spoil)
         report = explored(source, timing={"enabled": False})
     assert report.error is None and [one.output for one in report.wrong_results] == ["exp"]
+
+
+NOTHING_BUT_ROUNDING = """
+import torch
+
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+torch.compile(net)(torch.randn(4, 3, 16, 16)).square().mean().backward()
+"""
+
+
+def test_a_gradient_that_is_nothing_but_rounding_does_not_stand_for_all() -> None:
+    report = pipeline.explore(NOTHING_BUT_ROUNDING, Options(device="cpu", timing={"enabled": False}))
+    assert report.status == "ok"
+    assert report.summary.eager_error is not None and report.summary.eager_error < 1e-4
+    assert report.summary.compiled_error is not None and report.summary.compiled_error < 1e-4
