@@ -157,9 +157,11 @@ class Options(BaseModel):
     @classmethod
     def _known_knobs(cls, knobs: dict[str, Any]) -> dict[str, Any]:
         """A misspelt knob would otherwise change nothing and say nothing."""
-        unknown = sorted(set(knobs) - {"most_nodes", "disable"})
+        unknown = sorted(set(knobs) - {"most_nodes", "disable", "tf32"})
         if unknown:
-            raise ValueError(f"there is no knob {unknown[0]!r}; the knobs are most_nodes and disable")
+            raise ValueError(f"there is no knob {unknown[0]!r}; the knobs are most_nodes, disable and tf32")
+        if not isinstance(knobs.get("tf32", False), bool):
+            raise ValueError(f"tf32 must be true or false, not {knobs['tf32']!r}")
         most_nodes = knobs.get("most_nodes", 1)
         if not isinstance(most_nodes, int) or isinstance(most_nodes, bool) or most_nodes < 1:
             raise ValueError(f"most_nodes must be a whole number of at least 1, not {most_nodes!r}")
@@ -208,6 +210,11 @@ class Options(BaseModel):
     def disabled_rules(self) -> frozenset[str]:
         """What `rules_off` and the knob `disable` turn off."""
         return frozenset((*self.rules_off, *self.knobs.get("disable", ())))
+
+    @property
+    def takes_tf32(self) -> bool:
+        """Whether a faster layout of float32 convolutions may have the library round to TF32 where it would not."""
+        return bool(self.knobs.get("tf32", False))
 
     @property
     def most_nodes(self) -> int | None:

@@ -9,6 +9,8 @@ from compiler.lowering.channels_last import Conversion
 
 #: The reason of a region that is channels-last.
 LAID_OUT = "layout.channels_last"
+#: ... where the library rounds to TF32 only then, which a knob allows.
+ROUNDED = "layout.rounded"
 #: ... of a convolution that is a product of patches.
 PRODUCT = "layout.patches"
 #: ... of a depthwise convolution that is a loop.
@@ -35,4 +37,4 @@ class LayoutChoice:
 
     @property
     def is_moved(self) -> bool:
-        return self.reason == LAID_OUT
+        return self.reason in (LAID_OUT, ROUNDED)

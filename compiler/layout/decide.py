@@ -3,7 +3,8 @@
     1. candidates   convolutions of images that eager has contiguous, where the library would keep channels-last
     2. lowering     all of them channels-last; what hangs together by loops is one region
     3. weighing     per region: what the library gains, against the conversions of what enters and leaves it
-    4. again        without the regions that lose, until all that are left pay
+    4. again        without the regions that lose, until all that are left pay; and without the convolutions that would
+                    pay but are exact in eager alone, which a knob lets go
 
 Before it, convolutions become products where that is faster, and biases are taken out of the calls of the others. Every
 convolution of images is in one record, whatever was decided; one that becomes a loop is in a second one.
@@ -12,7 +13,7 @@ convolution of images is in one record, whatever was decided; one that becomes a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,16 +32,18 @@ from compiler.folding.patches import with_products
 from compiler.folding.product_bias import with_product_biases_apart
 from compiler.ir.nodes import LoopGraph, LoopNode
 from compiler.ir.size import Integer
-from compiler.layout.choice import LAID_OUT, LayoutChoice
+from compiler.layout.choice import LAID_OUT, ROUNDED, LayoutChoice
 from compiler.layout.price import (
     Convolution,
     Price,
+    precision_of,
     price_of,
     price_of_gradients,
-    rounds_alike,
+    price_of_rounding,
     takes_windows,
     windows_us,
 )
+from compiler.layout.rounding import Rounding, rounding_of
 from compiler.layout.training import (
     convolution_of,
     kept_by_forward,
@@ -60,8 +63,8 @@ from compiler.schedule.units import single
 
 aten = torch.ops.aten
 
-#: The name of this pass in the knob `disable`.
-KNOB = "layout"
+#: The name of this pass in the knob `disable`, and the knob by which convolutions may become less exact.
+KNOB, KNOB_OF_ROUNDING = "layout", "tf32"
 
 
 def lower_in_layout(
@@ -86,7 +89,10 @@ def lower_in_layout(
         folded = with_product_biases_apart(with_bias_apart(folded, device, options), device, options)
         found_loops, choices = _laid_out(folded, foldings, device, options, passed)
         last = {
-            name for choice in choices if choice.reason in (LAID_OUT, "layout.eager") for name in choice.convolutions
+            name
+            for choice in choices
+            if choice.is_moved or choice.reason == "layout.eager"
+            for name in choice.convolutions
         }
         found = {folding.nodes[0] for folding in foldings if folding.is_folded} - last
         if not found:
@@ -101,7 +107,7 @@ def _laid_out(
     graph: GraphModule, foldings: Sequence[Folding], device: Device, options: Options, passed: Passed | None
 ) -> tuple[LoopGraph | None, tuple[LayoutChoice, ...]]:
     """The loops of `graph` with the layouts of its convolutions, None where all lie as in eager, and why they do."""
-    choices, prices = _candidates(graph, device, options, passed)
+    choices, prices, less_exact = _candidates(graph, device, options, passed)
     batches = "batch" not in options.disabled_rules
     folded = {folding.nodes[0]: folding for folding in foldings if folding.is_folded}
     while prices:
@@ -110,12 +116,44 @@ def _laid_out(
         loops = lower(graph, layouts, device)
         weighed = _weigh(layouts, prices, folded, _Conversions(loops, layouts, device, batches))
         losing = [choice for choice in weighed if not choice.is_moved]
+        if options.takes_tf32:
+            weighed = [_rounded(choice, less_exact) for choice in weighed]
+        else:
+            losing += [kept for choice in weighed if choice.is_moved for kept in _kept_exact(choice, less_exact)]
         choices += losing
         if not losing:
             return loops, (*weighed, *choices)
         lost = {name for choice in losing for name in choice.convolutions}
         prices = {node: price for node, price in prices.items() if _name(node) not in lost}
     return None, tuple(choices)
+
+
+def _kept_exact(choice: LayoutChoice, less_exact: Mapping[Node, Rounding]) -> Iterator[LayoutChoice]:
+    """The record of the convolutions of a region which stay as they are since the library is exact there alone."""
+    nodes = [node for node in less_exact if _name(node) in choice.convolutions]
+    if nodes:
+        numbers = {**choice.numbers, **_errors_of(nodes, less_exact)}
+        names = tuple(map(_name, nodes))
+        yield replace(choice, reason="layout.precision", convolutions=names, lines=_lines(nodes), numbers=numbers)
+
+
+def _rounded(choice: LayoutChoice, less_exact: Mapping[Node, Rounding]) -> LayoutChoice:
+    """The record of a region that moves, which says so where it is less exact than eager."""
+    nodes = [node for node in less_exact if _name(node) in choice.convolutions]
+    if not choice.is_moved or not nodes:
+        return choice
+    return replace(choice, reason=ROUNDED, numbers={**choice.numbers, **_errors_of(nodes, less_exact)})
+
+
+def _errors_of(nodes: Sequence[Node], less_exact: Mapping[Node, Rounding]) -> dict[str, Any]:
+    """The largest errors of these, in either layout."""
+    found = [less_exact[node] for node in nodes]
+    return {
+        "kept_error": max(rounding.kept_error for rounding in found),
+        "moved_error": max(rounding.moved_error for rounding in found),
+        "are_errors_measured": all(rounding.is_measured for rounding in found),
+        "knob": KNOB_OF_ROUNDING,
+    }
 
 
 def _laid_out_as_forward(
@@ -142,24 +180,30 @@ def _laid_out_as_forward(
 
 def _candidates(
     graph: GraphModule, device: Device, options: Options, passed: Passed | None
-) -> tuple[list[LayoutChoice], dict[Node, Price]]:
-    """The convolutions that may move, with their prices, and the records of the others, one for each reason. Where a
-    backward graph is to follow, the gradients' calls are in the price of a convolution."""
+) -> tuple[list[LayoutChoice], dict[Node, Price], dict[Node, Rounding]]:
+    """The records of the convolutions that stay, one for each reason; the others, which may move, with their prices;
+    and those of them that would be less exact. Where a backward graph is to follow, the gradients' calls are in the
+    price of a convolution."""
     kept: dict[str, list[Node]] = defaultdict(list)
     prices: dict[Node, Price] = {}
+    less_exact: dict[Node, Rounding] = {}
     for node in graph.graph.nodes:
         if node.target not in (aten.convolution.default, FUSED_CONVOLUTION) or len(node.meta["val"].shape) != 4:
             continue
         found = _priced(node, device, options, passed)
-        if isinstance(found, Price):
-            prices[node] = found
-        else:
+        if isinstance(found, str):
             kept[found].append(node)
-    return [_record(reason, nodes, {"device": device.name, "knob": KNOB}) for reason, nodes in kept.items()], prices
+            continue
+        prices[node], rounding = found
+        if rounding is not None and not rounding.is_rounded:
+            less_exact[node] = rounding
+    records = [_record(reason, nodes, {"device": device.name, "knob": KNOB}) for reason, nodes in kept.items()]
+    return records, prices, less_exact
 
 
-def _priced(node: Node, device: Device, options: Options, passed: Passed | None) -> Price | str:
-    """What the convolution takes in either layout, and its gradients; or the id of the reason for which it stays."""
+def _priced(node: Node, device: Device, options: Options, passed: Passed | None) -> tuple[Price, Rounding | None] | str:
+    """What the convolution takes in either layout, and its gradients, and where TF32 is taken how it is rounded; or the
+    id of the reason for which it stays."""
     if KNOB in options.disabled_rules:
         return "policy.disabled"
     image, weight, *_, is_transposed, _, groups = _values(node)
@@ -172,9 +216,15 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
     image_size, filter_size, size = (tuple(value.shape) for value in (image, weight, result))
     convolution = Convolution(image_size, filter_size, size, groups, image.dtype, is_transposed)
     has_gradients = passed is not None and _name(node) in passed.gradients
-    if not rounds_alike(convolution, device, has_gradients):
-        return "layout.precision"
-    price = price_of(convolution, device)
+    price, rounding = price_of(convolution, device), None
+    if precision_of(convolution, device) == "tf32":
+        if has_gradients:
+            return "layout.gradients"
+        rounding = rounding_of(convolution, _values(node))
+        if not rounding.is_rounded_if_moved:  # then matrix units have no part in it
+            return "layout.library"
+        if not rounding.is_rounded:
+            price = price_of_rounding(convolution, device)
     is_known = price is not None and (not has_gradients or price_of_gradients(convolution, device, True) is not None)
     if price is None or not is_known or not _stays_channels_last(node, wanted):
         return "layout.library"
@@ -184,7 +234,7 @@ def _priced(node: Node, device: Device, options: Options, passed: Passed | None)
         # A loop is as fast in either layout.
         price = Price(price.channels_last, price.channels_last)
     price = replace(price, channels_last=price.channels_last - _spared(node, device))
-    return price + price_of_backward(convolution, _name(node), passed, device)
+    return price + price_of_backward(convolution, _name(node), passed, device), rounding
 
 
 def _is_read_channels_last(node: Node, steps: int = 3) -> bool:

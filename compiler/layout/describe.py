@@ -7,12 +7,13 @@ from typing import Any, Literal
 from compiler import report
 from compiler.capture.describe import shown_size
 from compiler.folding.fold import Folding
-from compiler.layout.choice import LAID_OUT, LOOP, PRODUCT, LayoutChoice
+from compiler.layout.choice import LAID_OUT, LOOP, PRODUCT, ROUNDED, LayoutChoice
 from compiler.padding.choice import PaddingChoice
 from compiler.schedule.records.reasons import message_of
 
 VERDICTS: dict[str, Literal["channels_last", "loop", "product"]] = {
     LAID_OUT: "channels_last",
+    ROUNDED: "channels_last",
     PRODUCT: "product",
     LOOP: "loop",
 }
@@ -20,7 +21,8 @@ VERDICTS: dict[str, Literal["channels_last", "loop", "product"]] = {
 
 def describe_layout(choice: LayoutChoice) -> report.LayoutDecision:
     told: dict[str, Any] = {
-        name: round(value, 3) if isinstance(value, float) else value for name, value in choice.numbers.items()
+        name: value if name.endswith("_error") else round(value, 3) if isinstance(value, float) else value
+        for name, value in choice.numbers.items()
     }
     return report.LayoutDecision(
         verdict=VERDICTS.get(choice.reason, "kept"),

@@ -1,6 +1,6 @@
 """What a convolution is expected to take in either layout.
 
-    microseconds = least + max(operations / (share * peak), bytes / bandwidth)
+    microseconds = least + max(operations / (share * peak), passes * bytes / bandwidth)
 
 Only the difference between the layouts decides. `python -m bench --suite layouts --device cuda` measures both for each
 row of the table, and fits what stands in `REACHED`.
@@ -9,7 +9,7 @@ row of the table, and fits what stands in `REACHED`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -17,7 +17,7 @@ import torch
 from compiler.devices import Device
 
 Precision = Literal["half", "tf32", "float32", "float64"]
-Kind = Literal["dense", "few channels", "one pixel", "grouped", "depthwise"]
+Kind = Literal["dense", "transposed", "few channels", "one pixel", "grouped", "depthwise"]
 
 #: Peak of the matrix units as a multiple of `Device.flops`, from the capability named on: half types that sum in
 #: float32, and TF32. Data sheets, without sparsity: T4, A100, RTX 4090, H100, B200.
@@ -32,11 +32,16 @@ MATRIX_UNITS: dict[int, dict[Precision, float]] = {
 
 @dataclass(frozen=True)
 class Reached:
-    """What a convolution of one kind reaches in one layout: no call takes less than `least_us`, and no more than
-    `share` of the peak is reached beyond it."""
+    """What a convolution of one kind reaches in one layout: no call takes less than `least_us`, and beyond it no more
+    than `share` of the peak is reached, nor any time less than that of moving its bytes `passes` times."""
 
     least_us: float
     share: float
+    passes: float = 1.0
+
+    def microseconds(self, work: float, memory: float) -> float:
+        """Of a call whose operations take `work` at the peak, and its bytes `memory` at the bandwidth."""
+        return self.least_us + max(work / self.share, self.passes * memory)
 
 
 @dataclass(frozen=True)
@@ -48,21 +53,36 @@ class Layouts:
 
 
 #: Fitted to 58 calls of cuDNN on one H200 (torch 2.11), batches of 1 and of 32: mostly within 30 %; an image of three
-#: channels takes longer in either. Taken for other devices too, where it is an assumption; nothing is known without
-#: matrix units. Without TF32 only depthwise convolutions gain in float32; they never take it.
+#: channels takes longer in either. Those of TF32 that are transposed, of few channels or of groups are fitted to some
+#: 300, 30 and 80 calls, within a factor of 1.4, 1.7 and 1.7; transposed ones of half types are assumed to be like dense
+#: ones. Taken for other devices too, where it is an assumption; nothing is known without matrix units. Without TF32
+#: only depthwise convolutions gain in float32; they never take it.
 REACHED: dict[tuple[Precision, Kind], Layouts] = {
     ("half", "dense"): Layouts(Reached(11.5, 0.58), Reached(23.5, 0.34)),
+    ("half", "transposed"): Layouts(Reached(11.5, 0.58), Reached(23.5, 0.34)),
     ("half", "one pixel"): Layouts(Reached(7.5, 0.63), Reached(8.0, 0.18)),
     ("half", "grouped"): Layouts(Reached(8.0, 0.022), Reached(13.0, 0.011)),
     ("half", "depthwise"): Layouts(Reached(10.5, 0.014), Reached(6.0, 0.0023)),
     ("tf32", "dense"): Layouts(Reached(14.0, 0.58), Reached(24.5, 0.37)),
+    ("tf32", "transposed"): Layouts(Reached(13.5, 0.34, 4.0), Reached(22.0, 0.29, 6.0)),
+    ("tf32", "few channels"): Layouts(Reached(28.5, 0.086), Reached(29.5, 0.074)),
     ("tf32", "one pixel"): Layouts(Reached(9.5, 0.43), Reached(9.5, 0.40)),
+    ("tf32", "grouped"): Layouts(Reached(11.5, 0.16), Reached(25.5, 0.12)),
     ("float32", "depthwise"): Layouts(Reached(6.5, 0.081), Reached(7.0, 0.034)),
+}
+#: Contiguous and without TF32, where the library takes it channels-last: of some 280 calls, within a factor of 2.
+EXACT: dict[Kind, Reached] = {
+    "dense": Reached(16.0, 0.22),
+    "transposed": Reached(15.0, 0.20),
+    "few channels": Reached(11.0, 0.25),
+    "one pixel": Reached(8.0, 0.93),
+    "grouped": Reached(19.5, 0.04),
 }
 #: The same of the calls for gradients, twice the operations where both are computed: fitted to 48 calls, of batches of
 #: 4 and of 32. The host's time is in those of bfloat16 and of batch 4, so times are too long, alike in both layouts.
 GRADIENTS: dict[tuple[Precision, Kind], Layouts] = {
     ("half", "dense"): Layouts(Reached(27.5, 0.29), Reached(40.0, 0.14)),
+    ("half", "transposed"): Layouts(Reached(27.5, 0.29), Reached(40.0, 0.14)),
     ("half", "few channels"): Layouts(Reached(27.5, 0.29), Reached(40.0, 0.14)),
     ("half", "one pixel"): Layouts(Reached(18.5, 0.2), Reached(21.0, 0.1)),
     ("half", "grouped"): Layouts(Reached(10.0, 0.004), Reached(18.5, 0.0079)),
@@ -75,8 +95,8 @@ FILLED = Reached(11.5, 0.09)
 #: Elements of windows that a product over them reads in a microsecond, for each operation a second of the device; what
 #: it takes at least. Fitted to 5 products on the same H200, within 25 %.
 WINDOWS, WINDOWS_US = 0.5e6 / 67e12, 9.0
-#: Where the library takes TF32 in either layout: so many channels or more, and filters so large or smaller.
-CHANNELS_OF_TF32, SIDE_OF_TF32 = 64, 3
+#: With TF32 and fewer channels than these, convolutions with strides took 0.3 to 2 times as long channels-last.
+CHANNELS_OF_STRIDED = 64
 
 
 @dataclass(frozen=True)
@@ -96,8 +116,14 @@ class Convolution:
             return "depthwise" if self.groups == self.image[1] else "grouped"
         if all(size == 1 for size in self.filter[2:]):
             return "one pixel"
-        is_half = self.dtype in (torch.float16, torch.bfloat16)
-        return "few channels" if is_half and self.image[1] < FEW_CHANNELS else "dense"
+        if self.is_transposed:
+            return "transposed"
+        return "few channels" if self.image[1] < FEW_CHANNELS else "dense"
+
+    @property
+    def is_strided(self) -> bool:
+        """Whether it has a stride in both dimensions, so that it gives far fewer pixels than it takes."""
+        return not self.is_transposed and 2 * _product(self.result[2:]) <= _product(self.image[2:])
 
     @property
     def operations(self) -> int:
@@ -133,7 +159,19 @@ def price_of(convolution: Convolution, device: Device) -> Price | None:
     if convolution.kind == "few channels" and precision_of(convolution, device) == "half":
         library = _filled_up_us(convolution, device) if _matrix_units(device) else None
         return None if library is None else Price(library, library)
+    is_dense_tf32 = convolution.kind == "dense" and precision_of(convolution, device) == "tf32"
+    if is_dense_tf32 and convolution.is_strided and convolution.image[1] < CHANNELS_OF_STRIDED:
+        return None
     return _price(REACHED, convolution, device, least_times(convolution, device))
+
+
+def price_of_rounding(convolution: Convolution, device: Device) -> Price | None:
+    """The same where the library takes TF32 channels-last, and true float32 contiguous."""
+    price, exact = price_of(convolution, device), EXACT.get(convolution.kind)
+    if price is None or exact is None:
+        return None
+    memory = least_times(convolution, device)[1]
+    return replace(price, contiguous=exact.microseconds(1e6 * convolution.operations / device.flops, memory))
 
 
 def takes_windows(convolution: Convolution, device: Device) -> bool:
@@ -171,23 +209,7 @@ def _price(
     reached = table.get((precision_of(convolution, device), convolution.kind))
     if device.kind == "cpu" or reached is None:
         return None
-    work, memory = least
-
-    def call(layout: Reached) -> float:
-        return layout.least_us + max(work / layout.share, memory)
-
-    return Price(call(reached.contiguous), call(reached.channels_last))
-
-
-def rounds_alike(convolution: Convolution, device: Device, has_gradients: bool = False) -> bool:
-    """Whether the library rounds what it reads alike in both layouts, by 80 convolutions measured against float64 on an
-    H200 (torch 2.11). Where it may take TF32 it picks an algorithm by layout and sizes: images of few channels, large
-    filters, groups and the calls for gradients are exact in the contiguous layout where they are not in the other."""
-    if precision_of(convolution, device) != "tf32":
-        return True
-    is_small = all(side <= SIDE_OF_TF32 for side in convolution.filter[2:])
-    has_channels = convolution.groups == 1 and convolution.image[1] >= CHANNELS_OF_TF32
-    return is_small and has_channels and not has_gradients
+    return Price(reached.contiguous.microseconds(*least), reached.channels_last.microseconds(*least))
 
 
 def least_times(convolution: Convolution, device: Device) -> tuple[float, float]:

@@ -179,10 +179,11 @@ def layouts_in_float32(groups: int = 1, channels: int = 64, side: int = 3, batch
 def test_in_float32_moves_what_is_rounded_alike_in_both_layouts() -> None:
     """Dense ones of many channels and small filters always take TF32, depthwise ones never."""
     assert layouts_in_float32() == ["layout.channels_last"]
+    assert layouts_in_float32(side=5) == ["layout.channels_last"]
     assert layouts_in_float32(groups=64, batch=32) == ["layout.channels_last"]
-    assert layouts_in_float32(channels=16) == ["layout.precision"]
-    assert layouts_in_float32(side=7) == ["layout.precision"]
-    assert layouts_in_float32(groups=2) == ["layout.precision"]
+    assert layouts_in_float32(side=7, batch=32) == ["layout.precision"]
+    assert layouts_in_float32(groups=2, batch=32) == ["layout.precision"]
+    assert layouts_in_float32(channels=16) == ["layout.slower"]
 
 
 def test_in_float32_without_tf32_only_depthwise_convolutions_gain() -> None:

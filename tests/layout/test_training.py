@@ -131,7 +131,7 @@ def test_in_float32_gradients_keep_convolutions_as_eager_lays_them_out() -> None
     """Those of a filter are exact in one layout where they are rounded to TF32 in the other."""
     source = SNIPPET.replace(", dtype=torch.bfloat16", "").replace("16", "64")
     report = explore(source, Options(device="cpu", target="sm_90", produce=["capture", "lower"]))
-    assert [[choice.reason for choice in graph.layouts] for graph in report.graphs] == [["layout.precision"]] * 2
+    assert [[choice.reason for choice in graph.layouts] for graph in report.graphs] == [["layout.gradients"]] * 2
 
 
 def test_with_the_knob_nothing_moves_in_either_graph() -> None:

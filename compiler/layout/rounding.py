@@ -1,0 +1,143 @@
+"""Whether the library rounds what a float32 convolution reads to TF32, in either layout.
+
+Where it may (`torch.backends.cudnn.allow_tf32`), cuDNN picks an algorithm by the layout, the sizes and the device, and
+some algorithms round and others do not. With a filter of 7 x 7 over 64 channels the result is exact for one contiguous
+image and rounded for eight; channels-last it is rounded for both. No simple rule holds for all of the 1,100 calls that
+were measured (docs/performance/layouts_rounding_h200.json).
+
+So a GPU that is at hand is asked: the very convolution is called on random numbers in both layouts, and the results at
+one corner are compared with float64. The plans that cuDNN makes for that are kept by torch, and used by later calls.
+Where there is no GPU, or too little memory, a table of what an H200 does is taken, which leaves out what varies.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from compiler.capture.torch_internals import outside_fake_mode
+from compiler.layout.price import Convolution
+
+#: Errors relative to float64, by the norm, as they were measured of random numbers: the usual ones, and one between.
+EXACT_ERROR, ROUNDED_ERROR, LEAST_ROUNDED_ERROR = 2e-7, 3e-4, 1e-5
+#: Where an H200 took TF32 in either layout (torch 2.11): so many channels of image and result or more, filters so large
+#: or smaller, and so many operations or more, the second where the convolution is transposed; so many channels where
+#: there are groups.
+LEAST_CHANNELS, LARGEST_SIDE, FEWEST_OPERATIONS, FEWEST_OF_TRANSPOSED = 64, 5, 1e7, 1e9
+LEAST_CHANNELS_OF_GROUPS = 256
+#: Results along each dimension of the corner that is compared, where there are as many.
+CORNER = 8
+#: The share of the free memory that a call to find out may take.
+MOST_OF_FREE = 0.25
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Errors of a convolution's results: as eager lays its tensors out, and channels-last."""
+
+    kept_error: float
+    moved_error: float
+    is_measured: bool = False
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether eager's own results are rounded to TF32."""
+        return self.kept_error >= LEAST_ROUNDED_ERROR
+
+    @property
+    def is_rounded_if_moved(self) -> bool:
+        return self.moved_error >= LEAST_ROUNDED_ERROR
+
+
+@dataclass(frozen=True)
+class Question:
+    """All that the library's choice of an algorithm depends on: sizes, geometry, device, and torch's settings."""
+
+    image: tuple[int, ...]
+    filter: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    is_transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+    device: torch.device
+    settings: tuple[bool, ...]
+
+    def call(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        geometry: Any = (self.stride, self.padding, self.dilation, self.is_transposed, self.output_padding)
+        result: torch.Tensor = torch.ops.aten.convolution(image, weight, None, *geometry, self.groups)
+        return result
+
+    def corner(self, dim: int) -> tuple[int, int]:
+        """How many of the image's first elements along a dimension suffice for how many of the result's first ones."""
+        side, window = self.image[2 + dim], self.dilation[dim] * (self.filter[2 + dim] - 1)
+        stride, padding = self.stride[dim], self.padding[dim]
+        taken = min(side, CORNER + padding if self.is_transposed else window + 1 + CORNER * stride)
+        if self.is_transposed:
+            return taken, max(1, taken * stride - padding)
+        return taken, max(1, (taken + padding - window - 1) // stride + 1)
+
+
+def rounding_of(convolution: Convolution, arguments: tuple[Any, ...]) -> Rounding:
+    """What the library does with a call of `aten.convolution` of these arguments, fake tensors among them, where it may
+    take TF32."""
+    image, _, _, stride, padding, dilation, is_transposed, output_padding, groups = arguments
+    if image.device.type == "cuda" and torch.cuda.is_available():
+        question = Question(
+            convolution.image, convolution.filter, tuple(stride), tuple(padding), tuple(dilation), is_transposed,
+            tuple(output_padding), groups, image.device, _settings(),
+        )  # fmt: skip
+        found = _asked(question) if _can_be_asked(convolution, image.device) else None
+        if found is not None:
+            return found
+    return Rounding(ROUNDED_ERROR if is_rounded_on_h200(convolution) else EXACT_ERROR, ROUNDED_ERROR)
+
+
+def is_rounded_on_h200(convolution: Convolution) -> bool:
+    """Whether a contiguous call is known to take TF32, as a channels-last one does."""
+    channels = min(convolution.image[1], convolution.result[1])
+    if convolution.groups > 1:
+        return channels >= LEAST_CHANNELS_OF_GROUPS and not convolution.is_transposed
+    fewest = FEWEST_OF_TRANSPOSED if convolution.is_transposed else FEWEST_OPERATIONS
+    is_small = all(side <= LARGEST_SIDE for side in convolution.filter[2:])
+    return channels >= LEAST_CHANNELS and convolution.operations >= fewest and is_small
+
+
+def _settings() -> tuple[bool, ...]:
+    library = torch.backends.cudnn
+    return library.enabled, library.allow_tf32, library.benchmark, library.deterministic
+
+
+def _can_be_asked(convolution: Convolution, device: torch.device) -> bool:
+    """Whether there is memory for two calls, with what the library rearranges for them."""
+    with torch.cuda.device(device):
+        wanted, (free, _) = 4 * sum(convolution.sizes), torch.cuda.mem_get_info()
+        return wanted <= MOST_OF_FREE * free and not torch.cuda.is_current_stream_capturing()
+
+
+@functools.lru_cache(maxsize=4096)
+def _asked(question: Question) -> Rounding | None:
+    """What the GPU says; None where the library has no such call."""
+    with outside_fake_mode(), torch.no_grad(), torch.cuda.device(question.device), suppress(RuntimeError):
+        return measured_rounding(question, question.call)
+    return None
+
+
+def measured_rounding(question: Question, call: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Rounding:
+    """The errors of what `call` gives of random numbers, in both layouts."""
+    generator = torch.Generator(question.device).manual_seed(0)
+    image, weight = (
+        torch.randn(shape, generator=generator, device=question.device) for shape in (question.image, question.filter)
+    )
+    (taken_rows, rows), (taken_columns, columns) = question.corner(0), question.corner(1)
+    exact = question.call(image[:1, :, :taken_rows, :taken_columns].double(), weight.double())[..., :rows, :columns]
+    last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in (image, weight)]
+    found = [call(*tensors)[:1, :, : exact.shape[2], : exact.shape[3]].double() for tensors in ((image, weight), last)]
+    kept_error, moved_error = torch.stack([(one - exact).norm() / exact.norm() for one in found]).tolist()
+    return Rounding(kept_error, moved_error, is_measured=True)
