@@ -360,3 +360,11 @@ def current_device() -> Device:
     import torch
 
     return device_for(torch.device("cuda")) if torch.cuda.is_available() else cpu_device()
+
+
+def free_bytes(where: torch.device | int) -> int:
+    """What of a GPU's memory nobody has, whatever torch keeps for later included."""
+    import torch
+
+    free, _ = torch.cuda.mem_get_info(where)
+    return int(free) + torch.cuda.memory_reserved(where) - torch.cuda.memory_allocated(where)

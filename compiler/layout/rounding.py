@@ -13,7 +13,7 @@ Where there is no GPU, or too little memory, a table of what an H200 does is tak
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from compiler.capture.torch_internals import outside_fake_mode
+from compiler.devices import free_bytes
 from compiler.layout.price import Convolution
 
 #: Errors relative to float64, by the norm, as they were measured of random numbers: the usual ones, and one between.
@@ -87,16 +88,27 @@ class Question:
 def rounding_of(convolution: Convolution, arguments: tuple[Any, ...]) -> Rounding:
     """What the library does with a call of `aten.convolution` of these arguments, fake tensors among them, where it may
     take TF32."""
-    image, _, _, stride, padding, dilation, is_transposed, output_padding, groups = arguments
-    if image.device.type == "cuda" and torch.cuda.is_available():
-        question = Question(
-            convolution.image, convolution.filter, tuple(stride), tuple(padding), tuple(dilation), is_transposed,
-            tuple(output_padding), groups, image.device, _settings(),
-        )  # fmt: skip
-        found = _asked(question) if _can_be_asked(convolution, image.device) else None
+    device = arguments[0].device
+    if device.type == "cuda" and torch.cuda.is_available() and _can_be_asked(convolution, device):
+        found = _asked(question_of(convolution, arguments))
         if found is not None:
             return found
     return Rounding(ROUNDED_ERROR if is_rounded_on_h200(convolution) else EXACT_ERROR, ROUNDED_ERROR)
+
+
+def question_of(convolution: Convolution, arguments: tuple[Any, ...]) -> Question:
+    image, _, _, stride, padding, dilation, is_transposed, output_padding, groups = arguments
+    library = torch.backends.cudnn
+    return Question(
+        convolution.image, convolution.filter, _pair(stride), _pair(padding), _pair(dilation), is_transposed,
+        _pair(output_padding), groups, image.device,
+        (library.enabled, library.allow_tf32, library.benchmark, library.deterministic),
+    )  # fmt: skip
+
+
+def _pair(value: Sequence[int]) -> tuple[int, int]:
+    """One number for each dimension, where ATen takes a single one for both."""
+    return value[0], value[-1]
 
 
 def is_rounded_on_h200(convolution: Convolution) -> bool:
@@ -109,16 +121,11 @@ def is_rounded_on_h200(convolution: Convolution) -> bool:
     return channels >= LEAST_CHANNELS and convolution.operations >= fewest and is_small
 
 
-def _settings() -> tuple[bool, ...]:
-    library = torch.backends.cudnn
-    return library.enabled, library.allow_tf32, library.benchmark, library.deterministic
-
-
 def _can_be_asked(convolution: Convolution, device: torch.device) -> bool:
     """Whether there is memory for two calls, with what the library rearranges for them."""
     with torch.cuda.device(device):
-        wanted, (free, _) = 4 * sum(convolution.sizes), torch.cuda.mem_get_info()
-        return wanted <= MOST_OF_FREE * free and not torch.cuda.is_current_stream_capturing()
+        is_capturing = torch.cuda.is_current_stream_capturing()
+        return not is_capturing and 4 * sum(convolution.sizes) <= MOST_OF_FREE * free_bytes(device)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from compiler.devices import free_bytes
 from compiler.garbage import garbage_kept
 from compiler.replay.held import HeldAddresses
 from compiler.replay.inputs import addresses_of
@@ -166,9 +167,7 @@ class CudaRecorder:
         self._captured(pool, products)
 
     def free_bytes(self) -> int:
-        free, _ = torch.cuda.mem_get_info(self.device)
-        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return int(free) + kept
+        return free_bytes(self.device)
 
     def pool_bytes(self) -> int:
         pools = [tuple(pool.handle) for (device, _), pool in _pools.items() if device == self.device]

@@ -25,6 +25,17 @@ def test_a_row_has_both_layouts_measured_and_what_was_expected_of_them() -> None
     assert line.startswith('("half", "depthwise"): Layouts(Reached(')
 
 
+def test_a_transposed_row_makes_images_larger() -> None:
+    row = Row(channels=8, side=6, filters=4, filter=4, stride=2, is_transposed=True)
+    image, weight = row.tensors(2, torch.float32, CPU)
+    assert row.call(image, weight).shape == (2, 4, 12, 12)
+    result = measure_row(row, 2, torch.float32, CPU, H200, stopwatch(CPU), Timing(min_runs=3))
+    assert result["kind"] == "transposed" and result["precision"] == "tf32"
+    assert result["predicted_us"]["channels_last"] < result["predicted_us"]["contiguous"]
+    gradients = measure_gradients(row, 2, torch.float32, CPU, H200, stopwatch(CPU), Timing(min_runs=3))
+    assert gradients["kind"] == "transposed" and gradients["measured_us"].keys() == result["measured_us"].keys()
+
+
 def test_the_gradients_of_a_row_are_measured_in_both_layouts_too() -> None:
     row = Row(channels=8, side=6, filters=8, filter=3)
     result = measure_gradients(row, 2, torch.bfloat16, CPU, H200, stopwatch(CPU), Timing(min_runs=3))
@@ -35,17 +46,22 @@ def test_the_gradients_of_a_row_are_measured_in_both_layouts_too() -> None:
 
 
 def test_the_fit_finds_what_the_times_were_made_of() -> None:
-    reached = REACHED["half", "dense"]
-    rows = []
-    for batch in (1, 32, 256):
-        convolution = Convolution((batch, *DENSE.image[1:]), DENSE.filter, (batch, *DENSE.result[1:]), 1, DENSE.dtype)
-        price = price_of(convolution, H200)
-        assert price is not None
-        least = least_times(convolution, H200)
-        rows.append({"precision": "half", "kind": "dense", "measured_us": vars(price), "least_us": least})
-    last, first = reached.channels_last, reached.contiguous
-    expected = f"Reached({last.least_us}, {last.share}), Reached({first.least_us}, {first.share})"
-    assert rows_for_table(rows) == [f'("half", "dense"): Layouts({expected}),']
+    for precision, kind, passes in (("half", "dense", ("", "")), ("tf32", "transposed", (", 4.0", ", 6.0"))):
+        reached = REACHED[precision, kind]  # type: ignore[index]
+        rows = []
+        for batch, filters in ((1, 256), (32, 256), (256, 256), (256, 16)):
+            image, result = (batch, *DENSE.image[1:]), (batch, filters, *DENSE.result[2:])
+            dtype = torch.bfloat16 if precision == "half" else torch.float32
+            convolution = Convolution(image, (256, filters, 3, 3), result, 1, dtype, kind == "transposed")
+            price = price_of(convolution, H200)
+            assert price is not None
+            least = least_times(convolution, H200)
+            rows.append({"precision": precision, "kind": kind, "measured_us": vars(price), "least_us": least})
+        last, first = (
+            f"Reached({one.least_us}, {one.share}{often})"
+            for one, often in zip((reached.channels_last, reached.contiguous), passes, strict=True)
+        )
+        assert rows_for_table(rows) == [f'("{precision}", "{kind}"): Layouts({last}, {first}),']
 
 
 def test_a_convolution_counts_two_operations_for_each_product() -> None:

@@ -20,6 +20,7 @@ from compiler.layout.rounding import (
     Question,
     is_rounded_on_h200,
     measured_rounding,
+    question_of,
     rounding_of,
 )
 from compiler.options import Options
@@ -83,7 +84,10 @@ def test_a_table_tells_where_there_is_no_gpu() -> None:
     assert not is_rounded_on_h200(convolution(16, 3, False))
     assert not is_rounded_on_h200(convolution(64, 3, True, images=1))
     values = [torch.empty(shape) for shape in ((32, 16, 28, 28), (16, 16, 3, 3))]
-    found = rounding_of(convolution(16, 3, False), (*values, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1))
+    arguments = (*values, None, [1], [1, 1], [1], False, [0], 1)
+    asked = question_of(convolution(16, 3, False), arguments)
+    assert (asked.stride, asked.padding, asked.dilation, asked.output_padding) == ((1, 1), (1, 1), (1, 1), (0, 0))
+    found = rounding_of(convolution(16, 3, False), arguments)
     assert not found.is_measured and found.kept_error == EXACT_ERROR and found.is_rounded_if_moved
 
 
