@@ -131,20 +131,23 @@ def _can_be_asked(convolution: Convolution, device: torch.device) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _asked(question: Question) -> Rounding | None:
     """What the GPU says; None where the library has no such call."""
-    with outside_fake_mode(), torch.no_grad(), torch.cuda.device(question.device), suppress(RuntimeError):
+    with outside_fake_mode(), torch.cuda.device(question.device), suppress(RuntimeError):
         return measured_rounding(question, question.call)
     return None
 
 
+@torch.no_grad()
 def measured_rounding(question: Question, call: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Rounding:
-    """The errors of what `call` gives of random numbers, in both layouts."""
+    """The errors of what `call` gives of random numbers, in both layouts; in float32, whatever autocast is on."""
     generator = torch.Generator(question.device).manual_seed(0)
     image, weight = (
         torch.randn(shape, generator=generator, device=question.device) for shape in (question.image, question.filter)
     )
-    (taken_rows, rows), (taken_columns, columns) = question.corner(0), question.corner(1)
-    exact = question.call(image[:1, :, :taken_rows, :taken_columns].double(), weight.double())[..., :rows, :columns]
     last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in (image, weight)]
-    found = [call(*tensors)[:1, :, : exact.shape[2], : exact.shape[3]].double() for tensors in ((image, weight), last)]
+    (taken_rows, rows), (taken_columns, columns) = question.corner(0), question.corner(1)
+    with torch.autocast(question.device.type, enabled=False):
+        exact = question.call(image[:1, :, :taken_rows, :taken_columns].double(), weight.double())[..., :rows, :columns]
+        corner = slice(0, 1), slice(None), slice(0, exact.shape[2]), slice(0, exact.shape[3])
+        found = [call(*tensors)[corner].double() for tensors in ((image, weight), last)]
     kept_error, moved_error = torch.stack([(one - exact).norm() / exact.norm() for one in found]).tolist()
     return Rounding(kept_error, moved_error, is_measured=True)

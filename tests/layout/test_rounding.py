@@ -75,6 +75,17 @@ def test_errors_of_either_layout_are_found(name: str) -> None:
     assert found.is_rounded_if_moved and LEAST_ROUNDED_ERROR < found.moved_error < 2 * TF32_UNIT
 
 
+def test_autocast_has_no_part_in_it() -> None:
+    asked = QUESTIONS["padded"]
+
+    def library(image: Tensor, weight: Tensor) -> Tensor:
+        return F.conv2d(image, weight, padding=asked.padding)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = measured_rounding(asked, library)
+    assert not found.is_rounded and not found.is_rounded_if_moved
+
+
 def test_a_table_tells_where_there_is_no_gpu() -> None:
     def convolution(channels: int, side: int, is_transposed: bool, images: int = 32) -> Convolution:
         image = images, channels, 28, 28
