@@ -84,7 +84,7 @@ inline float exp(float x) {
     return e.rest * float_of_bits(uint32_t(first + 127) << 23) * float_of_bits(uint32_t(e.power - first + 127) << 23);
 }
 
-// For x from -87 to 88, where nothing on the way is too large or too small.
+// For x from -87 to 88.72283, where nothing on the way is too large or too small.
 inline float exp_of_moderate(float x) {
     const Exponential e = split_exponential(x);
     return float_of_bits(bits_of_float(e.rest) + (uint32_t(e.power) << 23));
@@ -105,7 +105,7 @@ inline float expm1(float x) {
     p = multiply_add(p, r * r, r);
     const float half_power = float_of_bits(uint32_t(int32_t(n) + 126) << 23);
     const float result = 2.0f * multiply_add(half_power, p, half_power - 0.5f);
-    return x == 0.0f ? x : result;
+    return fabs(x) < 0x1p-25f ? x : result;
 }
 
 inline float exp2(float x) {
@@ -171,12 +171,12 @@ inline float log1p(float x) {
     return select((u == 1.0f) | (u == INFINITY), x, select(u == 0.0f, -INFINITY, result));
 }
 
-// What is below the least normal number is 0.
+// Zero where e^-x is no float, as in eager mode.
 inline float sigmoid(float x) {
-    float clamped = x < -88.0f ? -88.0f : x;
+    float clamped = x < -88.72283f ? -88.72283f : x;
     clamped = clamped > 87.0f ? 87.0f : clamped;
     const float result = 1.0f / (1.0f + exp_of_moderate(-clamped));
-    return x < -87.33654f ? 0.0f : result;
+    return x < -88.72283f ? 0.0f : result;
 }
 
 inline float tanh(float x) {

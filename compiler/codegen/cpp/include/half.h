@@ -16,12 +16,15 @@ inline bfloat16 to_bfloat16(float value) {
     return {uint16_t(value != value ? 0x7FC0 : rounded)};
 }
 
-// Exponent and mantissa move into place, then a multiplication corrects the exponent and normalises denormals.
+// Exponent and mantissa move into place. Of a half that is no normal number, the exponent of 2^-14 is put before the
+// mantissa, and its value is taken away again: no number on the way is too small for a processor that counts such
+// numbers as zero (torch.set_flush_denormal).
 inline float to_float(half value) {
     const uint32_t magnitude = uint32_t(value.bits & 0x7FFF) << 13;
-    const uint32_t scaled = bits_of_float(float_of_bits(magnitude) * 0x1p112f);
-    const uint32_t finite = magnitude >= 0x0F800000 ? (magnitude | 0x7F800000) : scaled;
-    return float_of_bits(finite | uint32_t(value.bits & 0x8000) << 16);
+    const uint32_t small = bits_of_float(float_of_bits(magnitude + 0x38800000) - 0x1p-14f);
+    const uint32_t finite = magnitude < 0x00800000 ? small : magnitude + 0x38000000;
+    const uint32_t found = magnitude >= 0x0F800000 ? (magnitude | 0x7F800000) : finite;
+    return float_of_bits(found | uint32_t(value.bits & 0x8000) << 16);
 }
 
 // Adding a power of two that lies 13 bits above the value's rounds the mantissa to 10 bits (M. Dukhan's FP16).
