@@ -109,8 +109,9 @@ def test_zeros_have_the_signs_of_eagers(dtype: torch.dtype) -> None:
         assert torch.equal(result, wanted) and torch.equal(result.signbit(), wanted.signbit())
 
 
-def test_a_relu_of_negative_zero_is_zero_as_on_a_gpu() -> None:
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_relu_of_negative_zero_is_zero_as_on_a_gpu(dtype: torch.dtype) -> None:
     """Eager gives -0.0 on a CPU and 0.0 on a GPU, in each dtype."""
-    x = torch.tensor([-0.0, -1.0, 2.0, float("nan")], dtype=torch.float64)
+    x = torch.tensor([-0.0, -1.0, 2.0, float("nan")], dtype=dtype)
     (result,) = call_interpreted(compile_program(torch.relu, x), [x])
     assert not result[:3].signbit().any() and torch.equal(result[:3], x[:3].clamp(min=0)) and result[3].isnan()
