@@ -40,6 +40,8 @@ from compiler.capture.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.training import CHEAP, VIEWS
 from compiler.capture.written_back import note_written_back
 from compiler.rewrite.gradient_layout import lay_gradients_out
+from compiler.capture.unmet_sizes import asserts_sizes, eager_where_unmet
+from compiler.capture.written_again import is_of_torch
 from compiler.rewrite.one_hot import sum_one_hots
 from compiler.rewrite.picked_numbers import add_along_rows
 
@@ -89,6 +91,7 @@ def compile_through_aot(
     written: list[int] = []
     phases: set[Phase] = set()
     may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
+    checked: list[bool] = []
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
         if phase != "backward":
@@ -107,6 +110,7 @@ def compile_through_aot(
         phases.add(phase)
         if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
             straight.append(implementation)
+        checked.append(phase != "backward" and asserts_sizes(part))
         return implementation
 
     backend = unlogged_aot_autograd(
@@ -125,7 +129,9 @@ def compile_through_aot(
         if phases == {"inference"}:
             without_guard_on_saved_tensors()
     if may_be_straight and len(straight) == 1 and getattr(straight[0], "_boxed_call", False):
-        return _called_straight(straight[0])
+        compiled = _called_straight(straight[0])
+    if any(checked) and not written:
+        compiled = eager_where_unmet(compiled, graph)
     return where_written_apart(compiled, graph.forward, written, example_inputs)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.unmet_sizes import UnmetSize
 from compiler.codegen.library_products import library_products
 from compiler.codegen.wrapper import variable
 from compiler.ir.formulas import FUNCTIONS
@@ -140,6 +141,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
         "read_as": read_as,
         "as_planned": as_planned,
         "as_promised": partial(as_promised, device.type),
+        "UnmetSize": UnmetSize,
         **FUNCTIONS,
         **constants,
     }

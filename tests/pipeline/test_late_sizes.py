@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from compiler.backend import fusionscope
 from compiler.compile import GraphCompilation, observed_compilations
@@ -14,7 +15,7 @@ from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.runtime.executable import build_executable
 from compiler.schedule.group import Group
-from tests.pipeline.late_sizes import CASES, LINE, SETTINGS, check_gradients, check_results, positives
+from tests.pipeline.late_sizes import CASES, LINE, SETTINGS, TABLE, check_gradients, check_results, positives
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -26,13 +27,47 @@ def test_gradients_are_eagers() -> None:
     check_gradients("cpu")
 
 
-def test_an_empty_choice_fails_where_eager_fails() -> None:
+#: Of the rows that are chosen, each by what it is called with; over no rows most have no result.
+OVER_ROWS: dict[str, Callable[[Tensor], Any]] = {
+    "amax": lambda y: y.amax(0),
+    "amin": lambda y: y.amin((0, 1)),
+    "max": lambda y: y.max(),
+    "max and where": lambda y: tuple(y.max(0)),
+    "argmax": lambda y: y.argmax(),
+    "argmin": lambda y: y.argmin(0),
+    "aminmax": lambda y: tuple(torch.aminmax(y, dim=0)),
+    "topk": lambda y: tuple(y.topk(1, 0)),
+    "norm": lambda y: torch.linalg.vector_norm(y, float("inf"), 0),
+    "amax of no columns": lambda y: y.amax(1),
+    "log_softmax": lambda y: y.log_softmax(0),
+    "sum": lambda y: y.sum(0),
+}
+
+
+def _told(function: Callable[..., Any], x: Tensor) -> Any:
+    """The result, or the error's kind and its sentence."""
+    try:
+        return function(x)
+    except (RuntimeError, IndexError) as error:
+        return type(error), str(error).splitlines()[0]
+
+
+@pytest.mark.parametrize("name", OVER_ROWS)
+def test_an_empty_choice_gives_what_eager_gives_or_its_error(name: str) -> None:
     torch._dynamo.reset()
+
+    def chosen(x: Tensor) -> Any:
+        return OVER_ROWS[name](x[x[:, 0] > 0] * 2)
+
     with torch._dynamo.config.patch(SETTINGS):
-        compiled = torch.compile(lambda x: x[x > 0].max(), backend=fusionscope, fullgraph=True)
-        assert compiled(LINE) == LINE.max()
-        with pytest.raises(RuntimeError, match="max"):
-            compiled(LINE - 9)
+        compiled = torch.compile(chosen, backend=fusionscope, fullgraph=True)
+        for x in (TABLE, TABLE - 9, TABLE, TABLE - 9):
+            wanted = _told(chosen, x)
+            is_error = isinstance(wanted, tuple) and isinstance(wanted[0], type)
+            if is_error:
+                assert _told(compiled, x) == wanted
+            else:
+                torch.testing.assert_close(compiled(x), wanted)
 
 
 def test_a_size_that_a_check_forbids_fails_as_in_eager() -> None:
