@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from compiler.capture.captured import Implementation, Phase
 from compiler.capture.decomposed_once import decomposed_once
@@ -34,14 +35,15 @@ from compiler.capture.torch_internals import (
     set_gradients,
     split_at_min_cut,
     unlogged_aot_autograd,
+    unwatched,
     written_inputs,
 )
 from compiler.capture.traced_once import Unlike, may_be_traced_once, traced_once
 from compiler.capture.training import CHEAP, VIEWS
-from compiler.capture.written_back import note_written_back
-from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.capture.unmet_sizes import asserts_sizes, eager_where_unmet
 from compiler.capture.written_again import is_of_torch
+from compiler.capture.written_back import note_written_back
+from compiler.rewrite.gradient_layout import lay_gradients_out
 from compiler.rewrite.one_hot import sum_one_hots
 from compiler.rewrite.picked_numbers import add_along_rows
 
@@ -89,9 +91,9 @@ def compile_through_aot(
     names = input_names(graph)
     straight: list[Implementation] = []
     written: list[int] = []
+    checked: list[bool] = []
     phases: set[Phase] = set()
     may_be_straight = not is_autocast_on() and not _gives_wrapped_tensors(graph)
-    checked: list[bool] = []
 
     def compile_phase(part: torch.fx.GraphModule, _inputs: Sequence[Any], phase: Phase) -> Implementation:
         if phase != "backward":
@@ -108,10 +110,10 @@ def compile_through_aot(
         with outside_fake_mode():
             implementation = compile_graph(part, phase)
         phases.add(phase)
+        checked.append(phase != "backward" and asserts_sizes(part))
         if phase == "inference" and _takes_straight_calls(part, example_inputs) and runs_as_it_is():
             straight.append(implementation)
-        checked.append(phase != "backward" and asserts_sizes(part))
-        return implementation
+        return unwatched(implementation) if _is_harmed_by_modes(part, implementation) else implementation
 
     backend = unlogged_aot_autograd(
         fw_compiler=partial(compile_phase, phase="forward"),
@@ -167,6 +169,15 @@ def _takes_straight_calls(part: torch.fx.GraphModule, example_inputs: Sequence[A
     if any(isinstance(x, list | tuple | dict) or is_made_of_tensors(x) for x in example_inputs):
         return False
     return len(part.graph.find_nodes(op="placeholder")) == len(example_inputs)
+
+
+def _is_harmed_by_modes(part: torch.fx.GraphModule, implementation: Implementation) -> bool:
+    """Whether complex numbers are computed with, and nothing but torch's own operators is called."""
+    if not getattr(implementation, "_boxed_call", False):
+        return False
+    values = [value for node in part.graph.nodes for value in tree_leaves(node.meta.get("val"))]
+    is_complex = any(isinstance(value, torch.Tensor) and value.is_complex() for value in values)
+    return is_complex and all(is_of_torch(node.target) for node in part.graph.nodes if node.op == "call_function")
 
 
 def _gives_wrapped_tensors(graph: torch.fx.GraphModule) -> bool:

@@ -214,6 +214,25 @@ def changed_inputs() -> tuple[dict[int, int], frozenset[int]]:
     return changed, frozenset(of_inputs)
 
 
+def unwatched(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """`run`, a function of a list of inputs, outside of the mode in which AOTAutograd has the first call of a graph.
+
+    There it looks whether operators of the user's give what they were given. For the time of a call that a mode sees,
+    torch leaves lazily conjugated numbers as they are, and `linalg.pinv` and `linalg.lstsq`, which make such numbers
+    inside, give wrong results."""
+    watcher = getattr(torch._functorch._aot_autograd.runtime_wrappers, "_AnalyzeCustomOpInputOutputMode", ())
+    modes = torch.utils._python_dispatch
+
+    def call(inputs: list[Any]) -> Any:
+        if not isinstance(modes._get_current_dispatch_mode(), watcher):
+            return run(inputs)
+        with modes._pop_mode_temporarily():
+            return run(inputs)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
 def written_inputs() -> list[int]:
     """The places of the inputs whose elements the graph that AOTAutograd has compiled now changes."""
     context = torch._guards.TracingContext.try_get()

@@ -107,3 +107,31 @@ def test_of_two_equal_zeros_the_one_that_eager_keeps_is_kept() -> None:
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         x = torch.tensor([0.0, -0.0, -1.0, 3.0] * 9, dtype=dtype)
         torch.testing.assert_close(torch.compile(signs, backend=fusionscope)(x), signs(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("name", ["pinv", "lstsq"])
+def test_complex_solutions_and_their_gradients_are_right_from_the_first_call_on(name: str, dtype: torch.dtype) -> None:
+    """AOTAutograd has a mode on in the first call, under which torch gives wrong ones."""
+    torch._dynamo.reset()
+    generator = torch.Generator().manual_seed(0)
+    given, right = (torch.randn(4, 3, dtype=torch.complex128, generator=generator) for _ in range(2))
+
+    def size(x: Tensor) -> Tensor:
+        found = torch.linalg.pinv(x) if name == "pinv" else torch.linalg.lstsq(x, right.to(x.dtype)).solution
+        return found.abs().square().sum()
+
+    compiled = torch.compile(size, backend=fusionscope)
+    exact = given.clone().requires_grad_()
+    wanted = size(exact)
+    wanted.backward()
+    assert exact.grad is not None
+    for _ in range(2):
+        x = given.to(dtype, copy=True).requires_grad_()
+        result = compiled(x)
+        result.backward()
+        # Errors grow by the square of the matrix's condition.
+        tolerance = 40 * torch.finfo(dtype).eps * float(torch.linalg.cond(given)) ** 2
+        torch.testing.assert_close(result.double(), wanted, rtol=tolerance, atol=0)
+        assert x.grad is not None
+        assert (x.grad.to(exact.dtype) - exact.grad).norm() <= tolerance * exact.grad.norm()

@@ -181,6 +181,14 @@ TABLE = (
         "know which inputs a graph writes to, and which of them overlap",
         ("torch._guards.TracingContext.try_get", "torch._C._dynamo.guards.compute_overlapping_tensors"),
     ),
+    Taken(
+        INTERNALS,
+        "run complex numbers outside of AOTAutograd's mode",
+        (
+            "torch._functorch._aot_autograd.runtime_wrappers._AnalyzeCustomOpInputOutputMode",
+            *_names("torch.utils._python_dispatch", "_get_current_dispatch_mode _pop_mode_temporarily"),
+        ),
+    ),
     Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
     Taken(
         ("server/worker/messages.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)

@@ -1,5 +1,6 @@
-"""Numbers too small for a type's normal range, on a CPU: kernels keep them, also where the processor counts them as zero
-and the type is narrower than what it computes in."""
+"""Numbers too small for a type's normal range, on a CPU: kernels keep those that eager mode keeps.
+
+That is so too where the processor counts them as zero and the type is narrower than what it computes in."""
 
 from __future__ import annotations
 
