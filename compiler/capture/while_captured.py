@@ -1,6 +1,9 @@
 """What Dynamo does while it captures for us, and only then, kept as short as its results allow.
 
     tensors without values     each call is run with them, to learn the sizes of what it gives: once for equal inputs
+    open sizes                 the formula of equal operands made once (`formulas_once.py`)
+    results to be remembered   made again to be checked: once for each kind (`kinds_checked_once.py`)
+    texts of graphs            for a log: only where that is on
     names of functions         of each line, from the tokens of its file, for a log: only where that is on
     settings                   each found at once (`settings_at_hand.py`)
     maps over many devices     not imported to learn that a function is none, where none is asked for
@@ -16,7 +19,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 from unittest import mock
 
@@ -25,6 +28,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from compiler.capture.formulas_once import formulas_once
+from compiler.capture.kinds_checked_once import kinds_checked_once
 from compiler.capture.settings_at_hand import settings_at_hand
 from compiler.capture.torch_internals import guards_see_changed_tensors
 from compiler.capture.written_again import alike, is_of_torch, is_sized, is_whole, like, memory_of
@@ -42,10 +47,9 @@ def shorten_captures_for(backend: Callable[..., Any]) -> None:
     def compile_frame(*args: Any, **kwargs: Any) -> Any:
         if not any(getattr(arg, "compiler_fn", arg) is backend for arg in args if callable(arg)):
             return by_torch(*args, **kwargs)
-        with (
-            garbage_kept(), guards_see_changed_tensors(), settings_at_hand(),
-            _values_known(), _names_as_asked(), _wrapped_as_asked(),
-        ):  # fmt: skip
+        with ExitStack() as stack:
+            for shorten in _WAYS:
+                stack.enter_context(shorten())
             return by_torch(*args, **kwargs | {"skip": kwargs.get("skip", 0) + 1})  # this frame is none of the user's
 
     convert_frame._compile = compile_frame
@@ -58,6 +62,20 @@ def _names_as_asked() -> ExitStack:
     logs = output_graph.trace_call_log, symbolic_convert.trace_call_log, symbolic_convert.trace_source_log
     if not any(log.isEnabledFor(logging.DEBUG) for log in logs):
         stack.enter_context(mock.patch.object(symbolic_convert, "get_funcname", lambda *_: None))
+    return stack
+
+
+def _graphs_as_asked() -> ExitStack:
+    from torch._functorch._aot_autograd import graph_compile
+    from torch._logging._internal import trace_log
+
+    stack = ExitStack()
+    logs = graph_compile.aot_joint_log, graph_compile.aot_graphs_log
+    if trace_log.handlers or any(log.isEnabledFor(logging.INFO) for log in logs):
+        return stack
+    for name, nothing in (("_log_joint_graph", None), ("_log_fw_bw_graphs", (None, None))):
+        if hasattr(graph_compile, name):  # since release 2.13
+            stack.enter_context(mock.patch.object(graph_compile, name, lambda *_, nothing=nothing: nothing))
     return stack
 
 
@@ -123,3 +141,11 @@ def _may_be_known(values: Sequence[Any], inputs: Sequence[Any]) -> bool:
         and len(set(memory)) == len(memory)
         and all(is_whole(value) and not (value.requires_grad or value.is_conj() or value.is_neg()) for value in values)
     )
+
+
+#: Each gives a context within which a capture is made in less time, but for `guards_see_changed_tensors`, within which it
+#: is right.
+_WAYS: tuple[Callable[[], AbstractContextManager[Any]], ...] = (
+    garbage_kept, guards_see_changed_tensors, settings_at_hand, formulas_once, kinds_checked_once, _values_known,
+    _names_as_asked, _graphs_as_asked, _wrapped_as_asked,
+)  # fmt: skip

@@ -98,6 +98,7 @@ TABLE = (
         (
             "torch._subclasses.fake_tensor.FakeTensor",
             "torch._C._is_any_autocast_enabled",
+            *_names("torch", "_functorch._aot_autograd.graph_compile _logging._internal.trace_log"),
             *_names("torch._dynamo", "convert_frame._compile utils.run_node output_graph.trace_call_log"),
             *_names("torch._dynamo.symbolic_convert", "get_funcname trace_call_log trace_source_log"),
             "torch._dynamo.variables.higher_order_ops.LocalMapWrappedHigherOrderVariable",
@@ -208,6 +209,22 @@ TABLE = (
         ("compiler/lowering/printed_formulas.py",),
         "print formulas of sizes as Python",
         ("torch.utils._sympy.printers.PythonPrinter",),
+    ),
+    Taken(
+        ("compiler/capture/formulas_once.py",),
+        "make the formula of equal sizes once",
+        (
+            "torch._logging._internal.trace_log",
+            *_names("torch.fx.experimental", "proxy_tensor sym_node.SymNode symbolic_shapes.ShapeEnv"),
+        ),
+    ),
+    Taken(
+        ("compiler/capture/kinds_checked_once.py",),
+        "check each kind of result once",
+        (
+            *_names("torch", "_C._dispatch_key_set _logging._internal.trace_log"),
+            *_names("torch._subclasses.fake_tensor", "FakeTensor FakeTensorMode"),
+        ),
     ),
     Taken(
         ("compiler/lowering/eager.py", "compiler/lowering/guarded_sizes.py"),

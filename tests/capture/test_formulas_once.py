@@ -1,0 +1,117 @@
+"""Sizes that are open are computed with as torch does it; and what was computed or checked before is not again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from torch import SymInt, Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from compiler.capture.formulas_once import formulas_once
+from compiler.capture.kinds_checked_once import kinds_checked_once
+
+Operation = Callable[[Any, Any], Any]
+OPERATIONS: list[Operation] = [
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.eq, operator.ne, operator.lt,
+    operator.le, operator.gt, operator.ge, torch.sym_max, torch.sym_min,
+]  # fmt: skip
+
+
+@pytest.fixture
+def mode() -> Iterator[FakeTensorMode]:
+    yield FakeTensorMode(shape_env=ShapeEnv())
+
+
+def open_tensor(mode: FakeTensorMode, *shape: int) -> Tensor:
+    context = symbolic_shapes.StatelessSymbolicContext([symbolic_shapes.DimDynamic.DYNAMIC] * len(shape))
+    return mode.from_tensor(torch.empty(shape), symbolic_context=context)
+
+
+def open_sizes(mode: FakeTensorMode) -> tuple[Any, Any]:
+    one, other = open_tensor(mode, 6, 4).shape
+    return one, other
+
+
+def told(value: Any) -> Any:
+    """All that is known of a number, but for which object it is."""
+    if isinstance(value, SymInt | torch.SymBool):
+        node = value.node
+        return type(value), node.expr, node.hint, node.pytype, node._optimized_summation, node.maybe_as_int()
+    return value
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
+def test_numbers_are_torchs(operation: Operation, mode: FakeTensorMode) -> None:
+    one, other = open_sizes(mode)
+    operands = [one, other, one * other, one + 1, 2 * other, one + other, 6, 1]
+    seconds = operands if operation in (operator.mod, operator.floordiv) else [*operands, 0]
+    pairs = [(a, b) for a in operands for b in seconds]
+    expected = [told(operation(a, b)) for a, b in pairs]
+    with formulas_once():
+        for _ in range(2):
+            assert [told(operation(a, b)) for a, b in pairs] == expected
+        again = [operation(one, other), operation(one, other)]
+    assert again[0].node is not again[1].node, "tracers tell numbers apart by their nodes"
+
+
+def test_numbers_follow_what_guards_have_told_since(mode: FakeTensorMode) -> None:
+    one, other = open_sizes(mode)
+    with formulas_once():
+        assert (one * 2).node.maybe_as_int() is None
+        assert one == 6
+        assert (one * 2).node.maybe_as_int() == 12 and (one * other).node.expr == 6 * other.node.expr
+
+
+def test_what_is_asked_while_guards_are_suppressed_is_guarded_later(mode: FakeTensorMode) -> None:
+    one, other = open_sizes(mode)
+    environment = one.node.shape_env
+    with formulas_once():
+        with environment.suppress_guards():
+            assert one > other
+        assert not environment.guards
+        for _ in range(2):
+            assert one > other
+        assert [str(guard.expr) for guard in environment.guards] == [str(sympy.Gt(one.node.expr, other.node.expr))]
+
+
+def test_remembered_results_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    make = FakeTensorMode._output_from_cache_entry
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        made.append(arguments)
+        return make(self, *arguments)
+
+    def results() -> list[Any]:
+        mode, seen = FakeTensorMode(shape_env=ShapeEnv()), []
+        with mode:
+            for size in (6, 9):
+                x = open_tensor(mode, size, 4)
+                for _ in range(2):
+                    found = [x + 1, x * 2.5, x.t(), x > 0, x.sum(0), x.t().contiguous(), *x.split(2, 1)]
+                    found += [x.to(torch.cfloat), x.to(torch.cfloat).conj()]
+                    seen += [(*told_tensor(value), memory(value) == memory(x)) for value in found]
+        return seen
+
+    monkeypatch.setattr(FakeTensorMode, "_output_from_cache_entry", counted)
+    expected, by_torch = results(), len(made)
+    made.clear()
+    with kinds_checked_once():
+        assert results() == expected
+    assert len(made) < by_torch
+
+
+def told_tensor(value: Tensor) -> tuple[Any, ...]:
+    sizes = [str(size) for size in (*value.shape, *value.stride())]
+    return value.dtype, value.device, sizes, value.is_conj(), torch._C._dispatch_key_set(value)
+
+
+def memory(value: Tensor) -> int:
+    return value.untyped_storage()._cdata
