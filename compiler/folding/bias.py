@@ -41,7 +41,7 @@ def _takes_apart(convolution: Node) -> bool:
     result, of_bias = convolution.meta["val"], bias.meta["val"]
     if result.dtype != of_bias.dtype or not result.dtype.is_floating_point or result.device != of_bias.device:
         return False
-    filters: Any = weight.meta["val"].shape
+    filters = describe(weight.meta["val"]).shape
     return len(filters) != 4 or not is_pixel_product(filters, result.dtype, stride, padding, is_transposed, groups)  # type: ignore[arg-type]
 
 

@@ -89,9 +89,12 @@ def test_it_is_added_where_the_result_is_read() -> None:
     assert kernel_count(call) == (1, 1) and all(biases(call))
 
 
-def test_with_open_sizes_too() -> None:
-    function, _ = PROGRAMS["transposed"]
-    assert biases(compile_program(function, *inputs_of("transposed", torch.float32), dynamic=True)) == [None]
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_with_open_sizes_too(name: str, dtype: torch.dtype) -> None:
+    """Those of the filters are open as well."""
+    found = biases(compile_program(PROGRAMS[name][0], *inputs_of(name, dtype), dynamic=True))
+    assert found and set(found) == {None}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
