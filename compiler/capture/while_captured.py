@@ -143,8 +143,7 @@ def _may_be_known(values: Sequence[Any], inputs: Sequence[Any]) -> bool:
     )
 
 
-#: Each gives a context within which a capture is made in less time, but for `guards_see_changed_tensors`, within which it
-#: is right.
+#: Each gives a context within which a capture is made in less time; within `guards_see_changed_tensors` it is right.
 _WAYS: tuple[Callable[[], AbstractContextManager[Any]], ...] = (
     garbage_kept, guards_see_changed_tensors, settings_at_hand, formulas_once, kinds_checked_once, _values_known,
     _names_as_asked, _graphs_as_asked, _wrapped_as_asked,
