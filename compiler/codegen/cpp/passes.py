@@ -49,9 +49,6 @@ class PassPrinter(RelativeSumPrinter):
                 self._declare_parts(accumulators)
                 self.declare_relative_parts(relative)
                 writer.line(f"#pragma omp parallel for schedule(static){plan.worth_threads}")
-            elif not plan.is_chunk_one_point:
-                # Of few chunks GCC would write out each, and makes no vectors of their loops, whose ends differ.
-                writer.line("#pragma GCC unroll 1")
             with writer.block(f"for (int64_t chunk = 0; chunk < {plan.chunks}; ++chunk)"):
                 self._chunk(section, accumulators, relative, is_split)
             if is_split and (accumulators or relative):
