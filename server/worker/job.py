@@ -56,6 +56,10 @@ class Channel:
         if not chunk:
             return None
         self._buffer += chunk
+        return self.messages_read()
+
+    def messages_read(self) -> list[Run | Cancel]:
+        """Those that came together with one that was taken: of these the descriptor tells nothing any more."""
         found: list[Run | Cancel] = []
         while (line := self._take_line()) is not None:
             found.append(ToWorker.validate_json(line))
@@ -94,7 +98,7 @@ class JobProcess:
         selector = selectors.DefaultSelector()
         for descriptor in (ended, self._reports, self._output, channel.incoming):
             selector.register(descriptor, selectors.EVENT_READ)
-        ending: Ending | None = None
+        ending = self._listen(channel.messages_read())
         while ending is None:
             remaining = started + wall_seconds - time.monotonic()
             if remaining <= 0:
@@ -104,7 +108,7 @@ class JobProcess:
                 if key.fd == ended:
                     ending = "exited"
                 elif key.fd == channel.incoming:
-                    ending = self._listen(channel) or ending
+                    ending = self._listen(channel.messages_at_hand()) or ending
                 elif not self._relay(key.fd, channel):
                     selector.unregister(key.fd)
                 ending = self._overstepped() or ending
@@ -142,8 +146,7 @@ class JobProcess:
         except ProcessLookupError:
             os.kill(self._process, signal.SIGKILL)
 
-    def _listen(self, channel: Channel) -> Ending | None:
-        messages = channel.messages_at_hand()
+    def _listen(self, messages: list[Run | Cancel] | None) -> Ending | None:
         if messages is None or any(isinstance(message, Cancel) and message.job == self._job for message in messages):
             return "cancelled"
         return None

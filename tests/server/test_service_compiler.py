@@ -14,7 +14,7 @@ from server.app import create_app
 from server.settings import Settings
 from tests.server.conftest import Service
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -23,7 +23,7 @@ async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     app = create_app(Settings(data=tmp_path_factory.mktemp("data"), log_format="json", processes=2048))
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=90) as client:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as client:
             yield Service(app, client)
 
 

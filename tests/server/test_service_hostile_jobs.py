@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
-from tests.server.conftest import Service, processes_mentioning
+from tests.server.conftest import Service, eventually, processes_mentioning, running_service
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CASES = {
     "segmentation fault": ("import ctypes\nctypes.string_at(0)", "crashed", "SIGSEGV"),
@@ -44,9 +46,17 @@ CASES = {
 }
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hasty_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """One that ends jobs after two seconds: for those that would not end."""
+    async with running_service(tmp_path_factory.mktemp("hasty"), wall_seconds=2) as running:
+        yield running
+
+
 @pytest.mark.parametrize("name", CASES)
-async def test_a_bad_job_harms_only_itself(service: Service, name: str) -> None:
+async def test_a_bad_job_harms_only_itself(service: Service, hasty_service: Service, name: str) -> None:
     source, status, error = CASES[name]
+    service = hasty_service if status == "timeout" else service
     report = await service.explore(source)
     assert report["status"] == status, report["error"]
     assert report["error"]["type"] == error
@@ -141,9 +151,9 @@ async def test_cancelling_ends_all_processes_of_the_job(service: Service, marker
         f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', {marker!r}], start_new_session=True)\n"
         f"time.sleep(60)"
     )
-    answer = await service.client.post("/api/v1/explorations?wait=0.8", json={"source": source})
+    answer = await service.client.post("/api/v1/explorations", json={"source": source})
     assert answer.status_code == 202
-    assert processes_mentioning(marker)
+    assert await asyncio.to_thread(eventually, lambda: processes_mentioning(marker))
     cancelled = await service.client.delete(f"/api/v1/explorations/{answer.json()['id']}")
     assert cancelled.json()["status"] == "cancelled"
     assert processes_mentioning(marker) == []

@@ -24,8 +24,6 @@ from server.settings import ENVIRONMENT_PREFIX, Settings
 from server.summary import markdown
 from server.worker import child
 
-pytestmark = pytest.mark.timeout(30)
-
 ROOT = Path(__file__).parents[2]
 
 

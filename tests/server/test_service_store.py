@@ -9,7 +9,7 @@ import pytest
 from compiler.report import Report
 from server.store import Store
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(30)]
+pytestmark = pytest.mark.asyncio
 
 
 async def test_a_report_comes_back_as_it_went_in(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from tests.server.conftest import TARGET, Service, running_service
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIBRARIES = ("torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx")
 
