@@ -10,9 +10,12 @@ from pathlib import Path
 import chromium
 import page as page_tools
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.browser.serving import ROOT, wait_until_ready
+
+#: How long the page may take for what it does at once on a machine that does nothing else.
+WAITS_MS = 120_000
 
 
 @pytest.fixture(scope="session")
@@ -48,11 +51,12 @@ def server_url(built_page: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         yield url
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=300)
 
 
 @pytest.fixture(scope="session")
 def browser(chromium_path: str) -> Iterator[Browser]:
+    expect.set_options(timeout=WAITS_MS)
     with sync_playwright() as playwright:
         # Chromium's own sandbox needs rights that a container rarely gives; it opens our own page only.
         yield playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
@@ -73,6 +77,7 @@ def page(browser: Browser) -> Iterator[Page]:
             complaints.append(message.text)
 
     opened = browser.new_page(viewport={"width": 1440, "height": 900})
+    opened.set_default_timeout(WAITS_MS)
     opened.on("console", note)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened

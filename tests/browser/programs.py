@@ -237,7 +237,7 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
     report = report.model_copy(update={"sizes": [NamedSize(name="N", value=64, lines=[2])]})
     for stages in range(1, STAGES + 1):
         if wish == "slow":
-            time.sleep(0.5)
+            time.sleep(1)
         if on_stage is not None:
             on_stage(part(report, stages))
     return report

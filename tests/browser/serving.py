@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60
+START_SECONDS = 300
 
 
 def wait_until_ready(url: str) -> None:
@@ -15,7 +15,7 @@ def wait_until_ready(url: str) -> None:
     last: Exception | None = None
     for _ in range(START_SECONDS * 5):
         try:
-            with urllib.request.urlopen(f"{url}/readyz", timeout=5):
+            with urllib.request.urlopen(f"{url}/readyz", timeout=30):
                 return
         except OSError as error:
             last = error

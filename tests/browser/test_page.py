@@ -101,7 +101,7 @@ def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str)
     expect(page.locator("#pane-centre .tab-panel:not([data-stale]) .node").first).to_be_visible()
     expect(page.locator("#pane-kernels [data-stale]")).to_be_visible()
     expect(page.locator("#pane-kernels .kernels:not([data-stale]) tbody tr").first).to_be_visible(timeout=10_000)
-    expect(page.locator("[data-action=explore]")).to_contain_text("Explore", timeout=10_000)
+    expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
     expect(page).to_have_url(re.compile(r"/x/\w+$"))
 
 
@@ -203,4 +203,5 @@ def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, the
         page.get_by_role("button", name=re.compile("without fusion|edges")).last.click()
     page.mouse.move(700, 20)
     page.wait_for_timeout(300)
+    page.wait_for_function("() => document.getAnimations().every(one => one.playState !== 'running')")
     assert faults_known_to_axe(page) == []

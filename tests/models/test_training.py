@@ -101,5 +101,5 @@ def test_processes_measure_one_at_a_time(tmp_path: Path) -> None:
     turns.touch()
     command = [sys.executable, "-c", PREPARE_AND_MEASURE, str(turns), str(told)]
     processes = [subprocess.Popen(command) for _ in range(3)]
-    assert [process.wait(timeout=50) for process in processes] == [0, 0, 0]
+    assert [process.wait(timeout=600) for process in processes] == [0, 0, 0]
     assert told.read_text().split() == ["in", "out"] * 3

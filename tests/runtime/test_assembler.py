@@ -244,7 +244,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stdout
     number, folder = re.fullmatch(r"(\d+) (.*)\n", said).groups()  # type: ignore[union-attr]
     status = Path("/proc", number, "stat")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while status.exists() and ") Z " not in status.read_text() and time.monotonic() < deadline:
         time.sleep(0.01)
     ended = not status.exists() or ") Z " in status.read_text()

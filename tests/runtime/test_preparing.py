@@ -23,7 +23,7 @@ from compiler.runtime.graph_launchers import GraphLaunchers, work_of_compiling
 from compiler.runtime.preparing import Preparation, prepare_all
 from tests.compile_program import capture_graph
 
-SECONDS = 30
+SECONDS = 300
 
 
 class PretendedHelper:
