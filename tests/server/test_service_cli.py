@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from compiler.report import Report
+from server.cli import app
+from tests.server import programs
 
 ROOT = Path(__file__).parents[2]
 WITH_PROGRAMS = (
@@ -50,13 +53,20 @@ def test_a_failed_snippet_exits_with_1_and_shows_the_line(tmp_path: Path) -> Non
     assert "y = x / 0" in ended.stdout
 
 
+@pytest.fixture
+def with_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs in the compiler's place in this process, for what is said before anything is compiled."""
+    monkeypatch.setitem(sys.modules, "compiler.pipeline", programs)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("explore", "no_such_file.py"), ("explore", "-", "--target", "h100"), ("explore",), ("examples", "nothing")],
 )
+@pytest.mark.usefixtures("with_programs")
 def test_wrong_use_exits_with_2_and_says_why(arguments: tuple[str, ...]) -> None:
-    ended = _run(*arguments, source="x = 1")
-    assert ended.returncode == 2
+    ended = CliRunner().invoke(app, arguments, input="x = 1")
+    assert ended.exit_code == 2
     assert ended.stderr.strip()
     assert "Traceback" not in ended.stderr
 
@@ -75,18 +85,18 @@ def test_an_invalid_setting_is_named() -> None:
 
 
 def test_examples_are_listed_and_printed() -> None:
-    listed = _run("examples")
-    assert listed.returncode == 0
+    listed = CliRunner().invoke(app, ["examples"])
+    assert listed.exit_code == 0
     assert "graph_break" in listed.stdout
-    printed = _run("examples", "graph_break")
+    printed = CliRunner().invoke(app, ["examples", "graph_break"])
     assert printed.stdout.startswith("import torch")
 
 
-def test_help_is_there_for_every_command() -> None:
-    for command in ("serve", "explore", "worker", "doctor", "examples"):
-        ended = _run(command, "--help")
-        assert ended.returncode == 0
-        assert len(ended.stdout) > 100
+@pytest.mark.parametrize("command", ["serve", "explore", "worker", "doctor", "examples"])
+def test_help_is_there_for_every_command(command: str) -> None:
+    ended = CliRunner().invoke(app, [command, "--help"])
+    assert ended.exit_code == 0
+    assert len(ended.stdout) > 100
 
 
 def test_why_prints_the_answer_for_two_nodes(tmp_path: Path) -> None:
@@ -117,7 +127,8 @@ SIZES = "import torch\nN = 8\ndef f(x):\n    return x.exp().sum(-1)\nf(torch.ran
         ("N=8", "at least 2"),
     ],
 )
+@pytest.mark.usefixtures("with_programs")
 def test_a_sweep_that_cannot_be_made_is_refused_before_the_snippet_runs(asked: str, said: str) -> None:
-    ended = _run("explore", "-", "--sweep", asked, source=SIZES)
-    assert ended.returncode == 2 and ended.stdout == ""
+    ended = CliRunner().invoke(app, ["explore", "-", "--sweep", asked], input=SIZES)
+    assert ended.exit_code == 2 and ended.stdout == ""
     assert said in ended.stderr and ended.stderr.startswith("--sweep")
