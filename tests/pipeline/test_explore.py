@@ -18,13 +18,18 @@ STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "compare"
 FAILING = {"14_needs_the_network": 3, "15_syntax_error": 4, "16_raises": 6}
 WORKING = sorted(path.stem for path in SNIPPETS.glob("*.py") if path.stem not in FAILING)
 MATRIX = 1024 * 1024 * 4
+#: Sizes that are not what is tested: such products in bfloat16 take minutes on a CPU without instructions for them.
+SMALLER = {"02_dead_matmul": {"4096": "512", "2048": "256"}}
 
 
 @cache
 def report_of(name: str) -> Report:
     """Timed as little as possible: what is tested is that it is timed at all."""
     options = Options(device="cpu", timing=Timing(min_runs=3, max_seconds=0.1))
-    return explore((SNIPPETS / f"{name}.py").read_text(), options)
+    source = (SNIPPETS / f"{name}.py").read_text()
+    for size, smaller in SMALLER.get(name, {}).items():
+        source = source.replace(size, smaller)
+    return explore(source, options)
 
 
 @pytest.mark.parametrize("name", WORKING)
