@@ -74,6 +74,9 @@ class Budget:
             signal.signal(signal.SIGALRM, before)
 
 
+#: The part of a budget that samples are planned for: they are stopped when all of it is spent, and then are lost.
+PLANNED = 0.8
+
 #: Everything fits.
 UNLIMITED = Budget()
 

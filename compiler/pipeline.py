@@ -25,7 +25,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -33,9 +33,10 @@ import torch
 
 from compiler import report as rep
 from compiler.backend import device_of
-from compiler.budget import TIME_LIMIT, Budget, OutOfTime, in_seconds
+from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
+from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
 from compiler.environment import describe_environment
@@ -106,7 +107,7 @@ def explore_size(source: str, options: Options, with_times: bool) -> Exploration
 #: Shares of the time that is left when a stage begins: each leaves the later ones enough to end in. The snippet itself,
 #: without which there is nothing; the Triton twins; the comparison with float64; Triton's interpreter; times, where the
 #: peer comes after them; and of these the kernels'.
-_FOR_CAPTURE, _FOR_ASSEMBLY, _FOR_CHECKS, _FOR_EMULATION, _FOR_TIMES, _FOR_KERNELS = 0.7, 0.25, 0.4, 0.25, 0.4, 0.4
+_FOR_CAPTURE, _FOR_ASSEMBLY, _FOR_CHECKS, _FOR_EMULATION, _FOR_TIMES, _FOR_KERNELS = 0.7, 0.25, 0.35, 0.1, 0.5, 0.4
 #: What stays for the summary, and for what could not be stopped at once.
 _RESERVE = 0.1
 #: Stages without which an exploration has its graphs, decisions and kernels all the same.
@@ -219,6 +220,9 @@ class Exploration:
         self.report.breaks = captured.breaks
         self.report.compilations = captured.compilations
         present_eager(captured.graphs, self.report.graphs)
+        for graph in captured.graphs:
+            if graph.runner.has_slow_products:
+                self._note(_about_slow_products(graph))
 
     def _compilation_of(self, graph: CapturedGraph) -> GraphCompilation:
         """On the exploration's device; or on the CPU, for a graph of CPU tensors alone beside a GPU."""
@@ -283,15 +287,28 @@ class Exploration:
             with self._each(work, "run"):
                 assert work.captured.inputs is not None
                 share = budget.share(1 / (len(emulated) - place))
-                check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
+                with products_in_float32(work.captured.runner.has_slow_products):
+                    check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
+
+    @property
+    def _has_backward(self) -> bool:
+        return any(work.captured.phase == "backward" for work in self.work)
+
+    @property
+    def _call_seconds(self) -> float:
+        """What one call of each graph takes at least, operator by operator."""
+        return sum(work.captured.least_seconds for work in self.work)
 
     def _check_training(self) -> None:
         """The user's own functions with their gradients, once all their graphs run our kernels."""
         assert self.captured is not None
-        if len(self.alive) < len(self.work):
+        if len(self.alive) < len(self.work) or not self._has_backward:
             return
+        budget = self.budget.share(_FOR_CHECKS)
         try:
-            with silenced(), self.budget.share(_FOR_CHECKS).stopping():
+            if not budget.fits(2 * self._call_seconds):
+                raise OutOfTime
+            with silenced(), budget.stopping():
                 self.calls = check_training(self.captured)
         except OutOfTime:
             self._note(
@@ -323,25 +340,32 @@ class Exploration:
         without_times = self._withhold_times()
         right = [work for work in self.alive if work.report.name not in without_times]
         budget = self.budget.share(_FOR_TIMES if self.options.peer else 1 - _RESERVE)
-        for place, work in enumerate(right):
-            share = budget.share(_FOR_KERNELS / (len(right) - place))
-            timing = self.options.timing
-            measure_kernels(work.captured, work.compilation, work.report, work.compilation.model, timing, share)
-        self._note_kernels_left_out(right)
+        self._measure_kernels(right, budget.share(_FOR_KERNELS))
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
             return "no compiled call returned, so there is nothing to time"
         try:
             with silenced():
-                self.report.timing = measure_entries(
-                    self.captured.timed_entries, self.device, self.options.timing, self.is_wrong, budget
-                )
+                entries, timing, seconds = self.captured.timed_entries, self.options.timing, 2 * self._call_seconds
+                self.report.timing = measure_entries(entries, self.device, timing, self.is_wrong, budget, seconds)
         except OutOfTime:
             self._note(f"Eager and compiled were not timed: one call of each takes too long. {MORE_TIME}")
         for work in right:
             present_replay(work.compilation, work.report)
         return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
+
+    def _measure_kernels(self, right: list[Work], budget: Budget) -> None:
+        """Each kernel alone; the graphs share what one of them would have."""
+        seconds = self.options.timing.max_seconds / max(len(right), 1)
+        timing = self.options.timing.model_copy(update={"max_seconds": seconds})
+        for place, work in enumerate(right):
+            share = budget.share(1 / (len(right) - place))
+            with suppress(OutOfTime), share.stopping():
+                planned, model = share.share(PLANNED), work.compilation.model
+                measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+        if self.options.max_seconds is not None:
+            self._note_kernels_left_out(right)
 
     def _note_kernels_left_out(self, timed: list[Work]) -> None:
         for work in timed:
@@ -355,10 +379,13 @@ class Exploration:
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 
+        budget = self.budget.share(1 - _RESERVE)
+        if not budget.fits(self._call_seconds):
+            seconds = f"one call takes {in_seconds(self._call_seconds)} at least"
+            self.report.peer = rep.Peer(message=f"TorchInductor was not asked, as that means a call: {seconds}.")
+            return None
         with silenced():
-            compared = compare_with_peer(
-                self.captured, self.options, self.report.timing, self.is_wrong, self.budget.share(1 - _RESERVE)
-            )
+            compared = compare_with_peer(self.captured, self.options, self.report.timing, self.is_wrong, budget)
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
         return None
@@ -416,6 +443,14 @@ class Exploration:
     def _summary(self) -> rep.Summary:
         checked = [work.checked for work in self.work] + [checked_call(call, "compiled") for call in self.calls]
         return summarise(self.report, checked, self.captured)
+
+
+def _about_slow_products(graph: CapturedGraph) -> str:
+    seconds = in_seconds(graph.runner.product_seconds or 0.0)
+    return (
+        f"This CPU has no fast products of the dtype that {graph.name} uses: a call would spend about {seconds} in "
+        "them, by the rate of a small one. Where only values are needed, they are computed in float32 and rounded."
+    )
 
 
 @contextmanager

@@ -5,6 +5,7 @@ top_level_calls, forms, inputs, annotations   what to call where it compiles not
 intercept, recorder, ledger                   the snippet's own `torch.compile`, and what is kept of each compilation
 captured, reference, replay                   what is left behind: graphs that can be run again, in float64 too
 rounding_noise                                what rounding may change, as noise in every step of such a run
+slow_products                                 what of them a CPU has no instructions for
 aot, training                                 through AOTAutograd: operators taken apart, a joint graph, split in two
 traced_once, decomposed_once, written_again   what it does but once for calls whose inputs are alike
 while_captured, settings_at_hand              the same of Dynamo, while it captures for us

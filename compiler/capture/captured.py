@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from compiler.capture.passed import BACKWARD, Passed
+from compiler.capture.slow_products import SLOW_SECONDS, product_seconds, products_in_float32
 from compiler.report import Compilation, Error, GraphBreak, Guard, Note, Recompile, Rewrite, SavedTensor, Symbol
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def _extent(tensor: torch.Tensor) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
+#: The first call also pays for what is set up once: later ones may be quicker by such a factor. What takes longer than
+#: foreseen can be stopped.
+FIRST_CALL = 4.0
+
+
 class GraphRunner:
     """What Dynamo's compiled code calls for one graph.
 
@@ -53,8 +59,10 @@ class GraphRunner:
         self.implementation: Implementation = self._eager
         self._graph = graph
         self.calls = 0
-        #: The quickest call of the ATen graph run operator by operator; None before there was one.
+        #: The quickest call of the ATen graph run operator by operator, with quick products; None before there was one.
         self.eager_seconds: float | None = None
+        #: What this CPU needs for the products of low precision of a call, foreseen; None before the first call.
+        self.product_seconds: float | None = None
         self.first_inputs: list[Any] | None = None
         self.on_call: Callable[[], None] | None = None
 
@@ -69,9 +77,17 @@ class GraphRunner:
                 ]
         return self.implementation(inputs)
 
+    @property
+    def has_slow_products(self) -> bool:
+        """Whether calls that are only made for their values compute products in float32: see `slow_products`."""
+        return (self.product_seconds or 0.0) > SLOW_SECONDS
+
     def _eager(self, inputs: list[Any]) -> Sequence[Any]:
+        if self.product_seconds is None:
+            self.product_seconds = product_seconds(self._graph)
         started = time.perf_counter()
-        outputs: Sequence[Any] = self._graph(*inputs)
+        with products_in_float32(self.has_slow_products):
+            outputs: Sequence[Any] = self._graph(*inputs)
         took = time.perf_counter() - started
         self.eager_seconds = took if self.eager_seconds is None else min(took, self.eager_seconds)
         return outputs
@@ -109,9 +125,15 @@ class CapturedGraph:
         return self.runner.first_inputs
 
     @property
-    def eager_seconds(self) -> float:
-        """About what one call takes operator by operator; 0.0 where that is not known."""
-        return self.runner.eager_seconds or 0.0
+    def seconds_for_values(self) -> float:
+        """What a call operator by operator takes at least, where slow products are replaced; 0.0 if there was none."""
+        return (self.runner.eager_seconds or 0.0) / FIRST_CALL
+
+    @property
+    def least_seconds(self) -> float:
+        """The same of a call as torch makes it."""
+        slow = self.runner.product_seconds if self.runner.has_slow_products else 0.0
+        return self.seconds_for_values + (slow or 0.0)
 
     def lay_inputs_out(self) -> None:
         """Give the inputs of a backward graph the strides with which the forward graph, as it was lowered, gives them:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds
+from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import Capture, EntryCall
 from compiler.capture.reference import is_random
 from compiler.options import Options
@@ -125,7 +125,7 @@ def _raced(
     if is_compiled_wrong:
         del calls["compiled"]
     with budget.stopping():
-        raced = measure(calls, captured.device, options.timing, budget)
+        raced = measure(calls, captured.device, options.timing, budget.share(PLANNED))
     known = {one.name: one.compile_s for one in timing.contestants}
     for one in raced.contestants:
         one.compile_s = found.seconds if one.name == "peer" else known.get(one.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +12,11 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from compiler import report as rep
-from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds
+from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import CapturedGraph, EntryCall, copy_values
 from compiler.capture.reference import is_random, reference_run
 from compiler.capture.rounding_noise import RoundingNoise
+from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
 from compiler.devices import Device
 from compiler.options import Timing
@@ -43,22 +45,37 @@ def verify_graph(
     if graph.inputs is None:
         notes.append(rep.Note(message=f"{graph.name} was compiled but never called, so it was not checked."))
         return Checked()
-    cost = f"one call of it took {in_seconds(graph.eager_seconds)} operator by operator"
-    if not budget.fits(graph.eager_seconds):
-        notes.append(rep.Note(message=f"The kernels of {graph.name} were not run: {cost}. {MORE_TIME}"))
-        return Checked()
-    with torch.no_grad():
-        compiled = list(executable.call(copy_values(graph.inputs)))
-    if is_random(graph):
-        return _checked_forms(graph, compiled, notes)
+    in_float32, seconds = graph.runner.has_slow_products, graph.seconds_for_values
+    left_out = f"Kernels of {graph.name} were not run"
     try:
-        if not budget.fits((1 + EXACT_SHARE) * graph.eager_seconds):
-            raise OutOfTime
-        with torch.no_grad(), budget.stopping():
-            return _compared(graph, graph.inputs, compiled, notes)
+        with torch.no_grad(), _in_time(budget, seconds), products_in_float32(in_float32):
+            compiled = list(executable.call(copy_values(graph.inputs)))
+        if is_random(graph):
+            return _checked_forms(graph, compiled, notes)
+        left_out = f"{graph.name} was not compared with float64"
+        with torch.no_grad(), _in_time(budget, EXACT_SHARE * seconds):
+            checked = _compared(graph, graph.inputs, compiled, in_float32)
     except OutOfTime:
-        notes.append(rep.Note(message=f"{graph.name} was not compared with float64: {cost}. {MORE_TIME}"))
+        first = in_seconds(graph.runner.eager_seconds or 0.0)
+        message = f"{left_out}: its first call took {first} operator by operator. {MORE_TIME}"
+        notes.append(rep.Note(message=message))
         return Checked()
+    try:
+        with torch.no_grad(), budget.stopping():
+            return _with_rewrites(graph, checked, notes)
+    except OutOfTime:
+        message = f"What was replaced in {graph.name} was not compared with what was written. {MORE_TIME}"
+        notes.append(rep.Note(message=message))
+        return checked
+
+
+@contextmanager
+def _in_time(budget: Budget, seconds: float) -> Iterator[None]:
+    """Raises `OutOfTime` at once where what follows takes longer for certain, else when the budget is spent."""
+    if not budget.fits(seconds):
+        raise OutOfTime
+    with budget.stopping():
+        yield
 
 
 def _checked_forms(graph: CapturedGraph, compiled: list[Any], notes: list[rep.Note]) -> Checked:
@@ -73,12 +90,18 @@ def _checked_forms(graph: CapturedGraph, compiled: list[Any], notes: list[rep.No
     return Checked(wrong=checked_graph(graph.name, graph.function, names, judge_forms(compiled, expected)).wrong)
 
 
-def _compared(graph: CapturedGraph, inputs: list[Any], compiled: list[Any], notes: list[rep.Note]) -> Checked:
+def _compared(graph: CapturedGraph, inputs: list[Any], compiled: list[Any], in_float32: bool) -> Checked:
+    """What the kernels gave beside eager, both against float64. `in_float32`: eager's products are those of float32,
+    rounded, as the compiled call's were."""
     reference = reference_run(graph, copy_values(inputs), torch.float64)
-    eager = reference_run(graph, copy_values(inputs), None)
+    with products_in_float32(in_float32):
+        eager = reference_run(graph, copy_values(inputs), None)
     judgements = judge(compiled, reference, eager, perturbed=_perturbed(graph, inputs))
-    names = [str(value) for value in _returned(graph)]
-    checked = checked_graph(graph.name, graph.function, names, judgements)
+    return checked_graph(graph.name, graph.function, [str(value) for value in _returned(graph)], judgements)
+
+
+def _with_rewrites(graph: CapturedGraph, checked: Checked, notes: list[rep.Note]) -> Checked:
+    """With what is wrong with the graph that was written, where parts of it were replaced."""
     wrong = _error_of_rewrite(graph, notes)
     if wrong is None:
         return checked
@@ -124,15 +147,16 @@ def measure_entries(
     timing: Timing,
     is_wrong: bool = False,
     budget: Budget = UNLIMITED,
+    expected_seconds: float = 0.0,
 ) -> rep.TimingResult:
     """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
     only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each
-    takes longer than the budget."""
-    with budget.stopping():
+    takes longer than the budget; `expected_seconds` is what is known of it before."""
+    with _in_time(budget, expected_seconds):
         calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
         if not is_wrong:
             calls["compiled"] = _all(entries, "compiled")
-        return measure(calls, device, timing, budget)
+        return measure(calls, device, timing, budget.share(PLANNED))
 
 
 def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
@@ -241,7 +265,7 @@ def measure_kernels(
     Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so, and nothing is
     derived from them. Kernels for which there is no time have no figures."""
     executable, inputs = compilation.executable, graph.inputs
-    if inputs is None or executable is None or not executable.kernels:
+    if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
         return
     arguments = record_arguments(compilation, inputs)
     launch = executable.kernels
@@ -250,9 +274,11 @@ def measure_kernels(
         given = arguments[name]
         return lambda: launch[name](*given)
 
+    copies = copy_values(inputs)
+
     def whole() -> object:
         with torch.no_grad():
-            return executable.call(list(inputs))
+            return executable.call(list(copies))
 
     calls = {name: call_of(name) for name in arguments}
     half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})

@@ -44,6 +44,13 @@ def test_json_is_all_that_reaches_stdout() -> None:
     assert "from below" in ended.stderr
 
 
+def test_an_exploration_has_a_minute_unless_told_otherwise() -> None:
+    source = "verdict = options.max_seconds"
+    told = [_run("explore", "-", "--json", *more, source=source) for more in ((), ("--max-seconds", "7"))]
+    verdicts = [json.loads(ended.stdout)["summary"]["verdict"] for ended in told]
+    assert verdicts == ["60.0", "7.0"]
+
+
 def test_a_failed_snippet_exits_with_1_and_shows_the_line(tmp_path: Path) -> None:
     file = tmp_path / "snippet.py"
     file.write_text("x = 1\ny = x / 0\n")

@@ -10,7 +10,7 @@ import { WrongResults } from "./WrongResults";
 
 /** Equal layers have equal kernels: the first of them says how many there are. */
 function Repeats({ kernel, kernels }: { kernel: Kernel; kernels: Kernel[] }) {
-  if (kernel.same_as !== null) return <span class="chip quiet" title={`The same code as ${kernel.same_as}, but for names`}>same code</span>;
+  if (kernel.same_as) return <span class="chip quiet" title={`The same code as ${kernel.same_as}, but for names`}>same code</span>;
   const count = 1 + kernels.filter((other) => other.same_as === kernel.name).length;
   return count > 1 ? <span class="chip" title="Kernels of the same code, but for names">{`${count} times`}</span> : null;
 }
