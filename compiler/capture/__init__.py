@@ -9,6 +9,7 @@ slow_products                                 what of them a CPU has no instruct
 aot, training                                 through AOTAutograd: operators taken apart, a joint graph, split in two
 traced_once, decomposed_once, written_again   what it does but once for calls whose inputs are alike
 while_captured, settings_at_hand              the same of Dynamo, while it captures for us
+formulas_once, kinds_checked_once             and of torch's arithmetic of open sizes
 saved_places, draws, passed, repeats          what passes from the one to the other, and what its split would lose
 regions, repeated_writes, fixed_sizes         what is rewritten first, or compiled for the sizes of one call alone
 shared_memory, unmet_sizes                    calls left to eager mode: of inputs that overlap, of refused sizes

@@ -1,7 +1,7 @@
 """Kernels as functions: compiled, kept, launched, checked and timed.
 
 executable                                   the wrapper with its kernels, ready to be called (flat: without a frame)
-cpp_compiler, cpp_library, product_steps     C++ kernels, on a CPU
+cpp_compiler, cpp_library, product_steps     C++ kernels, on a CPU (instruction_sets: for which instructions)
 triton_source, triton_text, triton_compile, triton_launch      Triton kernels, on the GPU at hand
 graph_launchers, preparing                   those of a graph, compiled at the same time and beside what comes next
 triton_setup                                 what Triton makes once in a process
