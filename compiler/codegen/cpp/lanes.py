@@ -14,6 +14,7 @@ Several vectors of lanes also do not wait for each other's additions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from compiler.codegen.cpp.collisions import keeps_apart
@@ -133,25 +134,29 @@ class LanePrinter(ScanPrinter):
         happens at a point, given the ending and the element of the variables that gather it; `pragma` what stands
         before a vector loop."""
         (first, last), name, count, writer = bounds, lanes.dim.name, lanes.count, self.writer
+        is_known = isinstance(first, int) and isinstance(last, int)
         if isinstance(first, int) and isinstance(last, int):
             is_one_block = last - first == count
             rest = count if is_one_block else (last - first) % count
             whole: int | str = last - rest
         else:
             rest, whole = count, f"{name}_whole"
-            writer.line(f"const int64_t {whole} = {last} - ({last} - {first}) % {count};")
         if first != whole:
             block = f"{name}_block"
-            with writer.block(f"for (int64_t {block} = {first}; {block} < {whole}; {block} += {count})"):
+            condition = f"{block} < {whole}" if is_known else f"{block} + {count} <= {last}"
+            with writer.block(f"for (int64_t {block} = {first}; {condition}; {block} += {count})"):
                 pragma()
                 with writer.block(f"for (int64_t {name}_lane = 0; {name}_lane < {count}; ++{name}_lane)"):
                     writer.line(f"const int64_t {name} = {block} + {name}_lane;")
                     point("_lanes", f"[{name}_lane]")
         if not rest:
             return
-        is_in_order = isinstance(whole, int) and rest < FEWEST_IN_LANES
-        if not is_in_order:
-            pragma()
-        with writer.block(f"for (int64_t {name} = {whole}; {name} < {last}; ++{name})"):
-            element = f"[{name}]" if whole == 0 else f"[{name} - {whole}]"
-            point(*("", "") if is_in_order else ("_rest" if lanes.rest else "_lanes", element))
+        is_in_order = is_known and rest < FEWEST_IN_LANES
+        with writer.block("") if not is_known else nullcontext():
+            if not is_known:
+                writer.line(f"const int64_t {whole} = {last} - ({last} - {first}) % {count};")
+            if not is_in_order:
+                pragma()
+            with writer.block(f"for (int64_t {name} = {whole}; {name} < {last}; ++{name})"):
+                element = f"[{name}]" if whole == 0 else f"[{name} - {whole}]"
+                point(*("", "") if is_in_order else ("_rest" if lanes.rest else "_lanes", element))
