@@ -93,9 +93,9 @@ def _expression_by(by_torch: Callable[[SymNode], Any]) -> Callable[[SymNode], An
     been simplified already."""
 
     def expression(node: SymNode) -> Any:
-        environment = node.shape_env
-        if environment is not None:
-            version = environment._replacements_version_counter
+        # Releases of torch before 2.13 do not count how often something was learnt of a size.
+        version = getattr(node.shape_env, "_replacements_version_counter", None)
+        if version is not None:
             if version == 0 or isinstance(node._expr, sympy.Integer):
                 return node._expr
             if version == node._expr_ver and node._expr_cache is not None:

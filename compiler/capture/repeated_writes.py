@@ -56,11 +56,14 @@ def _repeats(node: torch.fx.Node) -> bool:
 
 
 def _overlap_partly(written: torch.fx.Node, other: torch.fx.Node) -> bool:
-    """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place."""
+    """Whether two tensors of fixed sizes have elements of memory in common, and not each the one at its place. Those
+    that `torch.func` wraps, as `vmap` does, do not tell their memory."""
     values = [node.meta.get("example_value") for node in (written, other)]
     if not all(isinstance(x, torch.Tensor) and x.layout == torch.strided for x in values):
         return False
     one, two = (x for x in values if isinstance(x, torch.Tensor))
+    if any(map(torch._C._functorch.is_functorch_wrapped_tensor, (one, two))):
+        return False
     if one.untyped_storage()._cdata != two.untyped_storage()._cdata:
         return False
     layouts = [(*x.shape, *x.stride(), x.storage_offset()) for x in (one, two)]

@@ -164,3 +164,16 @@ def test_what_is_only_read_may_overlap() -> None:
     x, y, z = torch.zeros(4), torch.zeros(9)[:5], torch.zeros(9)[4:]
     call = where_written_apart(lambda *_: "compiled", lambda *_: "eager", [0], [x, y, z])
     assert call(x, y, y[:3]) == "compiled" and call(y, x, y[:3]) == "eager"
+
+
+def test_tensors_that_vmap_wraps_do_not_tell_their_memory() -> None:
+    def of_a_row(row: Tensor) -> Tensor:
+        copy = row.clone()
+        copy.add_(row)
+        return copy.mul_(2)
+
+    def of_all(x: Tensor) -> Tensor:
+        return torch.vmap(of_a_row)(x)
+
+    x = torch.randn(4, 8)
+    assert torch.equal(torch.compile(of_all, backend=fusionscope)(x), of_all(x))

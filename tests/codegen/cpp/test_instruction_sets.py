@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from compiler.backend import fusionscope
 from compiler.runtime import instruction_sets
 from compiler.runtime.cpp_compiler import flags
 from compiler.runtime.instruction_sets import SETTING, UnknownInstructionSet, runnable
@@ -26,7 +27,7 @@ def test_an_array_of_turned_rows_is_read_after_it_was_written(level: str, monkey
     with torch.no_grad():
         compilation = compile_program(pooled, x, target="cpu")
         assert any("fs::turn(" in kernel.source for kernel in compilation.cpp.values())
-        found = torch.compile(pooled, backend="fusionscope")(x)
+        found = torch.compile(pooled, backend=fusionscope)(x)
         torch.testing.assert_close(found, pooled(x))
 
 
