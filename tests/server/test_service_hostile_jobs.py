@@ -221,8 +221,8 @@ async def test_jobs_leave_no_folder_behind(service: Service) -> None:
     assert [path.name for path in folder.iterdir()] == []
 
 
-async def test_a_stopped_job_says_what_there_is_and_what_is_missing(service: Service) -> None:
-    report = await service.explore("while True: pass  # stopped")
+async def test_a_stopped_job_says_what_there_is_and_what_is_missing(hasty_service: Service) -> None:
+    report = await hasty_service.explore("while True: pass  # stopped")
     assert [stage["name"] for stage in report["stages"]] == ["capture"]
     message = report["error"]["message"]
     assert "stages that had ended: capture." in message
@@ -230,9 +230,9 @@ async def test_a_stopped_job_says_what_there_is_and_what_is_missing(service: Ser
     assert "wall_seconds" in report["error"]["hint"]
 
 
-async def test_a_job_knows_its_time_and_ends_before_it(service: Service) -> None:
-    report = await service.explore("verdict = options.max_seconds")
+async def test_a_job_knows_its_time_and_ends_before_it(hasty_service: Service) -> None:
+    report = await hasty_service.explore("verdict = options.max_seconds")
     limit = float(report["summary"]["verdict"])
     assert 0 < limit < 2, "the fixture's `wall_seconds`"
-    asked = await service.explore("verdict = options.max_seconds", max_seconds=0.5)
+    asked = await hasty_service.explore("verdict = options.max_seconds", max_seconds=0.5)
     assert float(asked["summary"]["verdict"]) == 0.5
