@@ -1,10 +1,14 @@
-"""The order of the tests."""
+"""The order of the tests, and how often Python looks for cycles meanwhile."""
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
+
+# A search goes through all that torch, Dynamo and sympy hold, and finds next to nothing.
+gc.set_threshold(20_000, 20, 20)
 
 BROWSER = Path(__file__).parent / "browser"
 

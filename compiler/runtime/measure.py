@@ -7,7 +7,6 @@ reported and every sample is kept.
 
 from __future__ import annotations
 
-import gc
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -100,7 +99,6 @@ def take_samples(
     names = list(contestants)
     taken: dict[Name, list[float]] = {name: [] for name in names}
     is_gpu = device.type == "cuda"
-    gc.collect()
     with garbage_kept(), torch.cuda.device(device) if is_gpu else nullcontext():
         host: dict[Name, float | None] = dict.fromkeys(names)
         seconds: dict[Name, float] = {}
