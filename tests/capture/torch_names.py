@@ -88,6 +88,11 @@ TABLE = (
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
     Taken(
+        ("compiler/capture/repeated_writes.py",),
+        "tell tensors that do not tell their memory",
+        _names("torch._C._functorch", "is_functorch_wrapped_tensor"),
+    ),
+    Taken(
         ("compiler/capture/written_again.py",),
         "know the values that a graph is traced with, and make others like them",
         _names("torch._subclasses.fake_tensor", "FakeTensor in_kernel_invocation_manager"),
