@@ -7,7 +7,7 @@ anything: that is the business of the `compiler` package, which knows nothing of
 app, routes/, security, problems      what answers, and what protects a browser and this machine
 requests, identity, settings          what may be asked, which two ask for the same, what can be set
 explorations, store, jobs, events     from a request to a report, and who follows it meanwhile
-worker_process, verdicts              the worker's other end, and what its end means
+wire/, worker_process, verdicts       what web and worker say, the worker's other end, and what its end means
 cli, doctor                           the command line
 printer, summary, beside, swept       a report for a terminal, and as Markdown
 captured, launches, memory, figures   the sentences and numbers of both

@@ -12,24 +12,11 @@ import json
 from importlib import metadata
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from compiler.options import Options
+from server.wire.messages import WorkerIdentity
 
 ID_LENGTH = 20
 ID_PATTERN = rf"^[0-9a-f]{{{ID_LENGTH}}}$"
-
-
-class WorkerIdentity(BaseModel):
-    """What the worker says of itself when it is warm; part of every id."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    python: str = ""
-    torch: str = ""
-    triton: str | None = None
-    device: str = "cpu"
-    device_name: str = ""
 
 
 def compiler_version() -> str:
