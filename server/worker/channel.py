@@ -1,6 +1,6 @@
 """What worker and zygote say to each other: JSON in packets, with descriptors beside it.
 
-    worker → zygote   `ZygoteConfig` first, then Fork and Kill
+    worker → zygote   `ZygoteConfig` first, then Fork
     zygote → worker   Ready once, or Failed; then for each process Forked and Gone
 
 Neither of the two runs a snippet, and no job has the socket. A packet is read whole or not at all, so there is nothing
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -59,18 +60,10 @@ class Fork(ChannelMessage):
     limits: JobLimits
 
 
-class Kill(ChannelMessage):
-    """End a process and all below it. One that is not known is over already."""
-
-    kind: Literal["kill"] = "kill"
-    number: int
-
-
 class Ready(ChannelMessage):
-    """All is imported. `isolation` are the layers that jobs are confined by, in words."""
+    """All is imported."""
 
     kind: Literal["ready"] = "ready"
-    isolation: tuple[str, ...]
     devices: tuple[DeviceFacts, ...] = ()
 
 
@@ -83,24 +76,24 @@ class Failed(ChannelMessage):
 
 
 class Forked(ChannelMessage):
-    """A process was made. Beside it come a descriptor of its guard (a pidfd), and one that is readable when nothing of
-    the process is left."""
+    """A process was made. Beside it comes a pidfd of its guard: readable when nothing of the process is left."""
 
     kind: Literal["forked"] = "forked"
     number: int
+    folder: Path
 
 
 class Gone(ChannelMessage):
-    """Nothing of a process is left."""
+    """Nothing of a process is left. `failure` says why it could not be confined, and so never ran."""
 
     kind: Literal["gone"] = "gone"
     number: int
     exit_code: int | None
     signal: int | None
-    processor_seconds: float | None
+    processor_seconds: float
+    failure: str | None
 
 
-ToZygote = TypeAdapter[Fork | Kill](Annotated[Fork | Kill, Field(discriminator="kind")])
 FromZygote = TypeAdapter[Ready | Failed | Forked | Gone](
     Annotated[Ready | Failed | Forked | Gone, Field(discriminator="kind")]
 )

@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import select
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
 
-from server.sandbox import JobLimits
+from server.sandbox import JobLimits, Watch
+from server.wire.messages import Tier
 from server.worker.channel import (
     Fork,
     Forked,
     FromZygote,
     Gone,
-    Kill,
     Ready,
     ZygoteConfig,
     receive_packet,
@@ -62,38 +62,46 @@ class Exit:
     exit_code: int | None = None
     signal: int | None = None
     processor_seconds: float | None = None
+    failure: str | None = None
+    """Why it never ran."""
 
 
 class Process:
-    """One process that was forked, seen from outside. `pid` is its guard's, as this process's /proc knows it."""
+    """One process that was forked, seen from outside."""
 
     def __init__(self, number: int, zygote: Zygote) -> None:
         self.number = number
         self.zygote = zygote
         self.reports = asyncio.StreamReader()
         self.output = asyncio.StreamReader()
-        self.pid: int | None = None
+        self.watch: Watch | None = None
+        """Known once the zygote has forked it."""
         self.gone: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        """Done when nothing of the process is left. Its exception is `ZygoteLost` where the process never was."""
+        """Done when nothing of the process is left."""
+        self._guard: int | None = None
+        self._over = asyncio.Event()
         self._transports: list[asyncio.BaseTransport] = []
         self._requests: asyncio.WriteTransport | None = None
 
     async def open(self) -> tuple[int, int, int]:
         """Makes the pipes; gives the ends that belong to the new process. Raises `OSError`."""
         loop = asyncio.get_running_loop()
-        ends = []
-        for reader in (self.reports, self.output):
+        ends: list[int] = []
+        try:
+            for reader in (self.reports, self.output):
+                reading, writing = os.pipe()
+                ends.append(writing)
+                transport, _ = await loop.connect_read_pipe(_protocol_of(reader), os.fdopen(reading, "rb", 0))
+                self._transports.append(transport)
             reading, writing = os.pipe()
-            ends.append(writing)
-            transport, _ = await loop.connect_read_pipe(
-                lambda reader=reader: asyncio.StreamReaderProtocol(reader),  # type: ignore[misc]
-                os.fdopen(reading, "rb", 0),
-            )
-            self._transports.append(transport)
-        reading, writing = os.pipe()
-        self._requests, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(writing, "wb", 0))
-        self._transports.append(self._requests)
-        return ends[0], ends[1], reading
+            ends.append(reading)
+            self._requests, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(writing, "wb", 0))
+            self._transports.append(self._requests)
+        except BaseException:
+            for end in ends:
+                os.close(end)
+            raise
+        return ends[0], ends[1], ends[2]
 
     def give(self, request: Request) -> None:
         """Its job. Does nothing where the process is gone."""
@@ -103,38 +111,66 @@ class Process:
         if self._requests is not None and not self._requests.is_closing():
             self._requests.write(data)
 
-    def close_requests(self) -> None:
-        """A process that waits for its job then ends by itself."""
-        if self._requests is not None:
-            self._requests.close()
-
     async def end(self) -> Exit:
-        """Kills it, where it is not gone, and waits until nothing of it is left. Ends its zygote if it must."""
+        """Ends it, where it is not over, and waits until nothing of it is left. Ends its zygote if it must."""
         if not self.gone.done():
-            self.zygote.kill(self.number)
-            done, _ = await asyncio.wait({self.gone}, timeout=KILL_SECONDS)
-            if not done:
+            if self.watch is not None:
+                self.watch.kill()
+            await asyncio.wait({self.gone}, timeout=KILL_SECONDS)
+            if not self.gone.done():
                 log.error("process_stuck", process=self.number)
                 await self.zygote.end("a process of it could not be ended")
-        return await self.exit()
-
-    async def exit(self) -> Exit:
-        """Waits until it is gone; never raises for what became of it."""
-        try:
-            return await asyncio.shield(self.gone)
-        except ZygoteLost:
-            return Exit()
+        return await asyncio.shield(self.gone)
 
     def close(self) -> None:
-        """Lets go of the pipes."""
+        """Lets go of the pipes. A process that waits for its job then ends by itself."""
         for transport in self._transports:
             transport.close()
+
+    def take_guard(self, guard: int, tier: Tier, folder: Path) -> None:
+        """The zygote has forked it; `guard` is a pidfd, which now belongs to this object."""
+        self._guard = guard
+        self.watch = Watch(guard, tier, folder)
+        asyncio.get_running_loop().add_reader(guard, self._see_end)
+
+    async def over(self, seconds: float) -> bool:
+        """Whether its guard ends within a time."""
+        if self._guard is None:
+            return True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+        return self._over.is_set()
+
+    def become_gone(self, found: Exit) -> None:
+        if self.gone.done():
+            return
+        if self._guard is not None:
+            asyncio.get_running_loop().remove_reader(self._guard)
+            os.close(self._guard)
+            self._guard = None
+        if self.watch is not None:
+            self.watch.close()
+            self.watch = None
+        self.gone.set_result(found)
+
+    def _see_end(self) -> None:
+        assert self._guard is not None
+        asyncio.get_running_loop().remove_reader(self._guard)
+        self._over.set()
+        # The zygote tells how it ended, unless it stands still.
+        asyncio.get_running_loop().call_later(KILL_SECONDS, self._miss_zygote)
+
+    def _miss_zygote(self) -> None:
+        if not self.gone.done():
+            log.error("zygote_stuck", process=self.number)
+            self.zygote.kill("it does not tell that a process has ended")
 
 
 class Zygote:
     """One zygote. `ready` says what it can do once it has imported everything; `lost` is set when it is gone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket, tier: Tier) -> None:
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Ready] = loop.create_future()
         self.lost = asyncio.Event()
@@ -142,7 +178,8 @@ class Zygote:
         self._process = process
         self._channel = channel
         self._processes: dict[int, Process] = {}
-        self._leftovers: dict[int, int] = {}
+        self._tier: Tier = tier
+        self._is_killed = False
         self._number = 0
         self._tasks = [asyncio.create_task(_log_lines(process.stderr)), asyncio.create_task(self._watch())]
         loop.add_reader(channel, self._receive)
@@ -164,7 +201,7 @@ class Zygote:
             )
         ours.setblocking(False)
         send_packet(ours, config)
-        return cls(process, ours)
+        return cls(process, ours, config.sandbox.tier)
 
     @property
     def pid(self) -> int:
@@ -190,17 +227,27 @@ class Zygote:
                 os.close(end)
         return made
 
-    def kill(self, number: int) -> None:
-        with contextlib.suppress(OSError):  # a zygote that does not listen is ended when the process is not gone in time
-            send_packet(self._channel, Kill(number=number))
-
-    async def end(self, problem: str) -> None:
-        """Kills it, and waits until it and all that it forked is gone."""
+    def kill(self, problem: str) -> None:
+        """Begins to end it, and all that it forked: its keeper does that."""
         if self.problem is None:
             self.problem = problem
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGKILL)
+        if not self._is_killed:
+            self._is_killed = True
+            self._tasks.append(asyncio.create_task(self._kill()))
+
+    async def end(self, problem: str) -> None:
+        """Ends it, and waits until it and all that it forked is gone."""
+        self.kill(problem)
         await self.lost.wait()
+
+    async def _kill(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2 * KILL_SECONDS):
+                    await self.lost.wait()
+                    return
 
     async def _send(self, message: Fork, descriptors: tuple[int, ...]) -> None:
         """Waits while the zygote is busy: it may not have read what was sent before."""
@@ -218,8 +265,7 @@ class Zygote:
         """Called when there is something to read."""
         if not self._take_packet():
             asyncio.get_running_loop().remove_reader(self._channel)
-            with contextlib.suppress(ProcessLookupError):  # it is on its way out; nothing can be asked of it
-                self._process.send_signal(signal.SIGKILL)
+            self.kill("it has closed its socket")  # it is on its way out; nothing can be asked of it
 
     def _take_packet(self) -> bool:
         """Reads once. False when there will be nothing any more."""
@@ -234,7 +280,7 @@ class Zygote:
         data, descriptors = received
         message = FromZygote.validate_json(data)
         if isinstance(message, Forked):
-            self._take_forked(message.number, *descriptors)
+            self._take_forked(message, *descriptors)
             return True
         for descriptor in descriptors:
             os.close(descriptor)
@@ -245,26 +291,23 @@ class Zygote:
                 self.ready.set_result(message)
         elif message.number is None:
             self.problem = message.message
-        elif (process := self._processes.pop(message.number, None)) is not None and not process.gone.done():
-            process.gone.set_exception(ZygoteLost(message.message))
+        elif (process := self._processes.pop(message.number, None)) is not None:
+            process.become_gone(Exit(failure=message.message))
         return True
 
-    def _take_forked(self, number: int, guard: int, ended: int) -> None:
-        process = self._processes.get(number)
-        if process is not None:
-            process.pid = _pid_behind(guard)
-            self._leftovers[number] = ended
+    def _take_forked(self, message: Forked, guard: int) -> None:
+        process = self._processes.get(message.number)
+        if process is None:
+            os.close(guard)
         else:
-            os.close(ended)
-        os.close(guard)
+            process.take_guard(guard, self._tier, message.folder)
 
     def _take_gone(self, message: Gone) -> None:
         process = self._processes.pop(message.number, None)
-        ended = self._leftovers.pop(message.number, None)
-        if ended is not None:
-            os.close(ended)
-        if process is not None and not process.gone.done():
-            process.gone.set_result(Exit(message.exit_code, message.signal, message.processor_seconds))
+        if process is not None:
+            process.become_gone(
+                Exit(message.exit_code, message.signal, message.processor_seconds, failure=message.failure)
+            )
 
     async def _watch(self) -> None:
         """Sees the zygote's end, and then that of all that it forked, which ends with it."""
@@ -275,30 +318,20 @@ class Zygote:
         self._channel.close()
         if self.problem is None:
             self.problem = f"its process ended ({_how(code)})"
-        await asyncio.gather(*(self._wait_for_leftover(ended) for ended in self._leftovers.values()))
-        self._leftovers.clear()
-        for process in self._processes.values():
-            if not process.gone.done():
-                process.gone.set_result(Exit())
+        left = list(self._processes.values())
+        if not all(await asyncio.gather(*(process.over(2 * KILL_SECONDS) for process in left))):
+            log.error("process_left", hint="A process has outlived its zygote; restart this machine or container.")
         self._processes.clear()
+        for process in left:
+            process.become_gone(Exit())
         if not self.ready.done():
             self.ready.set_exception(ZygoteLost(self.problem))
             self.ready.exception()  # whoever does not wait for it has not missed it
         self.lost.set()
 
-    async def _wait_for_leftover(self, ended: int) -> None:
-        """Until nothing of a process is left whose zygote is gone."""
-        loop = asyncio.get_running_loop()
-        seen = asyncio.Event()
-        try:
-            loop.add_reader(ended, seen.set)
-            async with asyncio.timeout(2 * KILL_SECONDS):
-                await seen.wait()
-        except TimeoutError:
-            log.error("process_left", hint="A process outlived its zygote; restart the worker's container.")
-        finally:
-            loop.remove_reader(ended)
-            os.close(ended)
+
+def _protocol_of(reader: asyncio.StreamReader) -> Callable[[], asyncio.StreamReaderProtocol]:
+    return lambda: asyncio.StreamReaderProtocol(reader)
 
 
 # Descriptor 3 is what the zygote expects, and what subprocess may have given to something else.
@@ -326,16 +359,6 @@ def _environment(folder: Path) -> dict[str, str]:
         # Believe /proc/cpuinfo about vector instructions: trying each with a compiler takes every job six seconds.
         "TORCHINDUCTOR_VEC_ISA_OK": "1",
     }
-
-
-def _pid_behind(guard: int) -> int | None:
-    """The process that a pidfd means, as our own /proc numbers it, whatever namespace it was opened in."""
-    with contextlib.suppress(OSError):
-        with open(f"/proc/self/fdinfo/{guard}") as file:
-            found = re.search(r"^Pid:\s*(\d+)$", file.read(), re.MULTILINE)
-        if found is not None and int(found[1]) > 0:
-            return int(found[1])
-    return None
 
 
 def _how(code: int) -> str:

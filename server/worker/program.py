@@ -1,66 +1,84 @@
 """The worker as a whole: a listening socket, connections with webs, slots, and what becomes of each job.
 
-    run(settings)     the program: chooses a tier or refuses to start, listens, and serves until it is told to end
-    Worker            the same without signals and logs, for whoever has a loop already
+    run       the program: chooses a tier or refuses to start, listens, and serves until it is told to end
+    Worker    the same without signals and logs, for whoever has a loop already
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import shutil
-import socket
-import stat
+import signal
 import sys
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
-from server.sandbox import JobLimits, SandboxConfig
-from server.wire.messages import Ended, Hello, Limits, Run, State, Tier, WorkerIdentity
+from server import logs
+from server.sandbox import NoSandbox
+from server.settings import WorkerSettings
+from server.wire.messages import Ended, Hello, Run, State
 from server.wire.profile import build_id, processor_name
 from server.worker.channel import Program, ZygoteConfig
+from server.worker.config import WorkerConfig, smaller, worker_config
 from server.worker.connections import Link
 from server.worker.forker import Process, ZygoteLost
 from server.worker.lease import TimingLease
 from server.worker.records import Request
-from server.worker.running import Allowance, NeverBegun, Place, RunningJob
+from server.worker.listening import CannotListen, listen
+from server.worker.running import NeverBegun, Place, RunningJob
 from server.worker.supervision import Changes, supervised
 from server.worker.supply import Supply
 
 log = structlog.get_logger(__name__)
 
 MOST_CONNECTIONS = 64
-_FOLDER_PREFIX = "fusionscope-worker-"
+_TRIES_TO_BEGIN = 2
+"""A spare may have been killed while it waited; that is no failure of the job that it was given."""
 _SHARE_FOR_JOB = 0.9
 """The part of its time in which a job is to end by itself, with all that it found, before it is stopped."""
 
+CANNOT_START = 3
+"""The program's exit code where it never listened: no tier works, or the socket cannot be made."""
 
-class CannotListen(Exception):
-    """The socket cannot be made; the message says why and what to do."""
+
+def run(settings: WorkerSettings, program: Program | None = None, ends_with_stdin: bool = False) -> int:
+    """The program. Returns its exit code when a SIGTERM or SIGINT says that it should end, or with `ends_with_stdin`
+    when nobody holds the other end of its standard input any more: whoever started it has died."""
+    logs.configure(settings.log_format)
+    try:
+        config = worker_config(settings, program or Program())
+    except NoSandbox as refusal:
+        print(f"The worker does not start: {refusal}", file=sys.stderr)
+        return CANNOT_START
+    try:
+        asyncio.run(_serve(Worker(config), ends_with_stdin))
+    except CannotListen as refusal:
+        print(f"The worker does not start: {refusal}", file=sys.stderr)
+        return CANNOT_START
+    finally:
+        shutil.rmtree(config.sandbox.folder, ignore_errors=True)
+    return 0
 
 
-@dataclass(frozen=True)
-class WorkerConfig:
-    """What a worker is, beside its sandbox."""
-
-    socket: Path
-    profile: WorkerIdentity
-    tier: Tier
-    slots: int
-    spares: int
-    threads: int
-    allowance: Allowance
-    """The most that any job may use."""
-    sandbox: SandboxConfig
-    program: Program
+async def _serve(worker: Worker, ends_with_stdin: bool) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    if ends_with_stdin:
+        ends = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(ends), sys.stdin.buffer)
+        reading = asyncio.create_task(ends.read(1))
+        reading.add_done_callback(lambda _: told.set())
+    await worker.start()
+    try:
+        await told.wait()
+    finally:
+        await worker.stop()
 
 
 class Worker:
-    """One worker. Its folder is made with it, and removed when it stops."""
+    """One worker. Its folder is the caller's to remove."""
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
@@ -82,7 +100,7 @@ class Worker:
 
     async def start(self) -> None:
         """Listens, and returns at once; a connection hears when the worker is ready. Raises `CannotListen`."""
-        self._server = await _listen(self._config.socket, self._connect)
+        self._server = await listen(self._config.socket, self._connect)
         self._tasks = [
             asyncio.create_task(supervised("zygote", self._supply.keep_zygote)),
             asyncio.create_task(supervised("spares", self._supply.keep_spares)),
@@ -102,7 +120,7 @@ class Worker:
             build=build_id(),
             profile=self._config.profile,
             tier=self._config.tier,
-            isolation=self._supply.isolation,
+            isolation=self._config.isolation,
             slots=self._config.slots,
             devices=self._supply.devices,
         )
@@ -117,18 +135,14 @@ class Worker:
             return Ended(job=run.job, ending="worker_lost", problem="no slot is free")
         self._running += 1
         try:
-            return await self._run_once(run, link)
-        except NeverBegun as failure:
-            log.warning("process_ended_before_its_job", said=str(failure)[-2000:])
-        finally:
-            self._running -= 1
-        self._running += 1
-        try:
-            return await self._run_once(run, link)
-        except NeverBegun as failure:
-            return Ended(
-                job=run.job, ending="worker_lost", problem="no process could begin it", last_output=str(failure)
-            )
+            said = ""
+            for _ in range(_TRIES_TO_BEGIN):
+                try:
+                    return await self._run_once(run, link)
+                except NeverBegun as failure:
+                    said = str(failure)
+                    log.warning("process_ended_before_its_job", said=said[-2000:])
+            return Ended(job=run.job, ending="worker_lost", problem="no process could begin it", last_output=said)
         finally:
             self._running -= 1
 
@@ -146,13 +160,15 @@ class Worker:
             self._supply.give_back()
 
     async def _watched(self, run: Run, link: Link, process: Process) -> Ended:
-        allowance = _smaller(self._config.allowance, run.limits)
+        allowance = smaller(self._config.allowance, run.limits, self._config.threads)
         job = RunningJob(run, process, allowance, self._lease, link.send)
         most = _SHARE_FOR_JOB * allowance.wall_seconds
         wanted = run.options.max_seconds
         options = run.options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
         with link.cancelling(run.job, lambda: job.end("cancelled")):
-            request = Request(source=run.source, options=options, threads=self._config.threads)
+            request = Request(
+                source=run.source, options=options, threads=self._config.threads, limits=allowance.limits
+            )
             return await job.watch(request, self._place(run))
 
     def _place(self, run: Run) -> Place:
@@ -160,7 +176,7 @@ class Worker:
         is_cpu = profile.device != "cuda" or (run.options.device or "").startswith("cpu")
         return Place(
             tier=self._config.tier,
-            isolation=self._supply.isolation,
+            isolation=self._config.isolation,
             device="cpu" if is_cpu else "cuda",
             device_name=processor_name() if is_cpu and profile.device == "cuda" else profile.device_name,
         )
@@ -177,18 +193,3 @@ class Worker:
             await Link(reader, writer, self, self._moved).serve()
         finally:
             self._links.discard(task)
-
-
-def _smaller(own: Allowance, wanted: Limits) -> Allowance:
-    limits = own.limits
-    return Allowance(
-        wall_seconds=min(own.wall_seconds, wanted.wall_seconds),
-        output_bytes=min(own.output_bytes, wanted.output_bytes),
-        report_bytes=min(own.report_bytes, wanted.report_bytes),
-        limits=limits.model_copy(
-            update={
-                "memory_bytes": min(limits.memory_bytes, wanted.memory_bytes or limits.memory_bytes),
-                "disk_bytes": min(limits.disk_bytes, wanted.disk_bytes or limits.disk_bytes),
-            }
-        ),
-    )

@@ -18,6 +18,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from compiler.options import Options
+from server.sandbox import JobLimits
 
 WARM: Final = b"w"
 """The process has imported, tried and confined all that it can without a job."""
@@ -49,6 +50,7 @@ class Request(BaseModel):
     source: str
     options: Options
     threads: int
+    limits: JobLimits
 
 
 class Begun(BaseModel):

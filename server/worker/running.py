@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from server.sandbox import JobLimits, Watch
+from server.sandbox import Watch
 from server.wire.messages import Changed, Ended, Ending, Log, Message, Run, Started, Tier
 from server.worker import records
+from server.worker.config import Allowance
 from server.worker.forker import Exit, Process
 from server.worker.lease import TimingLease
 from server.worker.records import Begun, RecordRefused, Request
@@ -37,16 +38,6 @@ LAST_OUTPUT_BYTES = 8192
 _CHUNK = 65536
 
 Send = Callable[[Message, bytes], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """What one job may use: the smaller of what web asked for and what the worker allows."""
-
-    wall_seconds: float
-    output_bytes: int
-    report_bytes: int
-    limits: JobLimits
 
 
 @dataclass(frozen=True)
@@ -109,7 +100,7 @@ class RunningJob:
         if not self._over.done() and self._process.zygote.lost.is_set() and found == Exit():
             self.end("worker_lost", f"what runs snippets ended: {self._process.zygote.problem}")
         if not self._over.done() and self._begun_at is None:
-            raise NeverBegun(self._last_words())
+            raise NeverBegun(found.failure or self._last_words())
         self.end("exited")
         wall = 0.0 if self._begun_at is None else ran_seconds - self._begun_at
         return self._ended(found, place, wall, waited)
@@ -199,11 +190,9 @@ class RunningJob:
                 await self._send(Log(job=self._job, text=decode(chunk)), b"")
 
     async def _watch_limits(self) -> None:
-        watch: Watch | None = None
         while not self._over.done():
-            if watch is None and self._process.pid is not None:
-                watch = Watch(self._process.pid)
             self._end_if_late()
+            watch = self._process.watch
             if watch is not None and (over := self._overstepped(watch)) is not None:
                 self.end(over)
             with contextlib.suppress(TimeoutError):

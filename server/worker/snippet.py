@@ -12,7 +12,6 @@ import ctypes
 import faulthandler
 import os
 import select
-import signal
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from typing import NoReturn, Protocol
 
 from compiler.options import Options
 from compiler.report import Error, Report
+from server.sandbox import begin
 from server.wire.parts import Sent
 from server.worker import records
 from server.worker.records import Begun, Request
@@ -56,9 +56,6 @@ class Explore(Protocol):
 def main(folder: Path, explore: Explore, warm_source: str | None, threads: int) -> NoReturn:
     """All that the process does, its folder being `folder`. Never returns into the zygote's loop."""
     try:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        os.chdir(folder)
         point_caches_to(folder)
         # A crash in native code then leaves the Python stack, with the snippet's line, as the last output.
         faulthandler.enable(file=CRASHES)
@@ -69,6 +66,7 @@ def main(folder: Path, explore: Explore, warm_source: str | None, threads: int) 
             warm_up(explore, warm_source, folder)
         records.write_record(REPORTS, records.WARM)
         request = records.read_request(REQUESTS)
+        begin(request.limits)
         begun = Begun(processor_seconds=time.process_time())
         records.write_record(REPORTS, records.BEGUN, begun.model_dump_json().encode())
         run(explore, request)

@@ -31,7 +31,7 @@ WARM_SECONDS = 120.0
 
 
 class Supply:
-    """`changed` is called whenever `ready`, `problem`, `restarts`, `devices` or `isolation` may be others."""
+    """`changed` is called whenever `ready`, `problem`, `restarts` or `devices` may be others."""
 
     def __init__(
         self,
@@ -46,7 +46,6 @@ class Supply:
         self.problem: str | None = "it is starting"
         self.restarts = 0
         self.devices: tuple[DeviceFacts, ...] = ()
-        self.isolation: tuple[str, ...] = ()
         self._config = config
         self._folder = folder
         self._limits = limits
@@ -128,7 +127,7 @@ class Supply:
         try:
             async with asyncio.timeout(IMPORT_SECONDS):
                 told = await zygote.ready
-            self.devices, self.isolation = told.devices, told.isolation
+            self.devices = told.devices
             self._become(zygote, None)
             await zygote.lost.wait()
             return True

@@ -1,6 +1,7 @@
 """The zygote: one thread that has imported everything and does nothing but fork. `python -m server.worker.zygote`.
 
-It is started by the worker with a clean environment and one socket; all else comes as the first packet. It obeys the
+It is started by the worker with a clean environment and one socket; all else comes as the first packet. `Sandbox.enter`
+leaves a keeper behind, which is the process that the worker started, and goes on in a child. The zygote obeys the
 rules without which a forked process hangs or cannot use the GPU: no parallel operation ever runs here
 (`torch.set_num_threads(1)` first of all), CUDA is never started (torch asks the driver's management library instead,
 `PYTORCH_NVML_BASED_CUDA_CHECK`), nothing is compiled here, and no snippet's code, nor what a snippet wrote, is ever
@@ -33,7 +34,6 @@ from server.worker.channel import (
     Gone,
     Program,
     Ready,
-    ToZygote,
     ZygoteConfig,
     receive_packet,
     send_packet,
@@ -47,7 +47,6 @@ def main() -> int:
     """Forks until the worker closes the socket."""
     channel = socket.socket(fileno=CHANNEL)
     channel.set_inheritable(False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     first = receive_packet(channel)
     if first is None:
         return 0
@@ -55,6 +54,7 @@ def main() -> int:
     try:
         sandbox = Sandbox(config.sandbox)
         sandbox.enter()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         snippet.point_caches_to(sandbox.job_folder)
         explore = _import(config.program)
     except Exception as failure:  # noqa: BLE001 - the worker must learn why there is no zygote
@@ -62,7 +62,7 @@ def main() -> int:
         send_packet(channel, Failed(message=f"{type(failure).__name__}: {failure}"[:2000]))
         return 1
     _settle()
-    send_packet(channel, Ready(isolation=sandbox.isolation, devices=_known_devices()))
+    send_packet(channel, Ready(devices=_known_devices()))
     try:
         _Forker(channel, sandbox, config, explore).serve()
     except ConnectionError:  # the worker is gone
@@ -133,41 +133,30 @@ class _Forker:
         if received is None:
             return False
         data, descriptors = received
-        message = ToZygote.validate_json(data)
-        if isinstance(message, Fork):
-            try:
-                self._fork(message, descriptors)
-            except OSError as failure:
-                send_packet(self._channel, Failed(number=message.number, message=f"No process: {failure.strerror}"))
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
-        elif message.number in self._jobs:
-            self._jobs[message.number].kill()
+        message = Fork.model_validate_json(data)
+        try:
+            self._fork(message, descriptors)
+        except OSError as failure:
+            problem = f"no process could be made: {failure.strerror}"
+            send_packet(self._channel, Failed(number=message.number, message=problem))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
         return True
 
     def _fork(self, message: Fork, descriptors: list[int]) -> None:
         reports, output, requests = descriptors
-        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         given = {
-            0: nothing,
             1: output,
             2: output,
             snippet.REPORTS: reports,
             snippet.CRASHES: output,
             snippet.REQUESTS: requests,
         }
-        try:
-            job = self._sandbox.fork(message.limits, given, self._main())
-        finally:
-            os.close(nothing)
+        job = self._sandbox.fork(message.limits, given, self._main())
         self._jobs[message.number] = job
         self._selector.register(job.ended, selectors.EVENT_READ, message.number)
-        guard = os.pidfd_open(job.pid)
-        try:
-            send_packet(self._channel, Forked(number=message.number), (guard, job.ended))
-        finally:
-            os.close(guard)
+        send_packet(self._channel, Forked(number=message.number, folder=job.folder), (job.ended,))
 
     def _main(self) -> Callable[[Path], NoReturn]:
         config, explore = self._config, self._explore
@@ -184,6 +173,7 @@ class _Forker:
                 exit_code=ended.exit_code,
                 signal=ended.signal,
                 processor_seconds=ended.processor_seconds,
+                failure=ended.failure,
             ),
         )
 
