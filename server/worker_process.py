@@ -176,7 +176,7 @@ class WorkerProcess:
     async def _serve_once(self) -> bool:
         """Starts a worker and reads from it until it ends. True when it had become warm."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "server.worker"),
+            *(sys.executable, "-P", "-m", "server.worker.keeper"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
