@@ -29,7 +29,7 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
 
     `worker_overrides` replace fields of the worker's configuration: tests put small programs in the compiler's place.
     """
-    settings = settings or Settings.from_environment()
+    settings = settings or Settings.load()
     logs.configure(settings.log_format)
 
     @asynccontextmanager
