@@ -65,7 +65,7 @@ class Supervised:
                 await task
 
 
-def told(failure: BaseException) -> str:
-    """The failure in short, without what a statement was about: that may be a snippet."""
-    origin = getattr(failure, "orig", None) or failure
-    return f"{type(origin).__name__}: {str(origin).splitlines()[0][:200] if str(origin) else 'no message'}"
+def told(failure: Exception) -> str:
+    """The first line of it, without what a statement was about: that may be a snippet."""
+    lines = str(failure).splitlines() or ["no message"]
+    return f"{type(failure).__name__}: {lines[0][:200]}"

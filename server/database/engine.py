@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -24,8 +25,35 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x66757369
 """PostgreSQL's advisory lock that one web holds while it migrates: any number that nobody else here uses."""
 
-Unavailable = (DBAPIError, SQLAlchemyError, OSError)
-"""What a database that is locked, gone or full raises: it may come back."""
+
+class DatabaseUnavailable(Exception):
+    """The database is locked, gone or full: it may come back. The message says what it said, and names no snippet."""
+
+
+_DEFECTS = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
+"""What a database that is there says of a statement that is wrong."""
+
+
+@contextlib.contextmanager
+def _telling() -> Iterator[None]:
+    """Turns what says that the database cannot be used now into `DatabaseUnavailable`."""
+    try:
+        yield
+    except (DBAPIError, PoolTimeout, OSError) as failure:
+        if isinstance(failure, _DEFECTS):
+            raise
+        raise DatabaseUnavailable(_told(failure)) from failure
+    except Exception as failure:
+        # What goes wrong while asyncpg connects comes as it is.
+        if type(failure).__module__.partition(".")[0] != "asyncpg":
+            raise
+        raise DatabaseUnavailable(_told(failure)) from failure
+
+
+def _told(failure: Exception) -> str:
+    origin = getattr(failure, "orig", None) or failure
+    said = str(origin).strip().splitlines() or [type(origin).__name__]
+    return said[0][-200:]
 
 
 class Database:
@@ -49,8 +77,8 @@ class Database:
         self._one_writer = asyncio.Lock()
 
     async def open(self) -> None:
-        """Brings the schema up to date. Raises one of `Unavailable`."""
-        async with self._writing.begin() as connection:
+        """Brings the schema up to date. Raises `DatabaseUnavailable`."""
+        async with self.write() as connection:
             if not self.is_sqlite:
                 await connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATION_LOCK})
             await connection.run_sync(_upgrade)
@@ -60,19 +88,22 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        async with self._engine.connect() as connection:
-            yield connection
+        """Raises `DatabaseUnavailable`."""
+        with _telling():
+            async with self._engine.connect() as connection:
+                yield connection
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction: committed when the block ends, undone when it raises."""
-        async with contextlib.AsyncExitStack() as stack:
-            if self.is_sqlite:
-                await stack.enter_async_context(self._one_writer)
-            yield await stack.enter_async_context(self._writing.begin())
+        """A transaction: committed when the block ends, undone when it raises. Raises `DatabaseUnavailable`."""
+        with _telling():
+            async with contextlib.AsyncExitStack() as stack:
+                if self.is_sqlite:
+                    await stack.enter_async_context(self._one_writer)
+                yield await stack.enter_async_context(self._writing.begin())
 
     async def check(self) -> None:
-        """Raises one of `Unavailable` where nothing can be written now."""
+        """Raises `DatabaseUnavailable` where nothing can be written now."""
         async with self.write() as connection:
             await connection.execute(text("UPDATE clients SET served_at = served_at WHERE key = ''"))
 

@@ -225,16 +225,18 @@ class JobTable:
         async with self._database.write() as connection:
             await connection.execute(update(jobs).where(self._is_ours(job)).values(values))
 
-    async def renew(self, running: Iterable[Job], seconds: float) -> tuple[set[str], set[str]]:
-        """Prolongs leases of ours: the names of those that are lost, and of those that are to be cancelled."""
+    async def renew(self, running: Iterable[Job], seconds: float | None) -> tuple[set[str], set[str]]:
+        """Prolongs leases of ours, or, where `seconds` is None, looks at them: the names of those that are lost, and of
+        those that are to be cancelled."""
         by_key = {(job.id, job.attempt): job.name for job in running}
         if not by_key:
             return set(), set()
         ours = and_(
             tuple_(jobs.c.id, jobs.c.attempt).in_(list(by_key)), jobs.c.state == "leased", jobs.c.owner == self.owner
         )
-        async with self._database.write() as connection:
-            await connection.execute(update(jobs).where(ours).values(lease_until=time.time() + seconds))
+        async with self._database.read() if seconds is None else self._database.write() as connection:
+            if seconds is not None:
+                await connection.execute(update(jobs).where(ours).values(lease_until=time.time() + seconds))
             rows = await connection.execute(select(jobs.c.id, jobs.c.attempt, jobs.c.is_cancelled).where(ours))
             found = {by_key[row.id, row.attempt]: row.is_cancelled for row in rows}
         lost = {name for name in by_key.values() if name not in found}
@@ -256,9 +258,10 @@ class JobTable:
                 )
             )
 
-    async def expired(self, most_tries: int) -> list[Job]:
-        """Puts back those whose owner has not been heard of; those that were tried often enough are returned."""
-        has_expired = and_(jobs.c.state == "leased", jobs.c.lease_until < time.time())
+    async def expired(self, most_tries: int, running: Collection[str]) -> list[Job]:
+        """Puts back those whose owner has not been heard of; those that were tried often enough are returned. `running`
+        are the ids of those that run here: a lease of ours that could not be renewed in time is no lost one."""
+        has_expired = and_(jobs.c.state == "leased", jobs.c.lease_until < time.time(), jobs.c.id.not_in(running))
         async with self._database.read() as connection:
             if await connection.scalar(select(jobs.c.id).where(has_expired).limit(1)) is None:
                 return []

@@ -21,6 +21,7 @@ REUSABLE = frozenset({"ok", "wrong_result", "user_error"})
 """Statuses that the same snippet would reach again."""
 
 MOST_CHILDREN = 50
+_DELETED_AT_ONCE = 100
 
 
 class Child(BaseModel):
@@ -165,6 +166,8 @@ async def read(connection: AsyncConnection, id: str) -> Stored | None:
 async def write(connection: AsyncConnection, finished: Finished) -> Stored:
     """Puts a report in place of the one of an earlier attempt, within the caller's transaction."""
     body = finished.body
+    of_earlier = select(pieces.c.content).where(pieces.c.exploration == finished.id, pieces.c.content.is_not(None))
+    earlier = list(await connection.scalars(of_earlier))
     await connection.execute(delete(pieces).where(pieces.c.exploration == finished.id))
     await connection.execute(delete(explorations).where(explorations.c.id == finished.id))
     own_bytes = sum(len(piece.data) for piece in body.pieces if piece.content is None)
@@ -200,6 +203,7 @@ async def write(connection: AsyncConnection, finished: Finished) -> Stored:
         for place, piece in enumerate(body.pieces)
     ]
     await connection.execute(insert(pieces), rows)
+    await remove_unreferred(connection, earlier)
     return Stored(
         id=finished.id,
         attempt=finished.attempt,
@@ -221,3 +225,11 @@ def upserting(connection: AsyncConnection, table: object) -> postgresql.Insert |
 
 def insert_or_ignore(connection: AsyncConnection, table: object) -> postgresql.Insert | sqlite.Insert:
     return upserting(connection, table).on_conflict_do_nothing()
+
+
+async def remove_unreferred(connection: AsyncConnection, hashes: list[bytes]) -> None:
+    """Removes those contents that no report has any more."""
+    for first in range(0, len(hashes), _DELETED_AT_ONCE):
+        is_referred = select(pieces.c.place).where(pieces.c.content == contents.c.hash).exists()
+        batch = hashes[first : first + _DELETED_AT_ONCE]
+        await connection.execute(delete(contents).where(contents.c.hash.in_(batch), ~is_referred))

@@ -145,13 +145,15 @@ class Parts:
         return self._replace(split(report))
 
     def write(self, **fields: Any) -> list[str]:
-        """Takes what the service itself says of some fields, `summary=...`; the pointers of what differs now."""
-        return self._replace({**self._parts, **{f"/{name}": _dumped(name, value) for name, value in fields.items()}})
+        """Takes what the service itself says of some fields, `summary=...`; the pointers of what differs now.
+
+        Not bounded: a report that has just found room can still be concluded."""
+        return self._set({**self._parts, **{f"/{name}": _dumped(name, value) for name, value in fields.items()}})
 
     def write_of_graph(self, number: int, **fields: Any) -> list[str]:
         """The same of one graph."""
         changed = {f"/graphs/{number}/{name}": _GRAPH_FIELDS[name].dump_json(value) for name, value in fields.items()}
-        return self._replace({**self._parts, **changed})
+        return self._set({**self._parts, **changed})
 
     def join(self) -> bytes:
         return join(self._parts)
@@ -183,6 +185,9 @@ class Parts:
         total = sum(len(name) + len(value) for name, value in parts.items())
         if total > self._most_bytes:
             raise PartsRejected(f"The report has {total} bytes; at most {self._most_bytes} are allowed.")
+        return self._set(parts)
+
+    def _set(self, parts: dict[str, bytes]) -> list[str]:
         names = [name for name, value in parts.items() if self._parts.get(name) != value]
         self._parts = parts
         return names
