@@ -9,47 +9,31 @@ from typing import Any
 from fastapi import FastAPI
 
 from server import logs, problems
-from server.explorations import Explorations
 from server.identity import compiler_version
-from server.jobs import Jobs
-from server.metrics import Metrics
 from server.problems import ProblemBody
 from server.routes import catalogue, explorations, health, page
 from server.security import SecurityMiddleware
 from server.settings import Settings
-from server.store import Store
-from server.worker_process import WorkerProcess
+from server.stored_answers import StoredAnswers
+from server.web import running
 
 MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
-def create_app(settings: Settings | None = None, **worker_overrides: object) -> FastAPI:
-    """The service with `settings`, by default those of the environment.
+def create_app(settings: Settings | None = None, worker_arguments: tuple[str, ...] | None = None) -> FastAPI:
+    """Web with `settings`, by default those of the environment.
 
-    `worker_overrides` replace fields of the worker's configuration: tests put small programs in the compiler's place.
+    Where `worker_arguments` is given, a worker of this machine is started beside it, with these arguments.
     """
     settings = settings or Settings.load()
     logs.configure(settings.log_format)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        store = Store(f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}")
-        await store.open()
-        worker = WorkerProcess(settings, **worker_overrides)
-        metrics = Metrics()
-        jobs = Jobs(settings, worker, store, metrics)
-        app.state.worker, app.state.metrics = worker, metrics
-        app.state.explorations = Explorations(store, jobs, worker, metrics)
-        # The worker imports torch for seconds; the service answers meanwhile.
-        worker.start()
-        jobs.start()
-        try:
+        async with running(settings, worker_arguments) as web:
+            app.state.web = web
             yield
-        finally:
-            await jobs.stop()
-            await worker.stop()
-            await store.close()
 
     app = FastAPI(
         title="Fusionscope",
@@ -63,6 +47,7 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(StoredAnswers, cached=lambda id: app.state.web.explorations.cached(id))
     app.add_middleware(SecurityMiddleware, host_names=settings.host_names(), max_body_bytes=MAX_BODY_BYTES)
     problems.install(app)
     for router in (explorations.router, catalogue.router, health.router):

@@ -146,10 +146,42 @@ class WebSettings(LimitSettings):
         "By default `localhost`, the loopback addresses and `host`. This keeps other web sites from running snippets "
         "here by pointing their own name at this machine.",
     )
-    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 503.")
-    recent_jobs: int = Field(
-        default=32, ge=1, description="Finished explorations whose events are kept in memory, to be sent again."
+    database: SecretStr | None = Field(
+        default=None,
+        description="SQLAlchemy's URL of a database that several webs may share, such as "
+        "`postgresql+asyncpg://user:password@host/name`. By default a file of SQLite in `data`.",
     )
+    database_busy_seconds: float = Field(
+        default=5.0, gt=0, description="How long a request waits for a database that is locked or gone."
+    )
+    workers: Names = Field(
+        default=(),
+        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
+        "its own where none is named.",
+    )
+    profiles: Path | None = Field(
+        default=None,
+        description="JSON file of the profiles of the workers' devices, as `fusionscope worker --write-profile` writes "
+        "it. By default the profile of this machine.",
+    )
+    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 429.")
+    client_queue_limit: int = Field(
+        default=16, ge=1, description="Of these: how many one client may have waiting, so that others find room."
+    )
+    unwanted_seconds: float = Field(
+        default=600.0, gt=0, description="A waiting exploration is dropped where nobody has asked for it for so long."
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        ge=1,
+        description="A running exploration whose web has not been heard of for so long is run again by whoever is there.",
+    )
+    attempts: int = Field(default=3, ge=1, description="Times that one exploration is begun whose worker is lost.")
+    keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 sets no end.")
+    keep_mib: int = Field(
+        default=4096, ge=0, description="What they may take on disk; the oldest go first. 0 sets no bound."
+    )
+    cache_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
 
     def data_folder(self) -> Path:
         """The folder of the store, made when missing. Only a folder that was not named falls back to another."""
