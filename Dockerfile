@@ -50,10 +50,15 @@ RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
 USER 10001:10001
 VOLUME ["/data"]
+ENV FUSIONSCOPE_HOST=0.0.0.0 \
+    FUSIONSCOPE_PORT=8000 \
+    FUSIONSCOPE_DATA=/data \
+    FUSIONSCOPE_WORKERS=/run/fusionscope/worker.sock \
+    FUSIONSCOPE_PROFILES=/run/fusionscope/profiles.json
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
-CMD ["fusionscope", "web", "--host", "0.0.0.0", "--port", "8000", "--data", "/data"]
+CMD ["fusionscope", "serve"]
 
 # ---- The worker. The compiler is needed while it runs: kernels for the CPU and Triton's launchers are compiled then.
 FROM base AS worker
@@ -84,11 +89,12 @@ RUN grep '^torch==' /locks/requirements.lock >/locks/torch.lock \
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-deps --no-index /wheels/*.whl \
     && pip check
-ENV FUSIONSCOPE_CACHE_DIR=/tmp/fusionscope \
+ENV FUSIONSCOPE_SOCKET=/run/fusionscope/worker.sock \
+    FUSIONSCOPE_CACHE_DIR=/tmp/fusionscope \
     TRITON_CACHE_DIR=/tmp/triton \
     TORCHINDUCTOR_CACHE_DIR=/tmp/torchinductor
 USER 10002:10001
 VOLUME ["/run/fusionscope"]
 HEALTHCHECK --interval=30s --timeout=15s --start-period=90s \
     CMD ["python", "-m", "server.wire.probe", "/run/fusionscope/worker.sock"]
-CMD ["fusionscope", "worker", "--socket", "/run/fusionscope/worker.sock"]
+CMD ["python", "-m", "server.worker"]
