@@ -44,6 +44,7 @@ def serve(
     import uvicorn
 
     from server.app import create_app
+    from server.local_worker import PROGRAM
     from server.settings import Settings, WrongSettings
 
     try:
@@ -55,7 +56,7 @@ def serve(
         typer.echo(f"Fusionscope is starting on http://{settings.host}:{settings.port}", err=True)
     # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
     uvicorn.run(
-        create_app(settings),
+        create_app(settings, worker=None if settings.workers else PROGRAM),
         host=settings.host,
         port=settings.port,
         timeout_graceful_shutdown=3,

@@ -97,7 +97,9 @@ class Explorations:
         if isinstance(found, Stored):
             return Exploration(id, found.status, found)
         self._reports.forget(id)
-        watch = self._watches.of(found)
+        watch = self._watches.of(found.job)
+        if found.before is not None:
+            watch.tell_position(found.before)
         self._dispatcher.arrived()
         await self._wait(watch, wait_seconds)
         return await self.find(id)
@@ -149,7 +151,7 @@ class Explorations:
     async def children(self, id: str) -> list[Child]:
         """The explorations that are based on this one and done, the newest first."""
         await self.find(id)
-        return await self._store.children(id)
+        return await self._reports.children(id)
 
     async def comparison(self, id: str, other: str | None) -> Comparison:
         """The exploration `id` beside `other`, or beside the one that it is based on."""

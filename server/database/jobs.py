@@ -82,6 +82,14 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Enqueued:
+    """A job that waits or runs. `before` is how many wait before it; None where it was there already."""
+
+    job: Job
+    before: int | None
+
+
+@dataclass(frozen=True)
 class Limits:
     """How many may wait."""
 
@@ -96,7 +104,9 @@ class JobTable:
         self._database = database
         self.owner = owner
 
-    async def enqueue(self, wanted: Wanted, limits: Limits, seconds_a_job: float, is_refresh: bool) -> Stored | Job:
+    async def enqueue(
+        self, wanted: Wanted, limits: Limits, seconds_a_job: float, is_refresh: bool
+    ) -> Stored | Enqueued:
         """Writes the job down, or finds that there is one already, or its report. Committed when it returns.
 
         Raises `QueueFull`.
@@ -109,10 +119,11 @@ class JobTable:
                 if stored is not None and stored.is_reusable:
                     await connection.rollback()
                     return stored
+            before = None
             if is_new:
-                await self._check_room(connection, wanted.client, limits, seconds_a_job)
+                before = await self._check_room(connection, wanted.client, limits, seconds_a_job)
                 await connection.execute(insert_or_ignore(connection, clients), {"key": wanted.client, "served_at": 0})
-            return await _job(connection, wanted.id)
+            return Enqueued(await _job(connection, wanted.id), before)
 
     async def _insert(self, connection: AsyncConnection, wanted: Wanted) -> bool:
         """Whether it is a new job: False where one waits or runs."""
@@ -150,9 +161,8 @@ class JobTable:
         )
         return inserted.one_or_none() is not None
 
-    async def _check_room(
-        self, connection: AsyncConnection, client: str, limits: Limits, seconds_a_job: float
-    ) -> None:
+    async def _check_room(self, connection: AsyncConnection, client: str, limits: Limits, seconds_a_job: float) -> int:
+        """How many wait before the new job."""
         own = func.count().filter(jobs.c.client == client)
         counted = await connection.execute(select(func.count(), own).where(jobs.c.state == "queued"))
         of_all, of_client = counted.one()
@@ -160,6 +170,7 @@ class JobTable:
         if of_all > limits.waiting or of_client > limits.of_one_client:
             is_own = of_all <= limits.waiting
             raise QueueFull((of_client if is_own else of_all) - 1, is_own, max(1.0, seconds_a_job))
+        return int(of_all) - 1
 
     async def get(self, id: str) -> Job | None:
         async with self._database.read() as connection:

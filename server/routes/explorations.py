@@ -20,6 +20,7 @@ from server.events import event_id
 from server.explorations import Exploration, Explorations, QueueFull
 from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
+from server.routes.health import Web
 from server.stored_answers import IMMUTABLE, encoded, stored_answer
 from server.summary import markdown
 
@@ -32,9 +33,8 @@ NodeName = Annotated[
 ]
 
 
-def explorations(request: Request) -> Explorations:
-    found: Explorations = request.app.state.explorations
-    return found
+async def explorations(web: Web) -> Explorations:
+    return web.explorations
 
 
 Service = Annotated[Explorations, Depends(explorations)]
