@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from compiler.comparison import Comparison, compare
@@ -44,8 +44,13 @@ class Explorations:
         self._worker = worker
         self._metrics = metrics
 
-    async def ask(self, request: ExplorationRequest, wait_seconds: float) -> Exploration:
-        """The stored report, or a new job's, waiting up to `wait_seconds` for it to finish."""
+    async def ask(
+        self, request: ExplorationRequest, wait_seconds: float, admit: Callable[[], None] = lambda: None
+    ) -> Exploration:
+        """The stored report, or a new job's, waiting up to `wait_seconds` for it to finish.
+
+        `admit` is called before a new job is made, and raises a `Problem` where there may be none.
+        """
         try:
             hello = await self._worker.ready()
         except WorkerUnavailable as unavailable:
@@ -65,11 +70,12 @@ class Explorations:
             # Looking in the store took a moment in which another request may have asked for the same.
             job = self._jobs.active(id)
         if job is None:
+            admit()
             try:
                 job = await self._jobs.submit(id, request.source, options, hello.identity, request.based_on)
             except QueueFull:
                 raise Problem(
-                    503,
+                    429,
                     f"{self._jobs.waiting} explorations are waiting already, which is as many as may. "
                     f"Try again in {_RETRY_SECONDS} seconds.",
                     headers={"Retry-After": _RETRY_SECONDS},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -15,6 +15,7 @@ from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
 from server.beside import comparison_as_markdown
+from server.clients import admission
 from server.explorations import Exploration, Explorations
 from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
@@ -30,7 +31,7 @@ NodeName = Annotated[
 ]
 
 
-def explorations(request: Request) -> Explorations:
+async def explorations(request: Request) -> Explorations:
     found: Explorations = request.app.state.explorations
     return found
 
@@ -49,10 +50,11 @@ Service = Annotated[Explorations, Depends(explorations)]
 async def ask(
     asked: ExplorationRequest,
     service: Service,
+    admit: Annotated[Callable[[], None], Depends(admission)],
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.")] = 0.0,
 ) -> Response:
     """Explores a snippet, or finds the report of one that was explored before."""
-    exploration = await service.ask(asked, wait)
+    exploration = await service.ask(asked, wait, admit)
     location = f"/api/v1/explorations/{exploration.id}"
     return _json(exploration, 200 if exploration.is_done else 202, {"Location": location, "Cache-Control": "no-store"})
 
