@@ -214,9 +214,7 @@ class Dispatcher:
             name = stage.name if stage.name in get_args(StageName) else "other"
             self._metrics.stage_seconds.labels(name, device).observe(max(0.0, stage.ms / 1000))
         self.seconds_a_job += 0.2 * (ended.wall_seconds - self.seconds_a_job)
-        log.info(
-            "job_done", job=job.name, status=finished.status, ending=ended.ending, wall_seconds=ended.wall_seconds
-        )
+        log.info("job_done", job=job.name, status=finished.status, ending=ended.ending, wall_seconds=ended.wall_seconds)
 
     async def _store(self, job: Job, finished: Finished, watch: Watch) -> None:
         stored = await self._persist(self._table.finish, job, finished)

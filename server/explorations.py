@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
 from compiler.report import Report
 from compiler.why import Answer, UnknownNode, why
+from server.clients import Client
 from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
 from server.dispatcher import Dispatcher
@@ -73,10 +74,17 @@ class Explorations:
         self._build = build
         self._metrics = metrics
 
-    async def ask(self, request: ExplorationRequest, client: str, wait_seconds: float) -> Exploration:
-        """The stored report, or a job's, waiting up to `wait_seconds` for it to finish. `client` is who asks.
+    async def ask(
+        self,
+        request: ExplorationRequest,
+        client: Client,
+        wait_seconds: float,
+        admit: Callable[[], None] = lambda: None,
+    ) -> Exploration:
+        """The stored report, or a job's, waiting up to `wait_seconds` for it to finish.
 
-        A job is written down for good when this returns. Raises `QueueFull`, and a `Problem` for a wrong request.
+        `admit` is called before a new job is made, and raises a `Problem` where there may be none. A job is written
+        down for good when this returns. Raises `QueueFull`, and a `Problem` for a wrong request.
         """
         options = request.options()
         if request.based_on is not None:
@@ -88,16 +96,21 @@ class Explorations:
         if stored is not None:
             self._metrics.served_from_store.inc()
             return Exploration(id, stored.status, stored)
-        wanted = Wanted(id, client, request.source, options, request.based_on, profile, self._build)
+        if not await self._table.active([id]):
+            admit()
+        wanted = Wanted(id, client.key, request.source, options, request.based_on, profile, self._build)
+        limits = replace(self._limits, at_once=client.jobs_at_once)
         try:
-            found = await self._table.enqueue(wanted, self._limits, self._dispatcher.seconds_a_job, is_refresh)
+            found = await self._table.enqueue(wanted, limits, self._dispatcher.seconds_a_job, is_refresh)
         except QueueFull:
             self._metrics.refused.inc()
             raise
         if isinstance(found, Stored):
             return Exploration(id, found.status, found)
         self._reports.forget(id)
-        watch = self._watches.of(found)
+        watch = self._watches.of(found.job)
+        if found.before is not None:
+            watch.tell_position(found.before)
         self._dispatcher.arrived()
         await self._wait(watch, wait_seconds)
         return await self.find(id)
@@ -149,7 +162,7 @@ class Explorations:
     async def children(self, id: str) -> list[Child]:
         """The explorations that are based on this one and done, the newest first."""
         await self.find(id)
-        return await self._store.children(id)
+        return await self._reports.children(id)
 
     async def comparison(self, id: str, other: str | None) -> Comparison:
         """The exploration `id` beside `other`, or beside the one that it is based on."""

@@ -1,7 +1,7 @@
 """The worker that `fusionscope serve` starts on this machine, with its socket in a private folder.
 
-It is a program of its own, started again when it ends. It ends with this process, however this one ends: it is told to
-watch its parent, and so does everything below it.
+It is a program of its own, started again when it ends. It ends with this process, however this one ends: it watches the
+pipe that is its standard input, whose other end is held here, and everything below it ends with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from server.supervised import Supervised
 
 log = structlog.get_logger(__name__)
 
-_FOLDER_PREFIX = "fusionscope-worker-"
+PROGRAM = (sys.executable, "-P", "-m", "server.worker")
+_FOLDER_PREFIX = "fusionscope-socket-"
 _PASSED_ON = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -40,14 +41,15 @@ _END_SECONDS = 10.0
 
 
 class LocalWorker:
-    """One worker program and its successors. `settings` are those of the worker, by their names."""
+    """One worker program and its successors: `command`, which is told where to listen and to end with its standard
+    input. `settings` are those of the worker, by their names."""
 
-    def __init__(self, settings: Mapping[str, object], arguments: tuple[str, ...] = ()) -> None:
+    def __init__(self, settings: Mapping[str, object], command: tuple[str, ...] = PROGRAM) -> None:
         _remove_leftovers()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
         self.socket = self._folder / "worker.sock"
         self._settings = settings
-        self._arguments = arguments
+        self._command = command
         self._process: asyncio.subprocess.Process | None = None
         self.problem: str | None = None
         """Why it does not run, as a clause; None while it does."""
@@ -74,9 +76,9 @@ class LocalWorker:
 
     async def _run_once(self) -> None:
         self._process = process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "server.worker", "--socket", str(self.socket), "--end-with-parent"),
-            *self._arguments,
-            stdin=asyncio.subprocess.DEVNULL,
+            *self._command,
+            *("--socket", str(self.socket), "--end-with-stdin"),
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             cwd=self._folder,

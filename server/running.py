@@ -71,9 +71,7 @@ class RunningReport:
         self._parts.write(
             environment=known_environment(head.environment, self.job, ended),
             observed=observed(ended, self.job.profile, self.job.attempt, told.sentences),
-            summary=head.summary.model_copy(
-                update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}
-            ),
+            summary=head.summary.model_copy(update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}),
         )
         return self._finished(verdict, not told.sentences, log, build)
 
@@ -111,9 +109,7 @@ class RunningReport:
 
 def empty_report(job: Job) -> Report:
     """The report of an exploration that has not begun."""
-    report = Report(
-        id=job.id, source=job.source, options=job.options.model_dump(mode="json"), based_on=job.based_on
-    )
+    report = Report(id=job.id, source=job.source, options=job.options.model_dump(mode="json"), based_on=job.based_on)
     return report.model_copy(update={"environment": known_environment(report.environment, job, None)})
 
 
@@ -146,4 +142,3 @@ def _without_times(sweep: SweepResult | None) -> SweepResult | None:
         return None
     none = dict.fromkeys(("measured_us", "eager_ms", "compiled_ms"))
     return sweep.model_copy(update={"sizes": [size.model_copy(update=none) for size in sweep.sizes]})
-

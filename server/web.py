@@ -28,8 +28,8 @@ from server.wire.profile import build_id
 
 
 @asynccontextmanager
-async def running(settings: Settings, worker_arguments: tuple[str, ...] | None) -> AsyncIterator[WebState]:
-    """Web with its background tasks, and with a worker of its own where `worker_arguments` is given.
+async def running(settings: Settings, worker: tuple[str, ...] | None) -> AsyncIterator[WebState]:
+    """Web with its background tasks, and with a worker of its own where `worker` is given.
 
     Raises `DatabaseUnavailable` and `WrongProfiles`.
     """
@@ -39,8 +39,8 @@ async def running(settings: Settings, worker_arguments: tuple[str, ...] | None) 
         stack.push_async_callback(database.close)
         await database.open()
         local_worker = None
-        if worker_arguments is not None:
-            local_worker = LocalWorker(worker_settings(settings), worker_arguments)
+        if worker is not None:
+            local_worker = LocalWorker(worker_settings(settings), worker)
             stack.push_async_callback(local_worker.stop)
         executor = _executor(settings, local_worker, build, profiles)
         stack.push_async_callback(executor.stop)
@@ -68,9 +68,7 @@ def database_url(settings: Settings) -> str:
 
 def worker_settings(settings: Settings) -> dict[str, object]:
     """What a worker that we start is told: its own settings, and nothing of web's."""
-    return {
-        name: value for name in WorkerSettings.model_fields if (value := getattr(settings, name)) not in (None, ())
-    }
+    return {name: value for name in WorkerSettings.model_fields if (value := getattr(settings, name)) not in (None, ())}
 
 
 def _executor(settings: Settings, local_worker: LocalWorker | None, build: str, profiles: Profiles) -> Executor:

@@ -19,7 +19,9 @@ class Observed(ReportModel):
     )
     exit_code: int | None = Field(default=None, description="Exit code of the process, where it exited.")
     signal: int | None = Field(default=None, description="Number of the signal that ended the process, if one did.")
-    wall_seconds: float = Field(default=0.0, description="From the start of the snippet to its end, all waiting included.")
+    wall_seconds: float = Field(
+        default=0.0, description="From the start of the snippet to its end, all waiting included."
+    )
     waited_seconds: float = Field(default=0.0, description="Of these: waiting until others had timed on the device.")
     processor_seconds: float | None = Field(default=None, description="Processor time of all its processes.")
     peak_memory_bytes: int | None = Field(default=None, description="Most memory of all its processes at one time.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pydantic import BaseModel, Field, ValidationError
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import Table, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -217,13 +217,12 @@ async def write(connection: AsyncConnection, finished: Finished) -> Stored:
     )
 
 
-def upserting(connection: AsyncConnection, table: object) -> postgresql.Insert | sqlite.Insert:
+def upserting(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that can say what becomes of a conflict: both databases spell it alike, SQLAlchemy apart."""
-    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    return make(table)  # type: ignore[operator, no-any-return]
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
-def insert_or_ignore(connection: AsyncConnection, table: object) -> postgresql.Insert | sqlite.Insert:
+def insert_or_ignore(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
     return upserting(connection, table).on_conflict_do_nothing()
 
 

@@ -94,4 +94,3 @@ class Retention:
         for id in ids:
             self._reports.forget(id)
         return len(ids)
-

@@ -316,6 +316,5 @@ def _difference(profile: WorkerIdentity, declared: tuple[WorkerIdentity, ...]) -
         known = one.model_dump()
         return [f"{name} {said[name]!r} for {known[name]!r}" for name in said if said[name] != known[name]]
 
-    return "it has " + ", ".join(min((others(one) for one in declared), key=len, default=["no other one beside it"]))
-
-
+    nearest = min((others(one) for one in declared), key=lambda found: len(found))
+    return "it has " + ", ".join(nearest)

@@ -50,9 +50,7 @@ class Choices(BaseModel):
 @router.get("/version")
 async def version(web: Web) -> Version:
     """What is running, and for which device."""
-    return Version(
-        compiler=compiler_version(), report=REPORT_VERSION, build=web.build, worker=web.profiles.declared[0]
-    )
+    return Version(compiler=compiler_version(), report=REPORT_VERSION, build=web.build, worker=web.profiles.declared[0])
 
 
 @router.get("/devices")

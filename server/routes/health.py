@@ -58,7 +58,7 @@ class Ready(BaseModel):
     device: str = Field(description="Name of a device that is ready.")
 
 
-def web_state(request: Request) -> WebState:
+async def web_state(request: Request) -> WebState:
     found: WebState = request.app.state.web
     return found
 

@@ -129,7 +129,7 @@ async def test_a_full_queue_says_when_to_come_back(tmp_path_factory: pytest.Temp
         answers = []
         for source in sources:
             answers.append(await busy.client.post("/api/v1/explorations?wait=0.3", json={"source": source}))
-        assert [answer.status_code for answer in answers] == [202, 202, 503]
+        assert [answer.status_code for answer in answers] == [202, 202, 429]
         assert int(answers[2].headers["retry-after"]) > 0
         waiting = answers[1].json()["id"]
         assert (await busy.client.delete(f"/api/v1/explorations/{waiting}")).json()["status"] == "cancelled"
