@@ -74,7 +74,9 @@ class LimitSettings(BaseSettings):
 
     wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a CPU.")
     gpu_wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a GPU.")
-    memory_gib: float = Field(default=8.0, gt=0, description="Memory that all processes of one exploration may use together.")
+    memory_gib: float = Field(
+        default=8.0, gt=0, description="Memory that all processes of one exploration may use together."
+    )
     gpu_memory_gib: float = Field(
         default=32.0, gt=0, description="The same where there is a GPU; CUDA reserves a lot of host memory for itself."
     )
