@@ -106,7 +106,9 @@ def send_packet(channel: socket.socket, message: ChannelMessage, descriptors: tu
 
 def receive_packet(channel: socket.socket) -> tuple[bytes, list[int]] | None:
     """The next packet; None where the other side is gone. Raises `BlockingIOError` as the socket does."""
-    data, descriptors, flags, _ = socket.recv_fds(channel, MOST_PACKET_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    data, descriptors, flags, _ = socket.recv_fds(
+        channel, MOST_PACKET_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+    )
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
         for descriptor in descriptors:
             os.close(descriptor)

@@ -148,8 +148,9 @@ class Link:
                 told_hello, told_state = hello, state
                 with contextlib.suppress(TimeoutError):
                     await self._moved.wait_for(
-                        lambda: (self._jobs.hello(), self._jobs.state(tuple(self._running)))
-                        != (told_hello, told_state),
+                        lambda: (
+                            (self._jobs.hello(), self._jobs.state(tuple(self._running))) != (told_hello, told_state)
+                        ),
                         HEARTBEAT_SECONDS,
                     )
         except ConnectionError:

@@ -1,7 +1,7 @@
 """The worker as a whole: a listening socket, connections with webs, slots, and what becomes of each job.
 
-    run       the program: chooses a tier or refuses to start, listens, and serves until it is told to end
-    Worker    the same without signals and logs, for whoever has a loop already
+run       the program: chooses a tier or refuses to start, listens, and serves until it is told to end
+Worker    the same without signals and logs, for whoever has a loop already
 """
 
 from __future__ import annotations
@@ -166,9 +166,7 @@ class Worker:
         wanted = run.options.max_seconds
         options = run.options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
         with link.cancelling(run.job, lambda: job.end("cancelled")):
-            request = Request(
-                source=run.source, options=options, threads=self._config.threads, limits=allowance.limits
-            )
+            request = Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
             return await job.watch(request, self._place(run))
 
     def _place(self, run: Run) -> Place:

@@ -196,7 +196,8 @@ class Web:
         allowed = {"wall_seconds": 120, "output_bytes": MIB, "report_bytes": 32 * MIB} | limits
         await self.ready()
         await send(
-            self.writer, Run(job=name, source=source, options=options or Options(), limits=Limits.model_validate(allowed))
+            self.writer,
+            Run(job=name, source=source, options=options or Options(), limits=Limits.model_validate(allowed)),
         )
         return name
 
