@@ -87,6 +87,7 @@ class Trusted:
     def confine(self, place: Place, limits: JobLimits) -> None:
         apply_limits(limits, is_counted_alone=False)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+        go_first_where_memory_ends()
 
     def clean(self, place: Place) -> None:
         remove_tree(place.folder)
@@ -104,6 +105,15 @@ def give_up_privileges() -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     # A change of user cleared it. CUDA writes its threads' names below /proc/self; a watch reads there.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+    go_first_where_memory_ends()
+
+
+def go_first_where_memory_ends() -> None:
+    """The kernel then ends this process before any other on the machine."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    except OSError:
+        return
 
 
 def load_filters(programs: tuple[bytes, bytes]) -> None:
