@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARIES = Path(sys.executable).parent
-COMPOSE_FILES = ("docker-compose.yml", "deploy/tier-a.yml", "deploy/postgres.yml")
+COMPOSE_FILES = ("docker-compose.yml", "deploy/gpu.yml", "deploy/tier-a.yml", "deploy/postgres.yml")
 HASHED = ("image", "build")
 TIER_A_CALLS = "clone unshare setns mount umount2 pivot_root sethostname chroot keyctl seccomp landlock_create_ruleset"
 
@@ -32,7 +33,8 @@ def compose() -> dict[str, Any]:
 
 
 def workers() -> list[dict[str, Any]]:
-    return [service for name, service in compose()["services"].items() if name.startswith("worker")]
+    """What runs the image of the worker: it, and what declares its device."""
+    return [service for service in compose()["services"].values() if service["build"]["target"] == "worker"]
 
 
 def hashed(lock: str) -> dict[str, int]:
@@ -70,6 +72,13 @@ def test_a_worker_has_neither_a_network_nor_the_store() -> None:
         assert worker["network_mode"] == "none" and "ports" not in worker
         assert worker["volumes"] == ["socket:/run/fusionscope"]
         assert not [name for name in worker["environment"] if re.search("PASSWORD|TOKEN|DATABASE|SECRET", name)]
+
+
+def test_tier_a_takes_back_no_more_than_its_three_lines() -> None:
+    added = yaml.safe_load((ROOT / "deploy" / "tier-a.yml").read_text())["services"]
+    lines = {"seccomp=./deploy/seccomp-worker.json", "systempaths=unconfined", "apparmor=unconfined"}
+    assert added == {"worker": {"security_opt": unittest.mock.ANY}}
+    assert set(added["worker"]["security_opt"]) == lines
 
 
 def test_the_service_is_reached_from_this_machine_alone() -> None:
