@@ -17,7 +17,7 @@ from server.jobs import Jobs
 from server.metrics import Metrics
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
 from server.request_context import HEADER, RequestContextMiddleware
-from server.routes import catalogue, explorations, health, page, session
+from server.routes import catalogue, explorations, health, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
 from server.settings import Settings, WebSettings
 from server.store import Store
@@ -73,7 +73,8 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
     )
     _protect(app, settings)
     problems.install(app)
-    for router in (explorations.router, catalogue.router, health.router):
+    # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
+    for router in (renderings.router, explorations.router, catalogue.router, health.router):
         app.include_router(router, dependencies=[Security(TOKEN_SCHEME)])
     app.include_router(session.router)
     page.install(app, settings.static_folder())

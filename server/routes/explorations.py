@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi import Path as PathParameter
+from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
-from server.beside import comparison_as_markdown
 from server.clients import admission
-from server.explorations import Exploration, Explorations
-from server.problems import Problem, problem_answers
+from server.explorations import Exploration
+from server.negotiation import preferred
+from server.problems import problem_answers
 from server.requests import ExplorationRequest
+from server.routes.renderings import Id, KnownTag, Service, rendered, unless_known
 from server.store import Child
-from server.summary import markdown
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
-
-Id = Annotated[str, PathParameter(description="Id of an exploration.", min_length=1, max_length=64)]
 
 NodeName = Annotated[
     str, Query(description="A loop, a node of either FX graph, or a kernel.", min_length=1, max_length=200)
 ]
-
-
-async def explorations(request: Request) -> Explorations:
-    found: Explorations = request.app.state.explorations
-    return found
-
-
-Service = Annotated[Explorations, Depends(explorations)]
 
 
 @router.post(
@@ -59,31 +46,29 @@ async def ask(
     return _json(exploration, 200 if exploration.is_done else 202, {"Location": location, "Cache-Control": "no-store"})
 
 
-# Before `/{id}`, which would take the suffix for a part of the id.
-@router.get("/{id}.md", response_class=Response, responses=problem_answers(404, 422))
-async def read_as_text(id: Id, service: Service) -> Response:
-    """The report as Markdown; of one that is based on another, the two side by side as well."""
-    exploration = await service.find(id)
-    report = await service.report(id)
-    text = markdown(report)
-    if report.based_on is not None and exploration.is_done:
-        # The first may have been removed from the store since.
-        with contextlib.suppress(Problem):
-            text += "\n" + comparison_as_markdown(await service.comparison(id, None))
-    headers = {"Cache-Control": _cache_control(exploration)}
-    return Response(text, headers=headers, media_type="text/markdown; charset=utf-8")
-
-
-@router.get("/{id}", response_model=Report, responses={304: {"description": "Unchanged."}, **problem_answers(404, 422)})
-async def read(id: Id, service: Service, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+@router.get(
+    "/{id}",
+    response_model=Report,
+    responses={
+        200: {"content": {"text/html": {}, "text/markdown": {}}},
+        304: {"description": "Unchanged."},
+        **problem_answers(404, 422),
+    },
+)
+async def read(
+    id: Id,
+    service: Service,
+    if_none_match: KnownTag = None,
+    accept: Annotated[
+        str | None, Header(description="Markdown and HTML are answered where they are liked best.")
+    ] = None,
+) -> Response:
     """The report so far; it never changes any more once it is done."""
+    form = preferred(accept, ("application/json", "text/markdown", "text/html"))
+    if form != "application/json":
+        return await rendered(service, id, form, if_none_match)
     exploration = await service.find(id)
-    tag = f'"{hashlib.sha256(exploration.body).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": _cache_control(exploration)}
-    known = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
-    if tag in known or "*" in known:
-        return Response(status_code=304, headers=headers)
-    return _json(exploration, 200, headers)
+    return unless_known(exploration.body, form, exploration, if_none_match)
 
 
 async def _existing(id: Id, service: Service) -> str:
@@ -140,7 +125,3 @@ async def cancel(id: Id, service: Service) -> Response:
 def _json(exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
     # The body is JSON already, checked when it came from the worker: it is not read and written again.
     return Response(exploration.body, status, headers, media_type="application/json")
-
-
-def _cache_control(exploration: Exploration) -> str:
-    return "public, max-age=31536000, immutable" if exploration.is_reusable else "no-cache"
