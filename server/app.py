@@ -16,6 +16,7 @@ from server.identity import compiler_version
 from server.jobs import Jobs
 from server.metrics import Metrics
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
+from server.problems import problem_answers
 from server.request_context import HEADER, RequestContextMiddleware
 from server.routes import catalogue, explorations, health, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
@@ -75,7 +76,7 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
     problems.install(app)
     # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
     for router in (renderings.router, explorations.router, catalogue.router, health.router):
-        app.include_router(router, dependencies=[Security(TOKEN_SCHEME)])
+        app.include_router(router, dependencies=[Security(TOKEN_SCHEME)], responses=problem_answers(401, 421, 429, 500))
     app.include_router(session.router)
     page.install(app, settings.static_folder())
     return app

@@ -7,13 +7,32 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from compiler.options import Options
+from server.highlight import MAX_BYTES as MOST_COLOURED_BYTES
 from server.settings import MAX_SOURCE_BYTES
+
+EXAMPLE_SOURCE = """\
+import torch
+
+
+def softmax(scores: torch.Tensor) -> torch.Tensor:
+    exponentials = (scores - scores.amax(-1, keepdim=True)).exp()
+    return exponentials / exponentials.sum(-1, keepdim=True)
+
+
+softmax(torch.randn(64, 256))
+"""
 
 
 class ExplorationRequest(Options):
     """One snippet, and every option of the compiler."""
 
-    source: str = Field(min_length=1, description="Python source, at most 64 KiB.")
+    model_config = ConfigDict(json_schema_extra={"example": {"source": EXAMPLE_SOURCE, "peer": False}})
+
+    source: str = Field(
+        min_length=1,
+        description="Python source of at most 64 KiB as UTF-8; a longer one is refused, not cut.",
+        examples=[EXAMPLE_SOURCE],
+    )
     cache: Literal["use", "refresh"] = Field(
         default="use", description='"use" takes a stored report where there is one; "refresh" always runs again.'
     )
@@ -22,6 +41,7 @@ class ExplorationRequest(Options):
         min_length=1,
         max_length=64,
         description="Id of an exploration of the same source, which the new one is linked to and compared with.",
+        examples=["0123456789abcdef0123"],
     )
 
     @field_validator("source")
@@ -42,13 +62,24 @@ class ExplorationRequest(Options):
 
 
 class HighlightRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """A text that is wanted in colours."""
 
-    source: str
-    language: Literal["python", "cpp", "cuda", "ptx", "llvm", "text"] = "python"
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "x = 1", "language": "python"}})
+
+    source: str = Field(
+        description=f"The text to colour, at most {MOST_COLOURED_BYTES // 1024} KiB as UTF-8; a longer one is refused.",
+        examples=["x = 1"],
+    )
+    language: Literal["python", "cpp", "cuda", "ptx", "llvm", "text"] = Field(
+        default="python", description="What the text is written in."
+    )
 
 
 class HighlightAnswer(BaseModel):
     """One piece of HTML a line. It holds only text and `span` elements with classes."""
 
-    lines: list[str]
+    model_config = ConfigDict(json_schema_extra={"example": {"lines": ['<span class="n">x</span> = 1']}})
+
+    lines: list[str] = Field(
+        description="One for each line of the source.", examples=[['<span class="n">x</span> = 1']]
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from compiler.comparison import Comparison
@@ -16,14 +17,11 @@ from server.explorations import Exploration
 from server.negotiation import preferred
 from server.problems import problem_answers
 from server.requests import ExplorationRequest
-from server.routes.renderings import Id, KnownTag, Service, rendered, unless_known
+from server.routes.parameters import Accept, Id, KnownTag, LastEventId, NodeName, OtherId, Service, Wait
+from server.routes.renderings import rendered, unless_known
 from server.store import Child
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
-
-NodeName = Annotated[
-    str, Query(description="A loop, a node of either FX graph, or a kernel.", min_length=1, max_length=200)
-]
 
 
 @router.post(
@@ -38,7 +36,7 @@ async def ask(
     asked: ExplorationRequest,
     service: Service,
     admit: Annotated[Callable[[], None], Depends(admission)],
-    wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.")] = 0.0,
+    wait: Wait = 0.0,
 ) -> Response:
     """Explores a snippet, or finds the report of one that was explored before."""
     exploration = await service.ask(asked, wait, admit)
@@ -50,7 +48,7 @@ async def ask(
     "/{id}",
     response_model=Report,
     responses={
-        200: {"content": {"text/html": {}, "text/markdown": {}}},
+        200: {"content": {form: {"schema": {"type": "string"}} for form in ("text/markdown", "text/html")}},
         304: {"description": "Unchanged."},
         **problem_answers(404, 422),
     },
@@ -59,11 +57,12 @@ async def read(
     id: Id,
     service: Service,
     if_none_match: KnownTag = None,
-    accept: Annotated[
-        str | None, Header(description="Markdown and HTML are answered where they are liked best.")
-    ] = None,
+    accept: Accept = None,
 ) -> Response:
-    """The report so far; it never changes any more once it is done."""
+    """The report so far; it never changes any more once it is done.
+
+    As JSON, or as Markdown or HTML where the Accept header likes one of them best.
+    """
     form = preferred(accept, ("application/json", "text/markdown", "text/html"))
     if form != "application/json":
         return await rendered(service, id, form, if_none_match)
@@ -81,25 +80,26 @@ async def _existing(id: Id, service: Service) -> str:
 async def follow(
     id: Annotated[str, Depends(_existing)],
     service: Service,
-    last_event_id: Annotated[str | None, Header()] = None,
+    last_event_id: LastEventId = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `queued` {position}, `stage` {stage, report}, `log` {text}, and `done` {status} last."""
-    after = (
-        int(last_event_id) if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit() else 0
-    )
+    after = int(last_event_id) if last_event_id is not None and re.fullmatch("[0-9]{1,18}", last_event_id) else 0
     async for event in service.events(id, after):
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.number))
 
 
 @router.get("/{id}/why", responses=problem_answers(404, 422))
 async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> list[Answer]:
-    """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them."""
+    """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them.
+
+    A name may stand for many loop nodes; the first 9 pairs of them are answered.
+    """
     return await service.why(id, a, b)
 
 
 @router.get("/{id}/children", responses=problem_answers(404, 422))
 async def children(id: Id, service: Service) -> list[Child]:
-    """The explorations that ask "what if" of this one and are done, the newest first."""
+    """The explorations that ask "what if" of this one and are done, the newest first; at most 50."""
     return await service.children(id)
 
 
@@ -107,9 +107,7 @@ async def children(id: Id, service: Service) -> list[Child]:
 async def comparison(
     id: Id,
     service: Service,
-    other: Annotated[
-        str | None, Query(alias="with", description="Id of another one.", min_length=1, max_length=64)
-    ] = None,
+    other: OtherId = None,
 ) -> Comparison:
     """This exploration beside the one that it is based on, or beside another one of the same source."""
     return await service.comparison(id, other)

@@ -5,41 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request, Response
-from fastapi import Path as PathParameter
+from fastapi import APIRouter, Response
 
 from compiler.report import Report
 from server.beside import comparison_as_markdown
 from server.document import document, policy
 from server.explorations import Exploration, Explorations
 from server.problems import Problem, problem_answers
+from server.routes.parameters import Id, KnownTag, Service
 from server.summary import markdown
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
-
-
-async def explorations(request: Request) -> Explorations:
-    found: Explorations = request.app.state.explorations
-    return found
-
-
-Id = Annotated[
-    str,
-    PathParameter(description="Id of an exploration.", min_length=1, max_length=64, examples=["0123456789abcdef0123"]),
-]
-KnownTag = Annotated[
-    str | None, Header(description="ETags that the client has; where one is still right the answer is 304.")
-]
-Service = Annotated[Explorations, Depends(explorations)]
 
 
 @router.get(
     "/{id}.md",
     response_class=Response,
     responses={
-        200: {"content": {"text/markdown": {"schema": {"type": "string"}}}},
+        200: {"content": {"text/markdown": {"schema": {"type": "string"}, "example": "# Exploration ...\n"}}},
         304: {"description": "Unchanged."},
         **problem_answers(404, 422),
     },
@@ -56,7 +40,7 @@ async def read_as_markdown(id: Id, service: Service, if_none_match: KnownTag = N
     "/{id}.html",
     response_class=Response,
     responses={
-        200: {"content": {"text/html": {"schema": {"type": "string"}}}},
+        200: {"content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>..."}}},
         304: {"description": "Unchanged."},
         **problem_answers(404, 422),
     },
