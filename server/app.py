@@ -68,15 +68,20 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
         # Bodies that announce their size are refused by our own middleware, with a better answer.
         max_body_size=2 * MAX_BODY_BYTES,
         openapi_url=PATH,
+        # An address has one form; a redirection would only hide that another one was asked for.
+        redirect_slashes=False,
         # The interactive pages load their code from another site, which our own security policy forbids.
         docs_url=None,
         redoc_url=None,
     )
     _protect(app, settings)
     problems.install(app)
+    token = [Security(TOKEN_SCHEME)] if settings.tokens is not None else []
+    common = problem_answers(401, 421, 429, 500)
     # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
-    for router in (renderings.router, explorations.router, catalogue.router, health.router):
-        app.include_router(router, dependencies=[Security(TOKEN_SCHEME)], responses=problem_answers(401, 421, 429, 500))
+    for router in (renderings.router, explorations.router, catalogue.router):
+        app.include_router(router, dependencies=token, responses=common)
+    app.include_router(health.router, responses=common)
     app.include_router(session.router)
     page.install(app, settings.static_folder())
     return app

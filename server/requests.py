@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from compiler.options import Options
 from server.highlight import MAX_BYTES as MOST_COLOURED_BYTES
@@ -23,12 +23,24 @@ softmax(torch.randn(64, 256))
 """
 
 
+def _is_text(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("it contains half of a character (a lone surrogate)") from None
+    return value
+
+
+Text = Annotated[str, AfterValidator(_is_text)]
+"""What JSON calls a string may not be one: an escape may stand for half of a character."""
+
+
 class ExplorationRequest(Options):
     """One snippet, and every option of the compiler."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"source": EXAMPLE_SOURCE, "peer": False}})
 
-    source: str = Field(
+    source: Text = Field(
         min_length=1,
         description="Python source of at most 64 KiB as UTF-8; a longer one is refused, not cut.",
         examples=[EXAMPLE_SOURCE],
@@ -46,11 +58,8 @@ class ExplorationRequest(Options):
 
     @field_validator("source")
     @classmethod
-    def _fits_and_is_text(cls, source: str) -> str:
-        try:
-            size = len(source.encode("utf-8"))
-        except UnicodeEncodeError:
-            raise ValueError("the source contains half of a character (a lone surrogate)") from None
+    def _fits_and_can_run(cls, source: str) -> str:
+        size = len(source.encode("utf-8"))
         if size > MAX_SOURCE_BYTES:
             raise ValueError(f"the source has {size} bytes; at most {MAX_SOURCE_BYTES} are accepted")
         if "\0" in source:
@@ -66,7 +75,7 @@ class HighlightRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "x = 1", "language": "python"}})
 
-    source: str = Field(
+    source: Text = Field(
         description=f"The text to colour, at most {MOST_COLOURED_BYTES // 1024} KiB as UTF-8; a longer one is refused.",
         examples=["x = 1"],
     )
