@@ -6,57 +6,46 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from fastapi import FastAPI, Security
+from fastapi import FastAPI, Request, Response, Security
 from starlette.middleware.cors import CORSMiddleware
 
 from server import logs, problems
 from server.clients import AdmissionMiddleware, Clients, Counts
-from server.explorations import Explorations
+from server.database.engine import DatabaseUnavailable
+from server.database.reports import Stored
 from server.identity import compiler_version
-from server.jobs import Jobs
-from server.metrics import Metrics
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
-from server.problems import problem_answers
+from server.problems import Problem, problem_answers
 from server.request_context import HEADER, RequestContextMiddleware
 from server.routes import catalogue, explorations, health, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
 from server.settings import Settings, WebSettings
-from server.store import Store
+from server.state import WebState
+from server.stored_answers import StoredAnswers
 from server.tokens import Quota, TokenFile
-from server.worker_process import WorkerProcess
+from server.web import running
+
+log = structlog.get_logger(__name__)
 
 MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
-def create_app(settings: Settings | None = None, **worker_overrides: object) -> FastAPI:
-    """The service with `settings`, by default those of the environment.
+def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None = None) -> FastAPI:
+    """Web with `settings`, by default those of the environment.
 
-    `worker_overrides` replace fields of the worker's configuration: tests put small programs in the compiler's place.
+    Where `worker` is given, that program is started beside it: `local_worker.PROGRAM`, or one that stands in its place.
     """
     settings = settings or Settings.load()
     logs.configure(settings.log_format)
     for sentence in settings.warnings():
-        structlog.get_logger(__name__).warning("unsafe_settings", told=sentence)
+        log.warning("unsafe_settings", told=sentence)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        store = Store(f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}")
-        await store.open()
-        worker = WorkerProcess(settings, **worker_overrides)
-        metrics = Metrics()
-        jobs = Jobs(settings, worker, store, metrics)
-        app.state.worker, app.state.metrics = worker, metrics
-        app.state.explorations = Explorations(store, jobs, worker, metrics)
-        # The worker imports torch for seconds; the service answers meanwhile.
-        worker.start()
-        jobs.start()
-        try:
+        async with running(settings, worker) as web:
+            app.state.web = web
             yield
-        finally:
-            await jobs.stop()
-            await worker.stop()
-            await store.close()
 
     app = DescribedAPI(
         title="Fusionscope",
@@ -74,17 +63,36 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
         docs_url=None,
         redoc_url=None,
     )
+    # The innermost: what is answered here has passed every check that concerns all requests.
+    app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
     _protect(app, settings)
     problems.install(app)
+    app.add_exception_handler(DatabaseUnavailable, _answer_unavailable)
     token = [Security(TOKEN_SCHEME)] if settings.tokens is not None else []
     common = problem_answers(401, 421, 429, 500)
     # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
-    for router in (renderings.router, explorations.router, catalogue.router):
-        app.include_router(router, dependencies=token, responses=common)
+    for router in (renderings.router, explorations.router):
+        app.include_router(router, dependencies=token, responses={**common, **problem_answers(503)})
+    app.include_router(catalogue.router, dependencies=token, responses=common)
     app.include_router(health.router, responses=common)
     app.include_router(session.router)
     page.install(app, settings.static_folder())
     return app
+
+
+def _cached(app: FastAPI, id: str) -> Stored | None:
+    web: WebState | None = getattr(app.state, "web", None)
+    return web.explorations.cached(id) if web is not None else None
+
+
+async def _answer_unavailable(request: Request, failure: Exception) -> Response:
+    log.warning("database_unavailable", path=request.url.path, problem=str(failure))
+    problem = Problem(
+        503,
+        "The database cannot be used at this moment. Nothing was lost; try again in a moment.",
+        headers={"Retry-After": "2"},
+    )
+    return problems.ProblemResponse(problem, request.scope)
 
 
 def _protect(app: FastAPI, settings: WebSettings) -> None:

@@ -44,12 +44,13 @@ def serve(
     import uvicorn
 
     from server.app import create_app
+    from server.local_worker import PROGRAM
     from server.settings import Settings, WrongSettings
     from server.tokens import WrongTokens
 
     try:
         settings = Settings.load(host=host, port=port, data=data)
-        application = create_app(settings)
+        application = create_app(settings, worker=None if settings.workers else PROGRAM)
     except (WrongSettings, WrongTokens) as wrong:
         typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None

@@ -33,6 +33,7 @@ from pydantic_settings import (
 
 ENVIRONMENT_PREFIX = "FUSIONSCOPE_"
 FILE_VARIABLE = "FUSIONSCOPE_SETTINGS"
+TRUST = "yes-i-trust-every-snippet"
 MAX_SOURCE_BYTES = 64 * 1024
 """Largest snippet accepted. Part of the API's contract, so not a setting."""
 
@@ -83,7 +84,9 @@ class LimitSettings(BaseSettings):
 
     wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a CPU.")
     gpu_wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a GPU.")
-    memory_gib: float = Field(default=8.0, gt=0, description="Memory that one process of an exploration may write to.")
+    memory_gib: float = Field(
+        default=8.0, gt=0, description="Memory that all processes of one exploration may use together."
+    )
     gpu_memory_gib: float = Field(
         default=32.0, gt=0, description="The same where there is a GPU; CUDA reserves a lot of host memory for itself."
     )
@@ -193,10 +196,42 @@ class WebSettings(LimitSettings):
         "(`X-Forwarded-For`) and how (`X-Forwarded-Proto`).",
     )
     log_requests: bool = Field(default=False, description="Whether each request is logged, not only what fails.")
-    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 429.")
-    recent_jobs: int = Field(
-        default=32, ge=1, description="Finished explorations whose events are kept in memory, to be sent again."
+    database: SecretStr | None = Field(
+        default=None,
+        description="SQLAlchemy's URL of a database that several webs may share, such as "
+        "`postgresql+asyncpg://user:password@host/name`. By default a file of SQLite in `data`.",
     )
+    database_busy_seconds: float = Field(
+        default=5.0, gt=0, description="How long a request waits for a database that is locked or gone."
+    )
+    workers: Names = Field(
+        default=(),
+        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
+        "its own where none is named.",
+    )
+    profiles: Path | None = Field(
+        default=None,
+        description="JSON file of the profiles of the workers' devices, as `fusionscope worker --write-profile` writes "
+        "it. By default the profile of this machine.",
+    )
+    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 429.")
+    client_queue_limit: int = Field(
+        default=16, ge=1, description="Of these: how many one client may have waiting, so that others find room."
+    )
+    unwanted_seconds: float = Field(
+        default=600.0, gt=0, description="A waiting exploration is dropped where nobody has asked for it for so long."
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        ge=1,
+        description="A running exploration whose web has not been heard of for so long is run again by whoever is there.",
+    )
+    attempts: int = Field(default=3, ge=1, description="Times that one exploration is begun whose worker is lost.")
+    keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 sets no end.")
+    keep_mib: int = Field(
+        default=4096, ge=0, description="What they may take on disk; the oldest go first. 0 sets no bound."
+    )
+    cache_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
 
     @model_validator(mode="after")
     def _tokens_are_not_for_every_site(self) -> Self:
@@ -245,9 +280,43 @@ class WebSettings(LimitSettings):
 class WorkerSettings(LimitSettings):
     """What the program worker needs."""
 
+    socket: Path | None = Field(
+        default=None,
+        description="Unix socket that the worker listens at. By default `fusionscope/worker.sock` in "
+        "`$XDG_RUNTIME_DIR`, or in a folder of the user's own below the one for temporary files.",
+    )
+    slots: int = Field(
+        default=0, ge=0, le=1024, description="Explorations that run at the same time; 0 means 1 on a CPU, 4 on a GPU."
+    )
+    spares: int = Field(
+        default=2, ge=0, le=64, description="Processes that wait, warm and confined, for the next exploration."
+    )
+    tier: Literal["A", "B", "trusted"] | None = Field(
+        default=None,
+        description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first of "
+        "the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
+        "needs `trust_snippets`.",
+    )
+    trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
+        default=None,
+        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of the "
+        "worker where no tier works.",
+    )
+    disk_mib: int = Field(default=1024, ge=16, description="What the files of one exploration may take together.")
+    shared_memory_mib: int = Field(
+        default=256, ge=1, description="What one exploration may keep in `/dev/shm`; it is memory, and counts as that."
+    )
     threads: int = Field(
         default=0, ge=0, description="Threads that torch and our own kernels use on a CPU; 0 means one for each core."
     )
+
+    def socket_path(self) -> Path:
+        """Where the worker listens, if it was not told to listen elsewhere."""
+        if self.socket is not None:
+            return self.socket
+        runtime = os.environ.get("XDG_RUNTIME_DIR")
+        below = Path(runtime) / "fusionscope" if runtime else Path(tempfile.gettempdir()) / f"fusionscope-{os.getuid()}"
+        return below / "worker.sock"
 
 
 class Settings(WebSettings, WorkerSettings):

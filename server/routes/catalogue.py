@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from fastapi import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -14,12 +14,12 @@ from compiler.options import DEVICE_MODELS, LARGEST_GROUP, RULES
 from compiler.report import REPORT_VERSION
 from server import gallery
 from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
-from server.identity import WorkerIdentity, compiler_version
+from server.identity import compiler_version
 from server.problems import Problem, problem_answers
 from server.reasons import ReasonEntry, ReasonPage, reasons, with_page
 from server.requests import HighlightAnswer, HighlightRequest
-from server.worker.messages import DeviceFacts
-from server.worker_process import WorkerProcess
+from server.routes.health import Web
+from server.wire.messages import DeviceFacts, WorkerIdentity
 
 router = APIRouter(prefix="/api/v1", tags=["catalogue"])
 
@@ -46,13 +46,19 @@ _DEVICE: JsonDict = {"name": "H200", "kind": "cuda", "target": "sm_90", "facts":
 
 
 class Version(BaseModel):
-    """What is running. `worker` is null while the worker is still importing its libraries."""
+    """What is running. `worker` is the profile that explorations run with where they name no device; it is declared,
+    whether or not a worker is there."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"compiler": "0.2.0", "report": 3, "worker": _PROFILE}})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"compiler": "0.2.0", "report": 3, "build": "0123456789abcdef", "worker": _PROFILE}
+        }
+    )
 
     compiler: str = Field(description="Version of the product.", examples=["0.2.0"])
     report: int = Field(description="Version of the report's form; it rises with each change.", examples=[3])
-    worker: WorkerIdentity | None = Field(description="What the worker runs on.")
+    build: str = Field(description="This build of the compiler, which ids are made of.", examples=["0123456789abcdef"])
+    worker: WorkerIdentity = Field(description="The profile that explorations run with where they name no device.")
 
 
 class Devices(BaseModel):
@@ -60,8 +66,10 @@ class Devices(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"example": {"here": _PROFILE, "known": [_DEVICE]}})
 
-    here: WorkerIdentity | None = Field(description="What explorations run on; null while the worker starts.")
-    known: tuple[DeviceFacts, ...] = Field(description="What kernels can be generated for; empty until then.")
+    here: WorkerIdentity = Field(description="What explorations run on where they name no device.")
+    known: tuple[DeviceFacts, ...] = Field(
+        description="What kernels can be generated for; empty until a worker has said so."
+    )
 
 
 class Choices(BaseModel):
@@ -79,20 +87,16 @@ class Choices(BaseModel):
 
 
 @router.get("/version")
-async def version(request: Request) -> Version:
-    """Versions of the product, of the report's form, and of what the worker runs on."""
-    worker: WorkerProcess = request.app.state.worker
-    identity = worker.hello.identity if worker.hello is not None else None
-    return Version(compiler=compiler_version(), report=REPORT_VERSION, worker=identity)
+async def version(web: Web) -> Version:
+    """What is running, and for which device."""
+    return Version(compiler=compiler_version(), report=REPORT_VERSION, build=web.build, worker=web.profiles.declared[0])
 
 
 @router.get("/devices")
-async def devices(request: Request) -> Devices:
-    """The device that explorations run on, and every device that kernels can be generated for."""
-    worker: WorkerProcess = request.app.state.worker
-    if worker.hello is None:
-        return Devices(here=None, known=())
-    return Devices(here=worker.hello.identity, known=worker.hello.devices)
+async def devices(web: Web) -> Devices:
+    """The device that explorations run on, and all that kernels can be generated for, once a worker has said so."""
+    known = next((device.facts for device in web.executor.devices() if device.facts), ())
+    return Devices(here=web.profiles.declared[0], known=known)
 
 
 @router.get("/choices")

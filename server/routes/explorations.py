@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
-from server.clients import admission
-from server.explorations import Exploration
+from server.clients import admission, too_many
+from server.database.reports import Child
+from server.events import event_id
+from server.explorations import Exploration, QueueFull
 from server.negotiation import preferred
-from server.problems import problem_answers
+from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
 from server.routes.parameters import Accept, Id, KnownTag, LastEventId, NodeName, OtherId, Service, Wait
-from server.routes.renderings import rendered, unless_known
-from server.store import Child
+from server.routes.renderings import rendered
+from server.stored_answers import encoded, stored_answer
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
 
@@ -29,19 +31,24 @@ router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
     response_model=Report,
     responses={
         202: {"model": Report, "description": "Under way; Location says where."},
-        **problem_answers(400, 403, 413, 422, 503),
+        **problem_answers(400, 403, 413, 422, 429, 503),
     },
 )
 async def ask(
+    request: Request,
     asked: ExplorationRequest,
     service: Service,
     admit: Annotated[Callable[[], None], Depends(admission)],
     wait: Wait = 0.0,
 ) -> Response:
     """Explores a snippet, or finds the report of one that was explored before."""
-    exploration = await service.ask(asked, wait, admit)
+    try:
+        exploration = await service.ask(asked, request.state.client, wait, admit)
+    except QueueFull as full:
+        raise _queue_full(full) from None
     location = f"/api/v1/explorations/{exploration.id}"
-    return _json(exploration, 200 if exploration.is_done else 202, {"Location": location, "Cache-Control": "no-store"})
+    headers = {"Location": location, "Cache-Control": "no-store"}
+    return _json(request, exploration, 200 if exploration.is_done else 202, headers)
 
 
 @router.get(
@@ -50,16 +57,13 @@ async def ask(
     responses={
         200: {"content": {form: {"schema": {"type": "string"}} for form in ("text/markdown", "text/html")}},
         304: {"description": "Unchanged."},
-        **problem_answers(404, 422),
+        **problem_answers(404, 409, 422),
     },
 )
 async def read(
-    id: Id,
-    service: Service,
-    if_none_match: KnownTag = None,
-    accept: Accept = None,
+    request: Request, id: Id, service: Service, if_none_match: KnownTag = None, accept: Accept = None
 ) -> Response:
-    """The report so far; it never changes any more once it is done.
+    """The report so far; it never changes any more once it is done, unless it is asked for anew.
 
     As JSON, or as Markdown or HTML where the Accept header likes one of them best.
     """
@@ -67,7 +71,9 @@ async def read(
     if form != "application/json":
         return await rendered(service, id, form, if_none_match)
     exploration = await service.find(id)
-    return unless_known(exploration.body, form, exploration, if_none_match)
+    if exploration.stored is not None:
+        return stored_answer(exploration.stored, request.headers.get("accept-encoding"), if_none_match)
+    return _json(request, exploration, 200, {"Cache-Control": "no-cache"})
 
 
 async def _existing(id: Id, service: Service) -> str:
@@ -82,13 +88,16 @@ async def follow(
     service: Service,
     last_event_id: LastEventId = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events: `queued` {position}, `stage` {stage, report}, `log` {text}, and `done` {status} last."""
-    after = int(last_event_id) if last_event_id is not None and re.fullmatch("[0-9]{1,18}", last_event_id) else 0
-    async for event in service.events(id, after):
-        yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.number))
+    """Server-sent events: `queued` {position: how many are before it}, `started` {wall_seconds}, `stage` {stage,
+    changed: the parts of the report that are new, by their JSON pointers}, `log` {text}, and `done` {status} last.
+
+    A reader that comes back with `Last-Event-ID` goes on after that one. An exploration whose worker was lost begins
+    again: it is told from `queued` on, under the number of the next attempt."""
+    async for event in service.events(id, event_id(last_event_id)):
+        yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
 
 
-@router.get("/{id}/why", responses=problem_answers(404, 422))
+@router.get("/{id}/why", responses=problem_answers(404, 409, 422))
 async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> list[Answer]:
     """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them.
 
@@ -103,7 +112,7 @@ async def children(id: Id, service: Service) -> list[Child]:
     return await service.children(id)
 
 
-@router.get("/{id}/comparison", responses=problem_answers(404, 422))
+@router.get("/{id}/comparison", responses=problem_answers(404, 409, 422))
 async def comparison(
     id: Id,
     service: Service,
@@ -114,12 +123,23 @@ async def comparison(
 
 
 @router.delete("/{id}", response_model=Report, responses=problem_answers(403, 404, 422))
-async def cancel(id: Id, service: Service) -> Response:
+async def cancel(request: Request, id: Id, service: Service) -> Response:
     """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is."""
     exploration = await service.cancel(id)
-    return _json(exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
+    return _json(request, exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
 
 
-def _json(exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
+_FULL = {"all": "explorations wait already", "own": "of yours wait already", "running": "of yours wait or run already"}
+
+
+def _queue_full(full: QueueFull) -> Problem:
+    told = f"{full.number} {_FULL[full.of]}, which is as many as may. Try again in {math.ceil(full.seconds)} seconds."
+    return too_many(told, full.seconds)
+
+
+def _json(request: Request, exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
     # The body is JSON already, checked when it came from the worker: it is not read and written again.
-    return Response(exploration.body, status, headers, media_type="application/json")
+    if exploration.stored is not None:
+        body, more = encoded(exploration.stored, request.headers.get("accept-encoding"))
+        return Response(body, status, {**headers, **more}, media_type="application/json")
+    return Response(exploration.so_far, status, headers, media_type="application/json")

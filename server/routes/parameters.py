@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Header, Query, Request
+from fastapi import Depends, Header, Query
 from fastapi import Path as PathParameter
 
 from server.explorations import Explorations
+from server.routes.health import Web
 
 
-async def explorations(request: Request) -> Explorations:
-    found: Explorations = request.app.state.explorations
-    return found
+async def explorations(web: Web) -> Explorations:
+    return web.explorations
 
 
 Service = Annotated[Explorations, Depends(explorations)]
@@ -47,7 +47,7 @@ KnownTag = Annotated[
 ]
 LastEventId = Annotated[
     str | None,
-    Header(description="The last event that the client has: what follows it is sent.", examples=["3"]),
+    Header(description="The last event that the client has: what follows it is sent.", examples=["1-3"]),
 ]
 Accept = Annotated[str | None, Header(include_in_schema=False)]
 """OpenAPI tells of it by the media types of the answers."""

@@ -14,6 +14,7 @@ from server.document import document, policy
 from server.explorations import Exploration, Explorations
 from server.problems import Problem, problem_answers
 from server.routes.parameters import Id, KnownTag, Service
+from server.stored_answers import IMMUTABLE
 from server.summary import markdown
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
@@ -25,7 +26,7 @@ router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
     responses={
         200: {"content": {"text/markdown": {"schema": {"type": "string"}, "example": "# Exploration ...\n"}}},
         304: {"description": "Unchanged."},
-        **problem_answers(404, 422),
+        **problem_answers(404, 409, 422),
     },
 )
 async def read_as_markdown(id: Id, service: Service, if_none_match: KnownTag = None) -> Response:
@@ -42,7 +43,7 @@ async def read_as_markdown(id: Id, service: Service, if_none_match: KnownTag = N
     responses={
         200: {"content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>..."}}},
         304: {"description": "Unchanged."},
-        **problem_answers(404, 422),
+        **problem_answers(404, 409, 422),
     },
 )
 async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None) -> Response:
@@ -74,7 +75,7 @@ def _body(report: Report, json_body: bytes, beside: str, media_type: str) -> byt
 def unless_known(body: bytes, media_type: str, exploration: Exploration, known_tags: str | None) -> Response:
     """`body` as the answer, or 304 where the client has it already."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    cache = "public, max-age=31536000, immutable" if exploration.is_reusable else "no-cache"
+    cache = IMMUTABLE if exploration.is_reusable else "no-cache"
     headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept"}
     known = {part.strip().removeprefix("W/") for part in (known_tags or "").split(",")}
     if tag in known or "*" in known:

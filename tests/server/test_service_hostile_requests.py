@@ -20,7 +20,8 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from server import tokens
 from server.app import create_app
 from server.settings import Settings
-from tests.server.conftest import TARGET, Service, running_service
+from tests.server.conftest import TRUSTED, Service, running_service
+from tests.server.run_worker import PLAIN, command
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +30,14 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("described")
     token = tokens.make(folder / "tokens.json", "schemathesis", tokens.Quota())
     settings = Settings(
-        data=folder, tokens=folder / "tokens.json", log_format="json", allowed_hosts=(asgi.HOST,), queue_limit=4
+        data=folder,
+        tokens=folder / "tokens.json",
+        log_format="json",
+        allowed_hosts=(asgi.HOST,),
+        queue_limit=4,
+        **TRUSTED,
     )
-    app = create_app(settings, target=TARGET, imports=())
+    app = create_app(settings, worker=command(PLAIN))
     authorization = {"Authorization": f"Bearer {token}"}
     yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers=authorization), authorization
     asgi.shutdown_lifespans()
