@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import structlog
 from fastapi import FastAPI, Request, Response, Security
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import Scope
 
 from server import logs, problems
 from server.clients import AdmissionMiddleware, Clients, Counts
@@ -117,4 +118,16 @@ def _protect(app: FastAPI, settings: WebSettings) -> None:
         )
     policy = SitePolicy(settings.host_names(), frozenset(settings.cors_origins), settings.frame_ancestors)
     app.add_middleware(SecurityMiddleware, policy=policy, max_body_bytes=MAX_BODY_BYTES)
-    app.add_middleware(RequestContextMiddleware, log_requests=settings.log_requests)
+    app.add_middleware(
+        RequestContextMiddleware,
+        log_requests=settings.log_requests,
+        observe=lambda scope, status, seconds: _observe(app, scope, status, seconds),
+    )
+
+
+def _observe(app: FastAPI, scope: Scope, status: int, seconds: float) -> None:
+    web: WebState | None = getattr(app.state, "web", None)
+    if web is not None:
+        # What is in memory, and what is refused, is answered before a route is looked for.
+        route = getattr(scope.get("route"), "path", "before routing")
+        web.metrics.observe_request(route, status, seconds)
