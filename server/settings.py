@@ -293,14 +293,14 @@ class WorkerSettings(LimitSettings):
     )
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,
-        description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first of "
-        "the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
-        "needs `trust_snippets`.",
+        description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
+        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and needs "
+        "`trust_snippets`.",
     )
     trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
         default=None,
-        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of the "
-        "worker where no tier works.",
+        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of "
+        "the worker where no tier works.",
     )
     disk_mib: int = Field(default=1024, ge=16, description="What the files of one exploration may take together.")
     shared_memory_mib: int = Field(
