@@ -270,8 +270,8 @@ class JobTable:
                     owner=None,
                     lease_until=None,
                     started_at=None,
-                    attempt=jobs.c.attempt + has_run,
-                    tries=jobs.c.tries + counts,
+                    attempt=jobs.c.attempt + int(has_run),
+                    tries=jobs.c.tries + int(counts),
                 )
             )
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Table, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -26,6 +26,10 @@ _DELETED_AT_ONCE = 100
 
 class Child(BaseModel):
     """An exploration that is based on another one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"id": "3210fedcba9876543210", "status": "ok", "asked": "largest group 2"}}
+    )
 
     id: str = Field(description="Its id.")
     status: str = Field(description="Its status.")

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -62,7 +63,7 @@ async def client_of(**settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
     app = create_app(Settings(log_format="json", **settings))
     app.router.routes[:0] = broken.routes
     # The rooms behind are not needed: what is asked of them here is refused before.
-    app.state.explorations = None
+    app.state.web = SimpleNamespace(explorations=None)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
