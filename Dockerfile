@@ -58,7 +58,7 @@ ENV FUSIONSCOPE_HOST=0.0.0.0 \
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
-CMD ["fusionscope", "serve"]
+CMD ["fusionscope", "web"]
 
 # ---- The worker. The compiler is needed while it runs: kernels for the CPU and Triton's launchers are compiled then.
 FROM base AS worker
@@ -97,4 +97,4 @@ USER 10002:10001
 VOLUME ["/run/fusionscope"]
 HEALTHCHECK --interval=30s --timeout=15s --start-period=90s \
     CMD ["python", "-m", "server.wire.probe", "/run/fusionscope/worker.sock"]
-CMD ["python", "-m", "server.worker"]
+CMD ["fusionscope", "worker"]

@@ -83,7 +83,9 @@ def daemon(folder: Path) -> Iterator[None]:
     """A Docker daemon of our own; within, the programs docker and docker-compose speak to it."""
     address = f"unix://{folder}/docker.sock"
     places = ["--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"]
-    rules = ["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"]
+    # No firewall rules, no bridge that outlives it, and addresses that no other daemon of this machine gives out.
+    rules = ["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--bridge=none"]
+    rules += ["--default-address-pool", "base=10.213.0.0/16,size=24"]
     with open(folder / "daemon.log", "wb") as log:
         process = subprocess.Popen(
             ["dockerd", "--host", address, *places, *rules], stdout=log, stderr=log, start_new_session=True

@@ -93,7 +93,3 @@ def _gpu_name() -> str | None:
     except (OSError, AttributeError):
         return None
     return None if failure else name.value.decode(errors="replace")
-
-
-if __name__ == "__main__":
-    print(detected_profile().model_dump_json())
