@@ -70,9 +70,9 @@ class Answer(ReportModel):
     decisions: list[Decision] = Field(default=[], description="The decisions that the answer rests on, in their order.")
 
 
-def why(report: Report, a: str, b: str) -> list[Answer]:
+def why(report: Report, a: str, b: str, most: int = MOST_PAIRS) -> list[Answer]:
     """The answers for two names, those that were asked about first: one for each pair of loop nodes that the names
-    stand for, in each graph that has both.
+    stand for, in each graph that has both, and no more than `most`.
 
     Raises UnknownNode for a name that no graph has."""
     histories = [History(graph) for graph in report.graphs]
@@ -86,7 +86,7 @@ def why(report: Report, a: str, b: str) -> list[Answer]:
         names = {"graph_a": graph_a, "graph_b": graph_b}
         return [_never(f"{graph_a}, {graph_b}", a, b, "policy.other_graph", names)]
     answers = [answer for history in both for answer in history.answers(a, b)]
-    return sorted(answers, key=lambda answer: _ORDER[answer.verdict])[:MOST_PAIRS]
+    return sorted(answers, key=lambda answer: _ORDER[answer.verdict])[:most]
 
 
 _ORDER = {"fused": 0, "refused": 1, "never considered": 2}

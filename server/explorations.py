@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
 from compiler.report import Report
-from compiler.why import Answer, UnknownNode, why
+from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
 from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
@@ -68,7 +68,7 @@ class Explorations:
         self._limits = Limits(settings.queue_limit, settings.client_queue_limit)
         self._table = table
         self._reports = reports
-        self._watches = watches
+        self.watches = watches
         self._dispatcher = dispatcher
         self._profiles = profiles
         self._build = build
@@ -108,7 +108,7 @@ class Explorations:
         if isinstance(found, Stored):
             return Exploration(id, found.status, found)
         self._reports.forget(id)
-        watch = self._watches.of(found.job)
+        watch = self.watches.of(found.job)
         if found.before is not None:
             watch.tell_position(found.before)
         self._dispatcher.arrived()
@@ -124,13 +124,13 @@ class Explorations:
         stored = self._reports.cached(id)
         if stored is not None:
             return Exploration(id, stored.status, stored)
-        watch = self._watches.find(id)
+        watch = self.watches.find(id)
         if watch is not None and watch.report is not None:
             watch.asked()
             return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body))
         job = (await self._table.active([id])).get(id)
         if job is not None:
-            self._watches.of(job).asked()
+            self.watches.of(job).asked()
             return Exploration(id, "running", None, (await asyncio.to_thread(_empty_body, job)))
         stored = await self._reports.get(id)
         if stored is None:
@@ -152,10 +152,11 @@ class Explorations:
             raise Problem(409, str(other)) from None
 
     async def why(self, id: str, a: str, b: str) -> list[Answer]:
-        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has."""
+        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has. One more
+        than `MOST_PAIRS` where there are more."""
         report = await self.report(id)
         try:
-            return await asyncio.to_thread(why, report, a, b)
+            return await asyncio.to_thread(why, report, a, b, MOST_PAIRS + 1)
         except UnknownNode as unknown:
             raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
 
@@ -193,17 +194,17 @@ class Explorations:
         """Cancels it where it waits or runs; one that is done stays as it is."""
         job = (await self._table.active([id])).get(id)
         if job is not None:
-            watch = self._watches.of(job)
+            watch = self.watches.of(job)
             await self._dispatcher.cancel(id)
             await self._wait(watch, _CANCEL_SECONDS)
         return await self.find(id)
 
     async def events(self, id: str, after: EventId | None) -> AsyncIterator[Event]:
         """Events past and to come, after that one. The exploration must exist."""
-        watch = self._watches.find(id)
+        watch = self.watches.find(id)
         if watch is None:
             job = (await self._table.active([id])).get(id)
-            watch = self._watches.of(job) if job is not None else None
+            watch = self.watches.of(job) if job is not None else None
             self._dispatcher.arrived()
         if watch is not None:
             async for event in watch.follow(after):

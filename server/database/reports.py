@@ -131,10 +131,10 @@ class Reports:
         self._held_bytes -= found.held_bytes if found is not None else 0
 
     async def children(self, id: str) -> list[Child]:
-        """The explorations based on this one, the newest first, at most 50."""
+        """The explorations based on this one, the newest first: one more than `MOST_CHILDREN` where there are more."""
         of_it = select(explorations).where(explorations.c.based_on == id)
         async with self._database.read() as connection:
-            rows = await connection.execute(of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN))
+            rows = await connection.execute(of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN + 1))
             return [Child(id=row.id, status=row.status, asked=row.asked) for row in rows]
 
     async def count(self) -> int:

@@ -11,15 +11,27 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from compiler.comparison import Comparison
 from compiler.report import Report
-from compiler.why import Answer
+from compiler.why import MOST_PAIRS, Answer
 from server.clients import admission, too_many
-from server.database.reports import Child
+from server.database.reports import MOST_CHILDREN, Child
 from server.events import event_id
 from server.explorations import Exploration, QueueFull
 from server.negotiation import preferred
 from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
-from server.routes.parameters import Accept, Id, KnownTag, LastEventId, NodeName, OtherId, Service, Wait
+from server.routes.parameters import (
+    Accept,
+    Id,
+    KnownTag,
+    LastEventId,
+    NodeName,
+    OtherId,
+    Service,
+    Wait,
+    cut,
+    cut_at,
+    report_answer,
+)
 from server.routes.renderings import rendered
 from server.stored_answers import encoded, stored_answer
 
@@ -30,7 +42,12 @@ router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
     "",
     response_model=Report,
     responses={
-        202: {"model": Report, "description": "Under way; Location says where."},
+        200: {"description": "Its report.", "content": report_answer("ok")},
+        202: {
+            "model": Report,
+            "description": "Under way; Location says where.",
+            "content": report_answer("running"),
+        },
         **problem_answers(400, 403, 413, 422, 429, 503),
     },
 )
@@ -55,7 +72,11 @@ async def ask(
     "/{id}",
     response_model=Report,
     responses={
-        200: {"content": {form: {"schema": {"type": "string"}} for form in ("text/markdown", "text/html")}},
+        200: {
+            "description": "The report, or what there is of it so far.",
+            "content": report_answer("ok")
+            | {form: {"schema": {"type": "string"}} for form in ("text/markdown", "text/html")},
+        },
         304: {"description": "Unchanged."},
         **problem_answers(404, 409, 422),
     },
@@ -97,19 +118,19 @@ async def follow(
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
 
 
-@router.get("/{id}/why", responses=problem_answers(404, 409, 422))
-async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> list[Answer]:
+@router.get("/{id}/why", responses={**cut_at(MOST_PAIRS), **problem_answers(404, 409, 422)})
+async def why(id: Id, a: NodeName, b: NodeName, service: Service, response: Response) -> list[Answer]:
     """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them.
 
     A name may stand for many loop nodes; the first 9 pairs of them are answered.
     """
-    return await service.why(id, a, b)
+    return cut(await service.why(id, a, b), MOST_PAIRS, response)
 
 
-@router.get("/{id}/children", responses=problem_answers(404, 422))
-async def children(id: Id, service: Service) -> list[Child]:
+@router.get("/{id}/children", responses={**cut_at(MOST_CHILDREN), **problem_answers(404, 422)})
+async def children(id: Id, service: Service, response: Response) -> list[Child]:
     """The explorations that ask "what if" of this one and are done, the newest first; at most 50."""
-    return await service.children(id)
+    return cut(await service.children(id), MOST_CHILDREN, response)
 
 
 @router.get("/{id}/comparison", responses=problem_answers(404, 409, 422))
@@ -122,7 +143,15 @@ async def comparison(
     return await service.comparison(id, other)
 
 
-@router.delete("/{id}", response_model=Report, responses=problem_answers(403, 404, 422))
+@router.delete(
+    "/{id}",
+    response_model=Report,
+    responses={
+        200: {"description": "It is over.", "content": report_answer("cancelled")},
+        202: {"model": Report, "description": "It is about to end.", "content": report_answer("running")},
+        **problem_answers(403, 404, 422),
+    },
+)
 async def cancel(request: Request, id: Id, service: Service) -> Response:
     """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is."""
     exploration = await service.cancel(id)

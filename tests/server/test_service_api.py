@@ -264,3 +264,20 @@ async def test_why_answers_for_two_loops_in_either_order(service: Service) -> No
     assert (never["verdict"], never["reason"]) == ("never considered", "policy.nothing_shared")
     unknown = await service.client.get(path, params={"a": "buf0", "b": "buf9"})
     assert unknown.status_code == 404 and "The nearest are buf2, buf1, buf0" in unknown.json()["detail"]
+
+
+async def test_an_answer_that_was_cut_says_so(service: Service) -> None:
+    names = [f"buf{number}" for number in range(8)]
+    loops = [
+        {"name": name, "kind": "pointwise", "sizes": [place + 1], "origins": ["left" if place < 4 else "right"]}
+        for place, name in enumerate(names)
+    ]
+    aten = [{"name": name, "op": "call_function", "target": name} for name in ("left", "right")]
+    graphs = {"/graphs": 1, "/graphs/0/name": "g", "/graphs/0/loops": loops, "/graphs/0/aten": aten}
+    report = await service.explore(forging({"/status": "ok", **graphs}))
+    path = f"/api/v1/explorations/{report['id']}/why"
+    many = await service.client.get(path, params={"a": "left", "b": "right"})
+    assert many.status_code == 200, many.text
+    assert (len(many.json()), many.headers["x-cut-at"]) == (9, "9")
+    few = await service.client.get(path, params={"a": "buf0", "b": "right"})
+    assert len(few.json()) == 4 and "x-cut-at" not in few.headers

@@ -11,9 +11,12 @@ from html.parser import HTMLParser
 import pytest
 
 from compiler.report import Report
+from server.database.compressed import body_of
+from server.database.reports import Finished, write
 from server.document import document, inert
 from server.negotiation import preferred
 from server.summary import markdown
+from server.wire.parts import split
 from tests.server.conftest import Service
 from tests.server.test_service_plain_text import ATTACKS, HIDDEN, report_of
 
@@ -131,3 +134,22 @@ async def test_each_form_has_an_address_and_is_chosen_by_accept(service: Service
     assert "script-src" not in page.headers["content-security-policy"]
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert (await service.client.get(path)).headers["content-type"] == "application/json"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_report_of_another_version_is_given_as_it_is_and_never_fails(service: Service) -> None:
+    other = Report(id="f" * 20, source="x = 1", status="ok")
+    parts = split(other) | {"/summary": b'{"of_a_later_version":1}'}
+    async with service.app.state.web.database.write() as connection:
+        await write(connection, Finished(other.id, 1, "ok", True, "another", None, "", 9, body_of(parts)))
+    path = f"/api/v1/explorations/{other.id}"
+    as_it_is = await service.client.get(path)
+    assert (as_it_is.status_code, as_it_is.json()["summary"]) == (200, {"of_a_later_version": 1})
+    for suffix in (".md", ".html", "/why?a=x&b=y", "/comparison"):
+        answer = await service.client.get(path + suffix)
+        assert answer.status_code == 409, suffix
+        assert "version" in answer.json()["detail"]
+    assert (await service.client.get(path, headers={"Accept": "text/html"})).status_code == 409
+    assert (await service.client.get(path + "/children")).status_code == 200
+    based = {"source": "x = 1", "based_on": other.id, "largest_group": 2}
+    assert (await service.client.post("/api/v1/explorations", json=based)).status_code == 422
