@@ -53,7 +53,7 @@ ENV PATH=/postgresql/bin:$PATH PGDATA=/var/lib/postgresql/data
 USER postgres
 VOLUME /var/lib/postgresql/data
 CMD if [ ! -s $PGDATA/PG_VERSION ]; then \\
-        echo "$POSTGRES_PASSWORD" >/tmp/password && initdb --username=$POSTGRES_USER --pwfile=/tmp/password \\
+        echo "$POSTGRES_PASSWORD" >/tmp/password && initdb --username=$POSTGRES_USER --pwfile=/tmp/password --no-sync \\
         && echo "host all all all scram-sha-256" >>$PGDATA/pg_hba.conf \\
         && echo "create database $POSTGRES_DB" | postgres --single postgres; \\
     fi; exec postgres -c listen_addresses='*' -k /tmp
@@ -161,14 +161,16 @@ class Stack:
         self._variables = {"PORT": str(port), "POSTGRES_PASSWORD": "only-for-this-run"}
         self._files = [option for name in ("docker-compose.yml", *files) for option in ("--file", name)]
 
-    def __enter__(self) -> Stack:
-        self.compose("up", "--detach", "--no-build")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not None:
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Stack]:
+        try:
+            self.compose("up", "--detach", "--no-build")
+            yield self
+        except BaseException:
             print(self.compose("logs", "--tail", "40"), file=sys.stderr)
-        self.compose("down", "--volumes")
+            raise
+        finally:
+            self.compose("down", "--volumes")
 
     def compose(self, *arguments: str) -> str:
         command = ["docker-compose", "--project-name", PROJECT, *self._files, *arguments]
@@ -229,7 +231,7 @@ def run_options(service: dict[str, Any], further: list[str]) -> list[str]:
 
 
 def check_tiers(port: int) -> None:
-    with Stack(port) as stack:
+    with Stack(port).running() as stack:
         stack.wait_until_ready("B")
         path = stack.explore("Docker's own settings")
         before = stack.read(path)
@@ -252,7 +254,7 @@ def check_tiers(port: int) -> None:
 
 def check_postgres(port: int) -> None:
     run(DOCKER, "build", "--network", "host", "--tag", "postgres:17", "-", given=POSTGRES, DOCKER_BUILDKIT="1")
-    with Stack(port, "deploy/postgres.yml") as stack:
+    with Stack(port, "deploy/postgres.yml").running() as stack:
         stack.wait_until_ready("B")
         path = stack.explore("deploy/postgres.yml")
         before = stack.read(path)
