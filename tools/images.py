@@ -56,7 +56,7 @@ CMD if [ ! -s $PGDATA/PG_VERSION ]; then \\
         echo "$POSTGRES_PASSWORD" >/tmp/password && initdb --username=$POSTGRES_USER --pwfile=/tmp/password --no-sync \\
         && echo "host all all all scram-sha-256" >>$PGDATA/pg_hba.conf \\
         && echo "create database $POSTGRES_DB" | postgres --single postgres; \\
-    fi; exec postgres -c listen_addresses='*' -k /tmp
+    fi; exec postgres -c listen_addresses='*'
 """
 """Debian's server under the name of the official image, as far as deploy/postgres.yml uses that."""
 

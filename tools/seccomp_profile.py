@@ -28,7 +28,8 @@ DENIED = {
     "the kernel's own keyrings; keyctl alone is used, to begin an empty one": "add_key request_key",
     "files by other means than their path": "fanotify_init fanotify_mark name_to_handle_at open_by_handle_at",
     "programs in the kernel": "bpf io_uring_enter io_uring_register io_uring_setup userfaultfd",
-    "memory of other nodes, and memory that the watchdog cannot see": "memfd_secret migrate_pages move_pages",
+    "where memory lies, and memory that the watchdog cannot see": "get_mempolicy mbind memfd_secret migrate_pages "
+    "move_pages set_mempolicy set_mempolicy_home_node",
     "mounting by the newer calls; the older ones are used": "fsconfig fsmount fsopen fspick move_mount open_tree "
     "open_tree_attr",
     "what no program of today calls": "_sysctl afs_syscall create_module epoll_ctl_old epoll_wait_old "
@@ -37,8 +38,14 @@ DENIED = {
 }
 """What is not allowed, by the reason."""
 
-SOCKET_FAMILIES = {"AF_UNIX": 1}
-"""Families of sockets that a worker makes: it has no network, and virtual machines' sockets would be a way around."""
+ONLY_WITH = {
+    # A worker has no network, and the sockets of virtual machines would be a way around that.
+    "socket": (1,),
+    "socketpair": (1,),
+    # The usual one, and the question which it is.
+    "personality": (0, 0xFFFFFFFF),
+}
+"""Calls that are allowed with these values of their first argument alone; 1 is AF_UNIX."""
 
 
 def known_calls() -> list[str]:
@@ -57,20 +64,21 @@ def known_calls() -> list[str]:
 def profile() -> dict[str, Any]:
     """The profile in the form that Docker and Podman read."""
     denied = {name for names in DENIED.values() for name in names.split()}
-    sockets = [
+    bounded = [
         {
-            "names": ["socket", "socketpair"],
+            "names": [name],
             "action": "SCMP_ACT_ALLOW",
-            "args": [{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}],
+            "args": [{"index": 0, "value": value, "op": "SCMP_CMP_EQ"}],
         }
-        for family in SOCKET_FAMILIES.values()
+        for name, values in ONLY_WITH.items()
+        for value in values
     ]
-    allowed = [name for name in known_calls() if name not in denied | {"socket", "socketpair"}]
+    allowed = [name for name in known_calls() if name not in denied | ONLY_WITH.keys()]
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": 1,
         "architectures": list(ARCHITECTURES),
-        "syscalls": [{"names": allowed, "action": "SCMP_ACT_ALLOW"}, *sockets],
+        "syscalls": [{"names": allowed, "action": "SCMP_ACT_ALLOW"}, *bounded],
     }
 
 
