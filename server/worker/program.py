@@ -19,9 +19,9 @@ from server.settings import WorkerSettings
 from server.wire.messages import Ended, Hello, Run, State
 from server.wire.profile import build_id, processor_name
 from server.worker.channel import Program, ZygoteConfig
-from server.worker.config import WorkerConfig, smaller, worker_config
+from server.worker.config import Allowance, WorkerConfig, smaller, worker_config
 from server.worker.connections import Link
-from server.worker.forker import Process, ZygoteLost
+from server.worker.forker import ZygoteLost
 from server.worker.lease import TimingLease
 from server.worker.listening import CannotListen, listen
 from server.worker.records import Request
@@ -148,26 +148,25 @@ class Worker:
 
     async def _run_once(self, run: Run, link: Link) -> Ended:
         """Raises `NeverBegun`."""
+        allowance = smaller(self._config.allowance, run.limits, self._config.threads)
         try:
-            process = await self._supply.take()
+            process = await self._supply.take(self._request(run, allowance))
         except (ZygoteLost, OSError) as failure:
             return Ended(job=run.job, ending="worker_lost", problem=str(failure))
         try:
-            return await self._watched(run, link, process)
+            job = RunningJob(run, process, allowance, self._lease, link.send)
+            with link.cancelling(run.job, lambda: job.end("cancelled")):
+                return await job.watch(self._place(run))
         finally:
             await asyncio.shield(process.end())
             process.close()
             self._supply.give_back()
 
-    async def _watched(self, run: Run, link: Link, process: Process) -> Ended:
-        allowance = smaller(self._config.allowance, run.limits, self._config.threads)
-        job = RunningJob(run, process, allowance, self._lease, link.send)
+    def _request(self, run: Run, allowance: Allowance) -> Request:
         most = _SHARE_FOR_JOB * allowance.wall_seconds
         wanted = run.options.max_seconds
         options = run.options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
-        with link.cancelling(run.job, lambda: job.end("cancelled")):
-            request = Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
-            return await job.watch(request, self._place(run))
+        return Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
 
     def _place(self, run: Run) -> Place:
         profile = self._config.profile

@@ -20,6 +20,7 @@ from server.worker import records
 from server.worker.channel import ZygoteConfig
 from server.worker.forker import Process, Zygote, ZygoteLost
 from server.worker.lease import TimingLease
+from server.worker.records import Request
 from server.worker.supervision import Backoff, Changes
 
 log = structlog.get_logger(__name__)
@@ -98,16 +99,18 @@ class Supply:
                 self._moved.notify()
             await backoff.pause(after_success=not failed)
 
-    async def take(self) -> Process:
-        """A process for a job, which tells `give_back` when it is over. Raises `ZygoteLost` and `OSError`."""
+    async def take(self, request: Request) -> Process:
+        """A process that was given `request`; its end is told to `give_back`. Raises `ZygoteLost` and `OSError`."""
         self._in_use += 1
         try:
             await self._moved.wait_for(lambda: self._usable() or not self._is_warming)
             if self._usable():
-                return self._warm.pop(0)
+                spare = self._warm.pop(0)
+                spare.give(request)
+                return spare
             if self._zygote is None:
                 raise ZygoteLost(self.problem or "it is starting")
-            return await self._zygote.fork(self._limits)
+            return await self._zygote.fork(self._limits, request)
         except BaseException:
             self.give_back()
             raise
@@ -120,7 +123,7 @@ class Supply:
     async def _one_zygote(self) -> bool:
         """Returns when it is gone. True where it had become ready."""
         try:
-            zygote = await Zygote.start(self._config, self._folder)
+            zygote = await Zygote.start(self._config, self._folder, self._moved.notify)
         except OSError as failure:
             self._become(None, f"it cannot be started: {failure.strerror}")
             return False
@@ -164,7 +167,8 @@ class Supply:
     def _wants_spare(self) -> bool:
         self._usable()
         is_free = self._warms_beside_jobs or not self._in_use
-        return self._zygote is not None and is_free and len(self._warm) < self._wanted
+        is_settled = self._zygote is not None and self._zygote.settled.is_set()
+        return is_settled and is_free and len(self._warm) < self._wanted
 
     async def _warmed(self) -> Process:
         """A new spare, warm."""
