@@ -95,11 +95,11 @@ def _without_times(done: Done) -> dict[str, Any]:
     return {name: None if name.endswith(_MEASURED) else _masked(value) for name, value in done.report().items()}
 
 
-_ADDRESSES = re.compile(r"\b\d{9,}\b|[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{12}")
-"""Of objects in memory, and Dynamo's unique names, which differ from process to process."""
+_OF_ITS_PROCESS = re.compile(r"\b\d{9,}\b|[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{12}|latency = [\d.]+")
+"""Addresses, Dynamo's unique names, and what it measures of its guards."""
 _MEASURED = (
     *("ms", "us", "seconds", "speedup", "per_s", "of_peak", "iqr", "samples", "disturbed", "verdict", "compile_s"),
-    "method",
+    *("method", "chars"),
 )
 
 
@@ -107,5 +107,5 @@ def _masked(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: None if key.endswith(_MEASURED) else _masked(inner) for key, inner in value.items()}
     if isinstance(value, str):
-        return _ADDRESSES.sub("#", value)
+        return _OF_ITS_PROCESS.sub("#", value)
     return [_masked(inner) for inner in value] if isinstance(value, list) else value
