@@ -1,5 +1,5 @@
-"""Jobs from the table to the executor and back: takes the next one when a slot is free, follows it, and stores what came
-of it. Every task here is supervised, and the table decides: whatever is lost here is found there again.
+"""Jobs from the table to the executor and back: takes the next one when a slot is free, follows it, and stores what
+came of it. Every task here is supervised, and the table decides: whatever is lost here is found there again.
 
     take      leases jobs while the executor has free slots of their profile
     renew     prolongs the leases of what runs here, and hears of cancellations
@@ -281,8 +281,9 @@ class Dispatcher:
         for id in await self._table.changed_since(since):
             self._reports.forget(id)
         await self._tell()
-        if time.monotonic() - self._told_wanted_at > self._settings.unwanted_seconds / 5:
-            await self._table.tell_wanted(self._watches.wanted())
+        every = self._settings.unwanted_seconds / 5
+        if time.monotonic() - self._told_wanted_at > every:
+            await self._table.tell_wanted(self._watches.wanted(2 * every))
             self._told_wanted_at = time.monotonic()
         for job in await self._table.to_end(self._settings.unwanted_seconds, self._build):
             await self._end_unrun(job, "cancelled" if job.is_cancelled else "dropped")

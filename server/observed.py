@@ -1,8 +1,8 @@
 """What the service saw of a job, and what of its report cannot be so.
 
-A report is the word of the snippet's own process, and a snippet may forge it. The service does not know what is true, but
-it knows how long the process ran and on what: claims that contradict this are named. So are figures that do not follow
-from the samples which they claim to sum up, and times that no call can take.
+A report is the word of the snippet's own process, and a snippet may forge it. The service does not know what is true,
+but it knows how long the process ran and on what: claims that contradict this are named. So are figures that do not
+follow from the samples which they claim to sum up, and times that no call can take.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ async def follow(
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
 
 
-@router.get("/{id}/why", responses=problem_answers(404, 422))
+@router.get("/{id}/why", responses=problem_answers(404, 409, 422))
 async def why(id: Id, a: NodeName, b: NodeName, service: Service) -> list[Answer]:
     """Why two nodes are, or are not, in one kernel: for any two, whether or not the scheduler asked about them."""
     return await service.why(id, a, b)
@@ -125,7 +125,7 @@ async def children(id: Id, service: Service) -> list[Child]:
     return await service.children(id)
 
 
-@router.get("/{id}/comparison", responses=problem_answers(404, 422))
+@router.get("/{id}/comparison", responses=problem_answers(404, 409, 422))
 async def comparison(
     id: Id,
     service: Service,
