@@ -190,6 +190,8 @@ class Dispatcher:
         job = run.job
         if run.is_cancelled:
             ended = ended.model_copy(update={"ending": "cancelled"})
+        device = "cuda" if job.uses_gpu else "cpu"
+        self._metrics.observe_end(device, ended)
         is_lost = ended.ending == "worker_lost"
         if run.is_lost:
             return
@@ -207,7 +209,6 @@ class Dispatcher:
         if is_lost and job.tries > 1:
             finished = await asyncio.to_thread(self._unrun, job, "lost", run.watch)
         await self._store(job, finished, run.watch)
-        device = "cuda" if job.uses_gpu else "cpu"
         self._metrics.job_seconds.labels(device, finished.status).observe(ended.wall_seconds)
         for stage in head.stages:
             # The names are the snippet's word, and each makes a series of its own.

@@ -284,3 +284,20 @@ async def test_a_report_of_another_version_is_read_as_it_is_and_never_an_error_o
         assert "another version" in answer.json()["detail"]
     based = await service.client.post("/api/v1/explorations", json={"source": "x = 1", "based_on": id})
     assert based.status_code == 422 and "another version" in based.json()["detail"]
+
+
+async def test_an_answer_that_was_cut_says_so(service: Service) -> None:
+    names = [f"buf{number}" for number in range(8)]
+    loops = [
+        {"name": name, "kind": "pointwise", "sizes": [place + 1], "origins": ["left" if place < 4 else "right"]}
+        for place, name in enumerate(names)
+    ]
+    aten = [{"name": name, "op": "call_function", "target": name} for name in ("left", "right")]
+    graphs = {"/graphs": 1, "/graphs/0/name": "g", "/graphs/0/loops": loops, "/graphs/0/aten": aten}
+    report = await service.explore(forging({"/status": "ok", **graphs}))
+    path = f"/api/v1/explorations/{report['id']}/why"
+    many = await service.client.get(path, params={"a": "left", "b": "right"})
+    assert many.status_code == 200, many.text
+    assert (len(many.json()), many.headers["x-cut-at"]) == (9, "9")
+    few = await service.client.get(path, params={"a": "buf0", "b": "right"})
+    assert len(few.json()) == 4 and "x-cut-at" not in few.headers

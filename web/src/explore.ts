@@ -1,6 +1,7 @@
 /** Running an exploration: post it, follow its events, put what arrives into the state. */
 import { batch } from "@preact/signals";
 import * as api from "./api";
+import { isEmbedded, ONLY_TO_READ } from "./embed";
 import { fieldsFrom, options } from "./options";
 import { begunAgain, withParts } from "./parts";
 import type { Report } from "./report";
@@ -15,11 +16,15 @@ export function pathOf(id: string): string {
 }
 
 export function idInPath(path: string): string | null {
-  const match = /^\/x\/([^/]+)\/?$/.exec(path);
+  const match = /^\/(?:x|embed)\/([^/]+)\/?$/.exec(path);
   return match?.[1] ? decodeURIComponent(match[1]) : null;
 }
 
 export async function explore(request: api.ExplorationRequest, address: "push" | "keep" = "push"): Promise<void> {
+  if (isEmbedded()) {
+    state.problem.value = ONLY_TO_READ;
+    return;
+  }
   const mine = begin();
   try {
     const first = await api.startExploration(request);
