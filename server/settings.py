@@ -12,13 +12,15 @@ the command line, the environment variable `FUSIONSCOPE_` plus the name in capit
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -61,7 +63,15 @@ def _split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def _is_origin(text: str) -> str:
+    """An origin as browsers send it. What else there is would become part of a header."""
+    if text != "*" and not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?", text):
+        raise ValueError("a site is written as https://name.example, in small letters and without a path")
+    return text
+
+
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(_is_origin)], ...], NoDecode, BeforeValidator(_split)]
 
 
 class LimitSettings(BaseSettings):
@@ -144,14 +154,106 @@ class WebSettings(LimitSettings):
     )
     allowed_hosts: Names = Field(
         default=(),
-        description="Host names that browsers may call this server by, separated by commas; `*` allows every name. "
-        "By default `localhost`, the loopback addresses and `host`. This keeps other web sites from running snippets "
-        "here by pointing their own name at this machine.",
+        description="Names that browsers may call this server by, separated by commas, such as `fusion.example.org`. "
+        "`localhost`, IP addresses and `host` are always accepted. `*` accepts every name, and with it every web site "
+        "that points its own name at this machine.",
     )
-    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 503.")
-    recent_jobs: int = Field(
-        default=32, ge=1, description="Finished explorations whose events are kept in memory, to be sent again."
+    cors_origins: Origins = Field(
+        default=(),
+        description="Other sites whose scripts may use the API, separated by commas, such as "
+        "`https://notes.example.org`. `*` allows all of them, and is refused where there are tokens.",
     )
+    frame_ancestors: Origins = Field(
+        default=(),
+        description="Other sites that may show `/embed/{id}` in a frame, separated by commas, such as "
+        "`https://wiki.example.org`. Nothing else of this server is ever shown in a frame.",
+    )
+    tokens: Path | None = Field(
+        default=None,
+        description="File of tokens, which `fusionscope token` writes. With it every request needs a token, except for "
+        "health; without it nobody does, which suits a service that only its own machine can reach.",
+    )
+    public_reads: bool = Field(
+        default=False,
+        description="Whether explorations and the page can be read without a token where there are tokens.",
+    )
+    read_only: bool = Field(
+        default=False, description="Whether nothing new is explored: what is stored is answered as ever."
+    )
+    requests_per_minute: int = Field(
+        default=600,
+        ge=0,
+        description="Requests a minute of one address without a token; 0 for any number. This machine's own are not "
+        "counted. A token has a quota of its own.",
+    )
+    explorations_per_hour: int = Field(default=120, ge=0, description="The same for new explorations an hour.")
+    jobs_at_once: int = Field(
+        default=8, ge=0, description="The same for explorations that wait or run at the same time."
+    )
+    trusted_proxies: Names = Field(
+        default=("127.0.0.1",),
+        description="Addresses of proxies, separated by commas, that are believed whom they ask for "
+        "(`X-Forwarded-For`) and how (`X-Forwarded-Proto`).",
+    )
+    log_requests: bool = Field(default=False, description="Whether each request is logged, not only what fails.")
+    database: SecretStr | None = Field(
+        default=None,
+        description="SQLAlchemy's URL of a database that several webs may share, such as "
+        "`postgresql+asyncpg://user:password@host/name`. By default a file of SQLite in `data`.",
+    )
+    database_busy_seconds: float = Field(
+        default=5.0, gt=0, description="How long a request waits for a database that is locked or gone."
+    )
+    workers: Names = Field(
+        default=(),
+        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
+        "its own where none is named.",
+    )
+    profiles: Path | None = Field(
+        default=None,
+        description="JSON file of the profiles of the workers' devices, as `fusionscope worker --write-profile` writes "
+        "it. By default the profile of this machine.",
+    )
+    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 429.")
+    client_queue_limit: int = Field(
+        default=16, ge=1, description="Of these: how many one client may have waiting, so that others find room."
+    )
+    unwanted_seconds: float = Field(
+        default=600.0, gt=0, description="A waiting exploration is dropped where nobody has asked for it for so long."
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        ge=1,
+        description="A running exploration whose web has not been heard of for so long is run again by another one.",
+    )
+    attempts: int = Field(default=3, ge=1, description="Times that one exploration is begun whose worker is lost.")
+    keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 sets no end.")
+    keep_mib: int = Field(
+        default=4096, ge=0, description="What they may take on disk; the oldest go first. 0 sets no bound."
+    )
+    cache_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
+
+    @model_validator(mode="after")
+    def _tokens_are_not_for_every_site(self) -> Self:
+        if self.tokens is not None and "*" in self.cors_origins:
+            raise ValueError("where there are tokens, name in cors_origins the sites that may use them instead of *")
+        return self
+
+    def warnings(self) -> list[str]:
+        """What whoever runs the service should know about these settings, a sentence each."""
+        found = []
+        if not _is_loopback(self.host) and self.tokens is None:
+            found.append(
+                f"The service listens on {self.host} without tokens: whoever reaches it can run code in its sandbox. "
+                "Make tokens with `fusionscope token NAME` and name their file in FUSIONSCOPE_TOKENS."
+            )
+        if "*" in self.allowed_hosts:
+            found.append(
+                "FUSIONSCOPE_ALLOWED_HOSTS is *: any web site can make its visitors' browsers use the service."
+            )
+        if "*" in self.cors_origins:
+            found.append("FUSIONSCOPE_CORS_ORIGINS is *: any web site can use the service from its visitors' browsers.")
+        return found
 
     def data_folder(self) -> Path:
         """The folder of the store, made when missing. Only a folder that was not named falls back to another."""
@@ -171,13 +273,8 @@ class WebSettings(LimitSettings):
         return self.static if self.static is not None else Path(__file__).parent / "static"
 
     def host_names(self) -> frozenset[str]:
-        """The names that the Host header may carry, without port; `*` among them allows all."""
-        if self.allowed_hosts:
-            return frozenset(name.lower() for name in self.allowed_hosts)
-        if self.host in ("0.0.0.0", "::"):
-            # Whoever listens on every address means to be reached by names that we cannot know.
-            return frozenset({"*"})
-        return frozenset({"localhost", "127.0.0.1", "[::1]", self.host.lower()})
+        """The names that the Host header may carry besides localhost and IP addresses; `*` among them allows all."""
+        return frozenset(name.lower() for name in (*self.allowed_hosts, self.host))
 
 
 class WorkerSettings(LimitSettings):
@@ -276,6 +373,15 @@ def _toml(path: Path) -> dict[str, Any]:
     return values
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _told(error: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in error["loc"])
+    if not where:
+        return f"The settings do not go together: {error['msg'].removeprefix('Value error, ')}."
     return f"The setting {where} ({ENVIRONMENT_PREFIX}{where.upper()}) is not valid: {error['msg']}."
