@@ -1,4 +1,4 @@
-"""Nothing of a job survives whoever watches it: the worker, the keeper, the zygote and the guard are killed or stopped."""
+"""Nothing of a job survives: not the worker's end, nor the keeper's, the zygote's or the guard's, nor a zygote's halt."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def hold_on(name, **rest):
                 with contextlib.suppress(OSError, ValueError):
                     signal.signal(number, signal.SIG_IGN)
             LIBC.prctl(1, 0, 0, 0, 0)
+            break
     time.sleep(600)
 
 
