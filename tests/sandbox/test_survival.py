@@ -1,4 +1,4 @@
-"""Nothing of a job survives: not the worker's end, nor the keeper's, the zygote's or the guard's, nor a zygote's halt."""
+"""Nothing of a job survives the end of the worker, keeper, zygote or guard, or the halt of a zygote."""
 
 from __future__ import annotations
 
