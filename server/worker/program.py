@@ -16,8 +16,10 @@ import structlog
 from server import logs
 from server.sandbox import NoSandbox
 from server.settings import WorkerSettings
+from server.supervised import Supervised
 from server.wire.messages import Ended, Hello, Run, State
 from server.wire.profile import build_id, processor_name
+from server.worker.changes import Changes
 from server.worker.channel import Program, ZygoteConfig
 from server.worker.config import Allowance, WorkerConfig, smaller, worker_config
 from server.worker.connections import Link
@@ -26,7 +28,6 @@ from server.worker.lease import TimingLease
 from server.worker.listening import CannotListen, listen
 from server.worker.records import Request
 from server.worker.running import NeverBegun, Place, RunningJob
-from server.worker.supervision import Changes, supervised
 from server.worker.supply import Supply
 
 log = structlog.get_logger(__name__)
@@ -86,7 +87,7 @@ class Worker:
         self._lease = TimingLease()
         self._running = 0
         self._links: set[asyncio.Task[None]] = set()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = Supervised()
         self._server: asyncio.Server | None = None
         self._supply = Supply(
             ZygoteConfig(sandbox=config.sandbox, program=config.program, threads=config.threads),
@@ -101,19 +102,18 @@ class Worker:
     async def start(self) -> None:
         """Listens, and returns at once; a connection hears when the worker is ready. Raises `CannotListen`."""
         self._server = await listen(self._config.socket, self._connect)
-        self._tasks = [
-            asyncio.create_task(supervised("zygote", self._supply.keep_zygote)),
-            asyncio.create_task(supervised("spares", self._supply.keep_spares)),
-        ]
+        self._tasks.forever("zygote", self._supply.keep_zygote)
+        self._tasks.forever("spares", self._supply.make_spare)
 
     async def stop(self) -> None:
         """Ends all jobs and everything below this process."""
         if self._server is not None:
             self._server.close()
             self._config.socket.unlink(missing_ok=True)
-        for task in (*self._links, *self._tasks):
+        for task in self._links:
             task.cancel()
-        await asyncio.gather(*self._links, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._links, return_exceptions=True)
+        await self._tasks.stop()
 
     def hello(self) -> Hello:
         return Hello(
