@@ -16,6 +16,7 @@ import pytest
 from compiler.ir import interpret
 from compiler.runtime.cpp_compiler import CompilationFailed
 from compiler.runtime.cpp_library import Kernel
+from compiler.runtime.triton_interpreter import interpreting
 from tests.codegen.cpp.harness import Lowered, execute, launch_all, render_nodes
 from tests.lowering.checks import Sample, fallbacks
 from tests.lowering.in_triton import run_in_triton
@@ -94,8 +95,9 @@ def test_lowered_operator_equals_eager(samples: Calls) -> None:
 
 
 def test_operator_in_triton_equals_eager(samples: Calls) -> None:
-    for sample in samples.samples:
-        sample.judge(run_in_triton(sample.graph, sample.inputs))
+    with interpreting():
+        for sample in samples.samples:
+            sample.judge(run_in_triton(sample.graph, sample.inputs))
 
 
 def test_operator_in_cpp_equals_eager(samples: Calls) -> None:
