@@ -22,12 +22,13 @@ report keeps what the stages before it found. What the stages do to one graph is
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
+from time import perf_counter
 
 import torch
 
@@ -68,6 +69,7 @@ from compiler.runtime.wrong_results import (
     withhold_times,
 )
 from compiler.schedule.describe.schedule import sums_in_any_order
+from compiler.snippet_changes import SnippetChanges
 from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
 from compiler.sweep.sizes import UnknownSize, offered
@@ -76,9 +78,16 @@ from compiler.what_if import other_names, outcomes
 OnStage = Callable[[rep.Report], None]
 
 
-def explore(source: str, options: Options | None = None, on_stage: OnStage | None = None) -> rep.Report:
-    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where."""
-    run = Exploration(source, options or Options(), on_stage or (lambda _: None))
+def explore(
+    source: str,
+    options: Options | None = None,
+    on_stage: OnStage | None = None,
+    changes: SnippetChanges | None = None,
+) -> rep.Report:
+    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
+
+    `changes` may be made beforehand, in a process that waits for a snippet: it takes a millisecond or two."""
+    run = Exploration(source, options or Options(), on_stage or (lambda _: None), changes=changes or SnippetChanges())
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -88,12 +97,14 @@ def explore(source: str, options: Options | None = None, on_stage: OnStage | Non
     run.stage("compare", run.compare)
     if run.options.sweep is not None:
         run.stage("sweep", run.sweep)
-    return run.finish()
+    report = run.finish()
+    run.changes.give_back()
+    return report
 
 
-def explore_size(source: str, options: Options, with_times: bool) -> Exploration:
+def explore_size(changes: SnippetChanges, source: str, options: Options, with_times: bool) -> Exploration:
     """The snippet at one size of a sweep, up to its kernels; with times, run and measured too."""
-    run = Exploration(source, options, lambda _: None, is_brief=True)
+    run = Exploration(source, options, lambda _: None, is_brief=True, changes=changes)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -137,9 +148,10 @@ class Exploration:
     work: list[Work] = field(default_factory=list)
     captured: Capture | None = None
     calls: list[CheckedCall] = field(default_factory=list)
+    changes: SnippetChanges = field(default_factory=SnippetChanges)
 
     def __post_init__(self) -> None:
-        self.began = time.perf_counter()
+        self.began = perf_counter()
         self.budget = Budget().within(self.options.max_seconds)
         self.device = choose_device(self.options)
         self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
@@ -152,7 +164,7 @@ class Exploration:
     def stage(self, name: str, step: Callable[[], str | None]) -> None:
         """Run one stage, time it, record how it ended, and publish the report so far."""
         status: rep.StageStatus = "done"
-        started = time.perf_counter()
+        started = perf_counter()
         message = self._reason_to_skip(name)
         if message is not None:
             status = "skipped"
@@ -162,7 +174,8 @@ class Exploration:
             except Exception as error:  # a defect of ours: say so, keep what is there
                 status, message = "failed", f"{type(error).__name__}: {error}"
                 self._remember(_error_of(name, error))
-        milliseconds = 1e3 * (time.perf_counter() - started)
+        milliseconds = 1e3 * (perf_counter() - started)
+        self.changes.set_aside()
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
@@ -209,7 +222,8 @@ class Exploration:
             rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
             for size in offered(self.source, self.options)
         ]
-        self.captured = captured = capture(self.source, self.options, self.device, self.budget.share(_FOR_CAPTURE))
+        budget = self.budget.share(_FOR_CAPTURE)
+        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes)
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
@@ -309,7 +323,7 @@ class Exploration:
             if not budget.fits(2 * self._call_seconds):
                 raise OutOfTime
             with silenced(), budget.stopping():
-                self.calls = check_training(self.captured)
+                self.calls = check_training(self.captured, self.changes)
         except OutOfTime:
             self._note(
                 f"Gradients were not checked from end to end: that takes longer than there was time. {MORE_TIME}"
@@ -348,7 +362,9 @@ class Exploration:
         try:
             with silenced():
                 entries, timing, seconds = self.captured.timed_entries, self.options.timing, 2 * self._call_seconds
-                self.report.timing = measure_entries(entries, self.device, timing, self.is_wrong, budget, seconds)
+                self.report.timing = measure_entries(
+                    entries, self.device, timing, self.is_wrong, budget, seconds, self.changes
+                )
         except OutOfTime:
             self._note(f"Eager and compiled were not timed: one call of each takes too long. {MORE_TIME}")
         for work in right:
@@ -385,7 +401,8 @@ class Exploration:
             self.report.peer = rep.Peer(message=f"TorchInductor was not asked, as that means a call: {seconds}.")
             return None
         with silenced():
-            compared = compare_with_peer(self.captured, self.options, self.report.timing, self.is_wrong, budget)
+            timing, is_wrong = self.report.timing, self.is_wrong
+            compared = compare_with_peer(self.captured, self.options, timing, is_wrong, budget, self.changes)
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
         return None
@@ -401,7 +418,8 @@ class Exploration:
             self.on_stage(self.report)
 
         try:
-            self.report.sweep = sweep_sizes(self.source, self.options, explore_size, publish, self.began)
+            explore_one = partial(explore_size, self.changes)
+            self.report.sweep = sweep_sizes(self.source, self.options, explore_one, publish, self.began)
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
         return self.report.sweep.message
