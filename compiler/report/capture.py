@@ -52,7 +52,8 @@ class GraphBreak(ReportModel):
     """Where Dynamo stopped tracing, ran the line in Python, and began another graph. Each is listed once, by line."""
 
     model_config = example(
-        reason="Data-dependent branching", line=7, category="data_dependent_branch", title="A branch on the value of a tensor",
+        reason="Data-dependent branching", line=7, category="data_dependent_branch",
+        title="control flow that depends on data",
         remedy="Write the choice as torch.where.", before=["graph_0"], after=["graph_1"],
     )  # fmt: skip
 
