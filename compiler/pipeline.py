@@ -22,7 +22,6 @@ report keeps what the stages before it found. What the stages do to one graph is
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
+from compiler.defects import message_of, traceback_of
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.garbage import garbage_kept
@@ -172,7 +172,7 @@ class Exploration:
             try:
                 message = step()
             except Exception as error:  # a defect of ours: say so, keep what is there
-                status, message = "failed", f"{type(error).__name__}: {error}"
+                status, message = "failed", message_of(error)
                 self._remember(_error_of(name, error))
         milliseconds = 1e3 * (perf_counter() - started)
         self.changes.set_aside()
@@ -498,8 +498,8 @@ def _error_of(stage: str, error: Exception) -> rep.Error:
         return rep.Error(type="UnknownSize", message=str(error), stage=stage)
     return rep.Error(
         type="InternalError",
-        message=f"Fusionscope failed in the stage {stage!r}: {type(error).__name__}: {error}",
+        message=f"Fusionscope failed in the stage {stage!r}: {message_of(error)}",
         stage=stage,
         hint="This is a defect of Fusionscope, not of the snippet; the stages before it are shown.",
-        traceback="".join(traceback.format_exception(error))[-8000:],
+        traceback=traceback_of(error),
     )

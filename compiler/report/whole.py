@@ -58,7 +58,7 @@ class Error(ReportModel):
     hint: str | None = Field(default=None, description="What the reader can do about it.")
     traceback: str | None = Field(
         default=None,
-        description="Frames of the compiler, where the defect is ours; no line of the snippet's text is in it.",
+        description="Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text.",
     )
 
 

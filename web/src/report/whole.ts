@@ -52,7 +52,7 @@ export interface Error {
   stage: string | null;
   /** What the reader can do about it. */
   hint: string | null;
-  /** Frames of the compiler, where the defect is ours; no line of the snippet's text is in it. */
+  /** Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text. */
   traceback: string | null;
 }
 
