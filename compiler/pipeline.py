@@ -46,6 +46,7 @@ from compiler.ir.size import Undecided
 from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
 from compiler.options import Options
 from compiler.present import (
+    note_ranges,
     predicted_us,
     present_captured,
     present_eager,
@@ -266,6 +267,7 @@ class Exploration:
                 work.compilation.other_names = other_names(work.compilation, work.report)
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
+                note_ranges(work.captured, work.report)
 
     def codegen(self) -> None:
         for work in self.alive:

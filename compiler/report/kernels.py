@@ -68,8 +68,26 @@ class KernelLevels(ReportModel):
     )
 
 
+class KernelStep(ReportModel):
+    """One call among those that a launch consists of: a function of the kernel's source, or a library call."""
+
+    function: str | None = Field(default=None, description="The function of `source`; null for a library call.")
+    buffers: list[str] = Field(default=[], description="The buffers that the function gets, in order.")
+    call: str | None = Field(default=None, description="The loop node whose library call it is.")
+
+
+class TileDescriptor(ReportModel):
+    """A matrix that a kernel gets as a descriptor of its tiles, as Triton's TensorDescriptor; all in elements."""
+
+    buffer: str = Field(description="The buffer that it describes.")
+    shape: tuple[int, int] = Field(description="Rows and columns of the matrix.")
+    strides: tuple[int, int] = Field(description="Elements from one row to the next, and from one column to the next.")
+    tile: tuple[int, int] = Field(description="Rows and columns of a tile.")
+
+
 class Kernel(ReportModel):
-    """What is launched: one generated function or one library call.
+    """What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then
+    `sizes`.
 
     `reads`, `writes` are buffer names; `bytes` counts each read once and each written once. `registers` and `spills`
     (bytes) are per thread, `shared_bytes` per program; they come from the assembler; `predicted_us` from the cost
@@ -112,6 +130,15 @@ class Kernel(ReportModel):
     percent_of_peak: float | None = Field(
         default=None, description="Percent of the device's memory bandwidth that this is; null on a CPU."
     )
+    sizes: dict[str, int] = Field(
+        default={},
+        description="Open sizes that a launch passes after the buffers, with their values in the first call.",
+    )
+    updates: list[str] = Field(default=[], description="Those of `writes` whose values before the launch matter.")
+    steps: list[KernelStep] = Field(
+        default=[], description="Of a product on a CPU: the calls that a launch consists of, in order."
+    )
+    descriptors: list[TileDescriptor] = Field(default=[], description="Buffers that are passed as descriptors.")
     same_as: str | None = Field(
         default=None, description="The first kernel of the graph that is the same code but for names, if not this one."
     )

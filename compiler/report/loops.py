@@ -36,6 +36,12 @@ class LoopNode(ReportModel):
     origins: list[str] = Field(default=[], description="FX nodes of `aten` that it came from.")
     lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")
     dead: bool = Field(default=False, description="Whether nothing that the graph gives depends on it.")
+    updates: str | None = Field(default=None, description="Of a scatter: the buffer whose values it begins with.")
+    part_of: str | None = Field(default=None, description="The buffer of which it fills a part, with other nodes.")
+    call: str | None = Field(
+        default=None,
+        description="Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer.",
+    )
     fallback: bool = Field(default=False, description="True for an ATen call that we have no lowering for.")
 
 

@@ -23,6 +23,8 @@ class Buffer(ReportModel):
         description="What becomes of it; register is never in memory."
     )
     takes_over: str | None = Field(default=None, description="The buffer whose memory it gets.")
+    smallest: int | None = Field(default=None, description="Of integers that the graph is given: the smallest one.")
+    largest: int | None = Field(default=None, description="Of integers that the graph is given: the largest one.")
     note: str | None = Field(default=None, description="What else is to be said of it.")
 
 
