@@ -6,50 +6,40 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+import structlog
+from fastapi import FastAPI, Request, Response
 
 from server import logs, problems
-from server.explorations import Explorations
+from server.database.engine import DatabaseUnavailable
+from server.database.reports import Stored
 from server.identity import compiler_version
-from server.jobs import Jobs
-from server.metrics import Metrics
-from server.problems import ProblemBody
+from server.problems import Problem, ProblemBody
 from server.routes import catalogue, explorations, health, page
 from server.security import SecurityMiddleware
 from server.settings import Settings
-from server.store import Store
-from server.worker_process import WorkerProcess
+from server.state import WebState
+from server.stored_answers import StoredAnswers
+from server.web import running
+
+log = structlog.get_logger(__name__)
 
 MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
-def create_app(settings: Settings | None = None, **worker_overrides: object) -> FastAPI:
-    """The service with `settings`, by default those of the environment.
+def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None = None) -> FastAPI:
+    """Web with `settings`, by default those of the environment.
 
-    `worker_overrides` replace fields of the worker's configuration: tests put small programs in the compiler's place.
+    Where `worker` is given, that program is started beside it: `local_worker.PROGRAM`, or one that stands in its place.
     """
-    settings = settings or Settings.from_environment()
+    settings = settings or Settings.load()
     logs.configure(settings.log_format)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        store = Store(f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}")
-        await store.open()
-        worker = WorkerProcess(settings, **worker_overrides)
-        metrics = Metrics()
-        jobs = Jobs(settings, worker, store, metrics)
-        app.state.worker, app.state.metrics = worker, metrics
-        app.state.explorations = Explorations(store, jobs, worker, metrics)
-        # The worker imports torch for seconds; the service answers meanwhile.
-        worker.start()
-        jobs.start()
-        try:
+        async with running(settings, worker) as web:
+            app.state.web = web
             yield
-        finally:
-            await jobs.stop()
-            await worker.stop()
-            await store.close()
 
     app = FastAPI(
         title="Fusionscope",
@@ -63,13 +53,30 @@ def create_app(settings: Settings | None = None, **worker_overrides: object) -> 
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
     app.add_middleware(SecurityMiddleware, host_names=settings.host_names(), max_body_bytes=MAX_BODY_BYTES)
     problems.install(app)
+    app.add_exception_handler(DatabaseUnavailable, _answer_unavailable)
     for router in (explorations.router, catalogue.router, health.router):
         app.include_router(router)
     page.install(app, settings.static_folder())
     _describe_problems(app)
     return app
+
+
+def _cached(app: FastAPI, id: str) -> Stored | None:
+    web: WebState | None = getattr(app.state, "web", None)
+    return web.explorations.cached(id) if web is not None else None
+
+
+async def _answer_unavailable(request: Request, failure: Exception) -> Response:
+    log.warning("database_unavailable", path=request.url.path, problem=str(failure))
+    problem = Problem(
+        503,
+        "The database cannot be used at this moment. Nothing was lost; try again in a moment.",
+        headers={"Retry-After": "2"},
+    )
+    return problems.ProblemResponse(problem, request.url.path)
 
 
 def _describe_problems(app: FastAPI) -> None:

@@ -38,26 +38,25 @@ def serve(
 ) -> None:
     """Start the page and the API.
 
-    Every other setting is an environment variable; docs/settings.md lists them. Stop with Ctrl+C.
+    Every other setting is an environment variable or a line of a file; docs/settings.md lists them, and
+    `fusionscope doctor` shows their values. Stop with Ctrl+C.
     """
     import uvicorn
-    from pydantic import ValidationError
 
     from server.app import create_app
-    from server.settings import Settings
+    from server.local_worker import PROGRAM
+    from server.settings import Settings, WrongSettings
 
     try:
-        settings = Settings.from_environment(host=host, port=port, data=data)
-    except ValidationError as invalid:
-        for error in invalid.errors():
-            where = ".".join(str(part) for part in error["loc"])
-            typer.echo(f"The setting {where} is not valid: {error['msg']}.", err=True)
+        settings = Settings.load(host=host, port=port, data=data)
+    except WrongSettings as wrong:
+        typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None
     if settings.port:
         typer.echo(f"Fusionscope is starting on http://{settings.host}:{settings.port}", err=True)
     # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
     uvicorn.run(
-        create_app(settings),
+        create_app(settings, worker=None if settings.workers else PROGRAM),
         host=settings.host,
         port=settings.port,
         timeout_graceful_shutdown=3,

@@ -20,6 +20,19 @@ class Metrics:
             buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
             registry=self.registry,
         )
+        self.queue_seconds = Histogram(
+            "fusionscope_queue_seconds",
+            "Time that an exploration waited before it was given to a worker.",
+            buckets=(0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300),
+            registry=self.registry,
+        )
+        self.stage_seconds = Histogram(
+            "fusionscope_stage_seconds",
+            "Time of one stage, as the exploration itself says, by stage and device.",
+            ("stage", "device"),
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+            registry=self.registry,
+        )
         self.served_from_store = Counter(
             "fusionscope_served_from_store", "Explorations answered without running.", registry=self.registry
         )

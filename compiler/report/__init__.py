@@ -41,6 +41,7 @@ from compiler.report.kernels import Kernel, KernelArtifact, KernelLevels, Kernel
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
+from compiler.report.observed import Observed
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
 from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
@@ -91,6 +92,7 @@ __all__ = [
     "Memory",
     "NamedSize",
     "Note",
+    "Observed",
     "Outcome",
     "PaddingCopy",
     "PaddingDecision",

@@ -5,35 +5,37 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from compiler.options import DEVICE_MODELS, LARGEST_GROUP, RULES
 from compiler.report import REPORT_VERSION
 from server import gallery
 from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
-from server.identity import WorkerIdentity, compiler_version
+from server.identity import compiler_version
 from server.problems import Problem, problem_answers
 from server.reasons import ReasonEntry, ReasonPage, reasons, with_page
 from server.requests import HighlightAnswer, HighlightRequest
-from server.worker.messages import DeviceFacts
-from server.worker_process import WorkerProcess
+from server.routes.health import Web
+from server.wire.messages import DeviceFacts, WorkerIdentity
 
 router = APIRouter(prefix="/api/v1", tags=["catalogue"])
 
 
 class Version(BaseModel):
-    """What is running. `worker` is null while the worker is still importing its libraries."""
+    """What is running. `worker` is the profile that explorations run with where they name no device; it is declared,
+    whether or not a worker is there."""
 
     compiler: str
     report: int
-    worker: WorkerIdentity | None
+    build: str
+    worker: WorkerIdentity
 
 
 class Devices(BaseModel):
     """`here` is the device that explorations run on; `known` are all that kernels can be generated for."""
 
-    here: WorkerIdentity | None
+    here: WorkerIdentity
     known: tuple[DeviceFacts, ...]
 
 
@@ -46,18 +48,16 @@ class Choices(BaseModel):
 
 
 @router.get("/version")
-async def version(request: Request) -> Version:
-    worker: WorkerProcess = request.app.state.worker
-    identity = worker.hello.identity if worker.hello is not None else None
-    return Version(compiler=compiler_version(), report=REPORT_VERSION, worker=identity)
+async def version(web: Web) -> Version:
+    """What is running, and for which device."""
+    return Version(compiler=compiler_version(), report=REPORT_VERSION, build=web.build, worker=web.profiles.declared[0])
 
 
 @router.get("/devices")
-async def devices(request: Request) -> Devices:
-    worker: WorkerProcess = request.app.state.worker
-    if worker.hello is None:
-        return Devices(here=None, known=())
-    return Devices(here=worker.hello.identity, known=worker.hello.devices)
+async def devices(web: Web) -> Devices:
+    """The device that explorations run on, and all that kernels can be generated for, once a worker has said so."""
+    known = next((device.facts for device in web.executor.devices() if device.facts), ())
+    return Devices(here=web.profiles.declared[0], known=known)
 
 
 @router.get("/choices")

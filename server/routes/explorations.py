@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import math
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -15,10 +15,13 @@ from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
 from server.beside import comparison_as_markdown
-from server.explorations import Exploration, Explorations
+from server.database.reports import Child
+from server.events import event_id
+from server.explorations import Exploration, Explorations, QueueFull
 from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
-from server.store import Child
+from server.routes.health import Web
+from server.stored_answers import IMMUTABLE, encoded, stored_answer
 from server.summary import markdown
 
 router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
@@ -30,9 +33,8 @@ NodeName = Annotated[
 ]
 
 
-def explorations(request: Request) -> Explorations:
-    found: Explorations = request.app.state.explorations
-    return found
+async def explorations(web: Web) -> Explorations:
+    return web.explorations
 
 
 Service = Annotated[Explorations, Depends(explorations)]
@@ -43,22 +45,27 @@ Service = Annotated[Explorations, Depends(explorations)]
     response_model=Report,
     responses={
         202: {"model": Report, "description": "Under way; Location says where."},
-        **problem_answers(400, 403, 413, 422, 503),
+        **problem_answers(400, 403, 413, 422, 429, 503),
     },
 )
 async def ask(
+    request: Request,
     asked: ExplorationRequest,
     service: Service,
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.")] = 0.0,
 ) -> Response:
     """Explores a snippet, or finds the report of one that was explored before."""
-    exploration = await service.ask(asked, wait)
+    try:
+        exploration = await service.ask(asked, _client(request), wait)
+    except QueueFull as full:
+        raise _queue_full(full) from None
     location = f"/api/v1/explorations/{exploration.id}"
-    return _json(exploration, 200 if exploration.is_done else 202, {"Location": location, "Cache-Control": "no-store"})
+    headers = {"Location": location, "Cache-Control": "no-store"}
+    return _json(request, exploration, 200 if exploration.is_done else 202, headers)
 
 
 # Before `/{id}`, which would take the suffix for a part of the id.
-@router.get("/{id}.md", response_class=Response, responses=problem_answers(404, 422))
+@router.get("/{id}.md", response_class=Response, responses=problem_answers(404, 409, 422))
 async def read_as_text(id: Id, service: Service) -> Response:
     """The report as Markdown; of one that is based on another, the two side by side as well."""
     exploration = await service.find(id)
@@ -73,15 +80,14 @@ async def read_as_text(id: Id, service: Service) -> Response:
 
 
 @router.get("/{id}", response_model=Report, responses={304: {"description": "Unchanged."}, **problem_answers(404, 422)})
-async def read(id: Id, service: Service, if_none_match: Annotated[str | None, Header()] = None) -> Response:
-    """The report so far; it never changes any more once it is done."""
+async def read(
+    request: Request, id: Id, service: Service, if_none_match: Annotated[str | None, Header()] = None
+) -> Response:
+    """The report so far; it never changes any more once it is done, unless it is asked for anew."""
     exploration = await service.find(id)
-    tag = f'"{hashlib.sha256(exploration.body).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": _cache_control(exploration)}
-    known = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
-    if tag in known or "*" in known:
-        return Response(status_code=304, headers=headers)
-    return _json(exploration, 200, headers)
+    if exploration.stored is not None:
+        return stored_answer(exploration.stored, request.headers.get("accept-encoding"), if_none_match)
+    return _json(request, exploration, 200, {"Cache-Control": "no-cache"})
 
 
 async def _existing(id: Id, service: Service) -> str:
@@ -96,12 +102,13 @@ async def follow(
     service: Service,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events: `queued` {position}, `stage` {stage, report}, `log` {text}, and `done` {status} last."""
-    after = (
-        int(last_event_id) if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit() else 0
-    )
-    async for event in service.events(id, after):
-        yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.number))
+    """Server-sent events: `queued` {position: how many are before it}, `started` {wall_seconds}, `stage` {stage,
+    changed: the parts of the report that are new, by their JSON pointers}, `log` {text}, and `done` {status} last.
+
+    A reader that comes back with `Last-Event-ID` goes on after that one. An exploration whose worker was lost begins
+    again: it is told from `queued` on, under the number of the next attempt."""
+    async for event in service.events(id, event_id(last_event_id)):
+        yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
 
 
 @router.get("/{id}/why", responses=problem_answers(404, 422))
@@ -129,16 +136,35 @@ async def comparison(
 
 
 @router.delete("/{id}", response_model=Report, responses=problem_answers(403, 404, 422))
-async def cancel(id: Id, service: Service) -> Response:
+async def cancel(request: Request, id: Id, service: Service) -> Response:
     """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is."""
     exploration = await service.cancel(id)
-    return _json(exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
+    return _json(request, exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
 
 
-def _json(exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
+def _client(request: Request) -> str:
+    """Who asks: what the checks before us have found out, else the address."""
+    found = getattr(request.state, "client", None)
+    return str(found)[:200] if found else request.client.host if request.client is not None else "unknown"
+
+
+def _queue_full(full: QueueFull) -> Problem:
+    seconds = math.ceil(full.seconds)
+    whose = "of yours wait" if full.is_own else "wait"
+    return Problem(
+        429,
+        f"{full.waiting} explorations {whose} already, which is as many as may. Try again in {seconds} seconds.",
+        headers={"Retry-After": str(seconds)},
+    )
+
+
+def _json(request: Request, exploration: Exploration, status: int, headers: dict[str, str]) -> Response:
     # The body is JSON already, checked when it came from the worker: it is not read and written again.
-    return Response(exploration.body, status, headers, media_type="application/json")
+    if exploration.stored is not None:
+        body, more = encoded(exploration.stored, request.headers.get("accept-encoding"))
+        return Response(body, status, {**headers, **more}, media_type="application/json")
+    return Response(exploration.so_far, status, headers, media_type="application/json")
 
 
 def _cache_control(exploration: Exploration) -> str:
-    return "public, max-age=31536000, immutable" if exploration.is_reusable else "no-cache"
+    return IMMUTABLE if exploration.is_reusable else "no-cache"

@@ -55,3 +55,7 @@ def _wait(parent: int) -> None:
             continue
     except _StopRequested:
         return
+
+
+if __name__ == "__main__":
+    raise SystemExit(keep())

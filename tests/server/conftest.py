@@ -16,16 +16,18 @@ from fastapi import FastAPI
 
 from server.app import create_app
 from server.settings import Settings
+from server.worker.channel import Program
+from tests.server.run_worker import PLAIN, command
 
-TARGET = "tests.server.programs:explore"
+TRUSTED = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
+"""For tests that are not about the sandbox: what they run does no harm."""
 
 
 @asynccontextmanager
-async def running_service(
-    data: Path, target: str = TARGET, imports: tuple[str, ...] = (), **settings: Any
-) -> AsyncIterator[Service]:
-    """The whole service in this process, its worker included; over when the block ends."""
-    app = create_app(Settings(data=data, log_format="json", **settings), target=target, imports=imports)
+async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:
+    """Web in this process and the worker as a program of its own; over when the block ends."""
+    chosen = Settings(data=data, log_format="json", **{**TRUSTED, **settings})
+    app = create_app(chosen, worker=None if chosen.workers else command(program))
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as client:
