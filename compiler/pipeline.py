@@ -22,11 +22,11 @@ report keeps what the stages before it found. What the stages do to one graph is
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 
 import torch
@@ -42,6 +42,7 @@ from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.garbage import garbage_kept
 from compiler.ir.size import Undecided
+from compiler.lease import Lease, TimingTurns
 from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
 from compiler.options import Options
 from compiler.present import (
@@ -76,9 +77,14 @@ from compiler.what_if import other_names, outcomes
 OnStage = Callable[[rep.Report], None]
 
 
-def explore(source: str, options: Options | None = None, on_stage: OnStage | None = None) -> rep.Report:
-    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where."""
-    run = Exploration(source, options or Options(), on_stage or (lambda _: None))
+def explore(
+    source: str, options: Options | None = None, on_stage: OnStage | None = None, *, lease: Lease | None = None
+) -> rep.Report:
+    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
+
+    `lease` is held around what is timed, where others time on the device too; see `compiler.lease`.
+    """
+    run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=TimingTurns(lease))
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -91,9 +97,9 @@ def explore(source: str, options: Options | None = None, on_stage: OnStage | Non
     return run.finish()
 
 
-def explore_size(source: str, options: Options, with_times: bool) -> Exploration:
+def explore_size(source: str, options: Options, with_times: bool, *, turns: TimingTurns) -> Exploration:
     """The snippet at one size of a sweep, up to its kernels; with times, run and measured too."""
-    run = Exploration(source, options, lambda _: None, is_brief=True)
+    run = Exploration(source, options, lambda _: None, is_brief=True, turns=turns)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -134,13 +140,14 @@ class Exploration:
     options: Options
     on_stage: OnStage
     is_brief: bool = False
+    turns: TimingTurns = field(default_factory=TimingTurns)
     work: list[Work] = field(default_factory=list)
     captured: Capture | None = None
     calls: list[CheckedCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.began = time.perf_counter()
-        self.budget = Budget().within(self.options.max_seconds)
+        self.began = self.turns.clock()
+        self.budget = Budget(clock=self.turns.clock).within(self.options.max_seconds)
         self.device = choose_device(self.options)
         self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
         self.report = rep.Report(
@@ -152,7 +159,7 @@ class Exploration:
     def stage(self, name: str, step: Callable[[], str | None]) -> None:
         """Run one stage, time it, record how it ended, and publish the report so far."""
         status: rep.StageStatus = "done"
-        started = time.perf_counter()
+        started = self.turns.clock()
         message = self._reason_to_skip(name)
         if message is not None:
             status = "skipped"
@@ -162,7 +169,7 @@ class Exploration:
             except Exception as error:  # a defect of ours: say so, keep what is there
                 status, message = "failed", f"{type(error).__name__}: {error}"
                 self._remember(_error_of(name, error))
-        milliseconds = 1e3 * (time.perf_counter() - started)
+        milliseconds = 1e3 * (self.turns.clock() - started)
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
@@ -247,8 +254,10 @@ class Exploration:
             self.report.notes.append(rep.Note(message=message))
 
     def schedule(self) -> None:
+        # What is fused may be decided by times on the device.
+        tunes = self.options.mode == "max-autotune" and self.device.type == "cuda"
         for work in self.alive:
-            with self._each(work, "schedule"), garbage_kept():
+            with self._each(work, "schedule"), self.turns.turn() if tunes else nullcontext(), garbage_kept():
                 work.compilation.other_names = other_names(work.compilation, work.report)
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
@@ -336,6 +345,10 @@ class Exploration:
         return is_wrong(self.report.wrong_results, "compiled")
 
     def measure(self) -> str | None:
+        with self.turns.turn():
+            return self._measure()
+
+    def _measure(self) -> str | None:
         assert self.captured is not None
         without_times = self._withhold_times()
         right = [work for work in self.alive if work.report.name not in without_times]
@@ -385,7 +398,9 @@ class Exploration:
             self.report.peer = rep.Peer(message=f"TorchInductor was not asked, as that means a call: {seconds}.")
             return None
         with silenced():
-            compared = compare_with_peer(self.captured, self.options, self.report.timing, self.is_wrong, budget)
+            compared = compare_with_peer(
+                self.captured, self.options, self.report.timing, self.is_wrong, budget, self.turns
+            )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
         return None
@@ -401,7 +416,8 @@ class Exploration:
             self.on_stage(self.report)
 
         try:
-            self.report.sweep = sweep_sizes(self.source, self.options, explore_size, publish, self.began)
+            explore = partial(explore_size, turns=self.turns)
+            self.report.sweep = sweep_sizes(self.source, self.options, explore, publish, self.began, self.turns.clock)
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
         return self.report.sweep.message

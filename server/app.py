@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import structlog
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response, Security
+from starlette.middleware.cors import CORSMiddleware
 
 from server import logs, problems
+from server.clients import AdmissionMiddleware, Clients, Counts
 from server.database.engine import DatabaseUnavailable
 from server.database.reports import Stored
 from server.identity import compiler_version
-from server.problems import Problem, ProblemBody
-from server.routes import catalogue, explorations, health, page
-from server.security import SecurityMiddleware
-from server.settings import Settings
+from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
+from server.problems import Problem
+from server.request_context import HEADER, RequestContextMiddleware
+from server.routes import catalogue, explorations, health, page, session
+from server.security import SecurityMiddleware, SitePolicy
+from server.settings import Settings, WebSettings
 from server.state import WebState
 from server.stored_answers import StoredAnswers
+from server.tokens import Quota, TokenFile
 from server.web import running
 
 log = structlog.get_logger(__name__)
@@ -34,6 +38,8 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
     """
     settings = settings or Settings.load()
     logs.configure(settings.log_format)
+    for sentence in settings.warnings():
+        structlog.get_logger(__name__).warning("unsafe_settings", told=sentence)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -41,26 +47,29 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
             app.state.web = web
             yield
 
-    app = FastAPI(
+    app = DescribedAPI(
         title="Fusionscope",
         version=compiler_version(),
         summary="See what a compiler makes of your PyTorch code, and why.",
+        description=DESCRIPTION,
+        openapi_tags=TAGS,
         lifespan=lifespan,
         # Bodies that announce their size are refused by our own middleware, with a better answer.
         max_body_size=2 * MAX_BODY_BYTES,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=PATH,
         # The interactive pages load their code from another site, which our own security policy forbids.
         docs_url=None,
         redoc_url=None,
     )
+    # The innermost: what is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
-    app.add_middleware(SecurityMiddleware, host_names=settings.host_names(), max_body_bytes=MAX_BODY_BYTES)
+    _protect(app, settings)
     problems.install(app)
     app.add_exception_handler(DatabaseUnavailable, _answer_unavailable)
     for router in (explorations.router, catalogue.router, health.router):
-        app.include_router(router)
+        app.include_router(router, dependencies=[Security(TOKEN_SCHEME)])
+    app.include_router(session.router)
     page.install(app, settings.static_folder())
-    _describe_problems(app)
     return app
 
 
@@ -76,19 +85,29 @@ async def _answer_unavailable(request: Request, failure: Exception) -> Response:
         "The database cannot be used at this moment. Nothing was lost; try again in a moment.",
         headers={"Retry-After": "2"},
     )
-    return problems.ProblemResponse(problem, request.url.path)
+    return problems.ProblemResponse(problem, request.scope)
 
 
-def _describe_problems(app: FastAPI) -> None:
-    """Adds the problem document, to which the routes only refer, to the description of the API."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        description = describe()
-        schema = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas = description.setdefault("components", {}).setdefault("schemas", {})
-        schemas.update(schema.pop("$defs", {}))
-        schemas["ProblemBody"] = schema
-        return description
-
-    app.openapi = openapi  # type: ignore[method-assign]
+def _protect(app: FastAPI, settings: WebSettings) -> None:
+    """Puts the layers around the routes, the innermost first. Raises `WrongTokens`."""
+    tokens = TokenFile(settings.tokens) if settings.tokens is not None else None
+    without_token = Quota(
+        requests_per_minute=settings.requests_per_minute,
+        explorations_per_hour=settings.explorations_per_hour,
+        jobs_at_once=settings.jobs_at_once,
+    )
+    app.state.clients = Clients(tokens, without_token, settings.public_reads)
+    app.state.counts, app.state.read_only = Counts(), settings.read_only
+    app.add_middleware(AdmissionMiddleware, clients=app.state.clients, counts=app.state.counts)
+    if settings.cors_origins:
+        # A browser asks first whether it may send a token, and that question has none.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "HEAD", "POST", "DELETE"),
+            allow_headers=("Authorization", "Last-Event-ID", "If-None-Match", HEADER),
+            expose_headers=("ETag", "Location", "Retry-After", HEADER),
+        )
+    policy = SitePolicy(settings.host_names(), frozenset(settings.cors_origins), settings.frame_ancestors)
+    app.add_middleware(SecurityMiddleware, policy=policy, max_body_bytes=MAX_BODY_BYTES)
+    app.add_middleware(RequestContextMiddleware, log_requests=settings.log_requests)

@@ -1,4 +1,4 @@
-"""The command line: `fusionscope serve | explore | worker | bench | doctor | examples`.
+"""The command line: `fusionscope serve | explore | token | worker | bench | doctor | examples`.
 
 Heavy imports (torch, the service) happen inside the commands, so that `--help` answers at once.
 """
@@ -46,21 +46,28 @@ def serve(
     from server.app import create_app
     from server.local_worker import PROGRAM
     from server.settings import Settings, WrongSettings
+    from server.tokens import WrongTokens
 
     try:
         settings = Settings.load(host=host, port=port, data=data)
-    except WrongSettings as wrong:
+        application = create_app(settings, worker=PROGRAM if settings.needs_own_worker() else None)
+    except (WrongSettings, WrongTokens) as wrong:
         typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None
     if settings.port:
         typer.echo(f"Fusionscope is starting on http://{settings.host}:{settings.port}", err=True)
     # An open event stream would otherwise hold up Ctrl+C for as long as its reader stays.
     uvicorn.run(
-        create_app(settings, worker=None if settings.workers else PROGRAM),
+        application,
         host=settings.host,
         port=settings.port,
         timeout_graceful_shutdown=3,
         log_level="info" if settings.port == 0 else "warning",
+        # Its lines go where ours go, and look like them.
+        log_config=None,
+        access_log=False,
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        server_header=False,
     )
 
 
@@ -154,6 +161,58 @@ def explore(
     if any(is_wrong_anywhere(one) for one in (report, plain) if one is not None):
         raise typer.Exit(WRONG_RESULT)
     raise typer.Exit(0 if report.status == "ok" else FAILED_SNIPPET)
+
+
+@app.command()
+def token(
+    name: Annotated[str | None, typer.Argument(help="Whose token it is; without a name all are listed.")] = None,
+    file: Annotated[Path | None, typer.Option(help="File of tokens; by default the one of the setting tokens.")] = None,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take the token away instead of making one.")] = False,
+    requests_per_minute: Annotated[
+        int, typer.Option(min=0, help="Requests within 60 seconds; 0 for any number.")
+    ] = 600,
+    explorations_per_hour: Annotated[
+        int, typer.Option(min=0, help="New explorations within an hour; 0 for any.")
+    ] = 120,
+    jobs_at_once: Annotated[
+        int, typer.Option(min=0, help="Explorations that wait or run at once; 0 for any number.")
+    ] = 8,
+    days: Annotated[int | None, typer.Option(min=1, help="Days after which it is no longer accepted.")] = None,
+) -> None:
+    """Make a token for the service, or revoke or list tokens.
+
+    A new token is printed once, on standard output, and kept nowhere: the file has its hash. A service that runs takes
+    notice of a change within a second.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from server import tokens
+    from server.settings import WebSettings, WrongSettings
+
+    try:
+        path = file or WebSettings.load().tokens
+        if path is None:
+            typer.echo("Name the file of tokens with --file, or in FUSIONSCOPE_TOKENS.", err=True)
+            raise typer.Exit(WRONG_USE)
+        if name is None:
+            for one in tokens.listed(path):
+                until = "" if one.expires is None else f", until {one.expires:%Y-%m-%d}"
+                typer.echo(f"{one.name}: {one.quota_in_words()}, made {one.created:%Y-%m-%d}{until}")
+        elif revoke:
+            tokens.revoke(path, name)
+            typer.echo(f"The token {name} is revoked.", err=True)
+        else:
+            quota = tokens.Quota(
+                requests_per_minute=requests_per_minute,
+                explorations_per_hour=explorations_per_hour,
+                jobs_at_once=jobs_at_once,
+            )
+            expires = None if days is None else datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+            typer.echo(tokens.make(path, name, quota, expires))
+            typer.echo(f"This is the token {name}. It is shown this once; {path} has its hash.", err=True)
+    except (WrongSettings, tokens.WrongTokens) as wrong:
+        typer.echo(str(wrong), err=True)
+        raise typer.Exit(WRONG_USE) from None
 
 
 @app.command()

@@ -224,7 +224,7 @@ class Dispatcher:
         self._reports.forget(job.id)
         if stored.is_reusable:
             self._reports.remember(stored)
-        self._watches.end(watch, finished.status)
+        self._watches.end(watch, stored)
 
     async def _persist(self, work: Any, *arguments: Any) -> Any:
         """Does `work` as soon as the database can be written: what has run is not run again for that."""
@@ -304,8 +304,7 @@ class Dispatcher:
                 continue  # it was taken, or ended, while we asked
             job = active.get(watch.job.id)
             if job is None:
-                stored = await self._reports.get(watch.job.id)
-                self._watches.end(watch, stored.status if stored is not None else "dropped")
+                self._watches.end(watch, await self._reports.get(watch.job.id))
                 continue
             watch.job = job
             if job.state == "queued":

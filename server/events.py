@@ -69,13 +69,13 @@ class EventLog:
         milliseconds = int((time.time() - self._queued_at) * 1000)
         return max(1, milliseconds, (self._last.number + 1) if self._last is not None else 1)
 
-    def append(self, attempt: int, name: EventName, data: dict[str, Any] | str) -> None:
-        """`data` is a dict, or JSON text where that is at hand already."""
+    def append(self, attempt: int, name: EventName, data: dict[str, Any] | str, number: int | None = None) -> None:
+        """`data` is a dict, or JSON text where that is at hand already; `number` the event's, where that is settled."""
         if self._last is not None and self._last.attempt != attempt:
             # Nothing that an earlier attempt told holds any longer.
             self._events.clear()
         text = data if isinstance(data, str) else json.dumps(data)
-        self._last = EventId(attempt, self.next_number())
+        self._last = EventId(attempt, self.next_number() if number is None else number)
         self._events.append(Event(self._last, name, text))
         self._changed.set()
         self._changed = asyncio.Event()

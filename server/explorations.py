@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
 from compiler.report import Report
 from compiler.why import Answer, UnknownNode, why
+from server.clients import Client
 from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
 from server.dispatcher import Dispatcher
@@ -67,16 +68,23 @@ class Explorations:
         self._limits = Limits(settings.queue_limit, settings.client_queue_limit)
         self._table = table
         self._reports = reports
-        self._watches = watches
+        self.watches = watches
         self._dispatcher = dispatcher
         self._profiles = profiles
         self._build = build
         self._metrics = metrics
 
-    async def ask(self, request: ExplorationRequest, client: str, wait_seconds: float) -> Exploration:
-        """The stored report, or a job's, waiting up to `wait_seconds` for it to finish. `client` is who asks.
+    async def ask(
+        self,
+        request: ExplorationRequest,
+        client: Client,
+        wait_seconds: float,
+        admit: Callable[[], None] = lambda: None,
+    ) -> Exploration:
+        """The stored report, or a job's, waiting up to `wait_seconds` for it to finish.
 
-        A job is written down for good when this returns. Raises `QueueFull`, and a `Problem` for a wrong request.
+        `admit` is called before a new job is made, and raises a `Problem` where there may be none. A job is written
+        down for good when this returns. Raises `QueueFull`, and a `Problem` for a wrong request.
         """
         options = request.options()
         if request.based_on is not None:
@@ -88,16 +96,19 @@ class Explorations:
         if stored is not None:
             self._metrics.served_from_store.inc()
             return Exploration(id, stored.status, stored)
-        wanted = Wanted(id, client, request.source, options, request.based_on, profile, self._build)
+        if not await self._table.active([id]):
+            admit()
+        wanted = Wanted(id, client.key, request.source, options, request.based_on, profile, self._build)
+        limits = replace(self._limits, at_once=client.jobs_at_once)
         try:
-            found = await self._table.enqueue(wanted, self._limits, self._dispatcher.seconds_a_job, is_refresh)
+            found = await self._table.enqueue(wanted, limits, self._dispatcher.seconds_a_job, is_refresh)
         except QueueFull:
             self._metrics.refused.inc()
             raise
         if isinstance(found, Stored):
             return Exploration(id, found.status, found)
         self._reports.forget(id)
-        watch = self._watches.of(found.job)
+        watch = self.watches.of(found.job)
         if found.before is not None:
             watch.tell_position(found.before)
         self._dispatcher.arrived()
@@ -113,13 +124,13 @@ class Explorations:
         stored = self._reports.cached(id)
         if stored is not None:
             return Exploration(id, stored.status, stored)
-        watch = self._watches.find(id)
+        watch = self.watches.find(id)
         if watch is not None and watch.report is not None:
             watch.asked()
             return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body))
         job = (await self._table.active([id])).get(id)
         if job is not None:
-            self._watches.of(job).asked()
+            self.watches.of(job).asked()
             return Exploration(id, "running", None, (await asyncio.to_thread(_empty_body, job)))
         stored = await self._reports.get(id)
         if stored is None:
@@ -182,17 +193,17 @@ class Explorations:
         """Cancels it where it waits or runs; one that is done stays as it is."""
         job = (await self._table.active([id])).get(id)
         if job is not None:
-            watch = self._watches.of(job)
+            watch = self.watches.of(job)
             await self._dispatcher.cancel(id)
             await self._wait(watch, _CANCEL_SECONDS)
         return await self.find(id)
 
     async def events(self, id: str, after: EventId | None) -> AsyncIterator[Event]:
         """Events past and to come, after that one. The exploration must exist."""
-        watch = self._watches.find(id)
+        watch = self.watches.find(id)
         if watch is None:
             job = (await self._table.active([id])).get(id)
-            watch = self._watches.of(job) if job is not None else None
+            watch = self.watches.of(job) if job is not None else None
             self._dispatcher.arrived()
         if watch is not None:
             async for event in watch.follow(after):

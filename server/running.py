@@ -31,6 +31,7 @@ class RunningReport:
     _stages_told: int = 0
 
     def __post_init__(self) -> None:
+        self._claimed = Environment()
         self._parts = Parts(empty_report(self.job), self.most_bytes)
 
     def take(self, payload: bytes) -> list[tuple[bytes, bytes]]:
@@ -43,8 +44,8 @@ class RunningReport:
             self.rejected = str(rejection)
             return []
         if "/environment" in changed:
-            claimed = self._parts.head().environment
-            self._parts.write(environment=known_environment(claimed, self.job, None))
+            self._claimed = self._parts.head().environment
+            self._parts.write(environment=known_environment(self._claimed, self.job, None))
         self._pending |= set(changed) - NOT_IN_STAGES
         stages = self._parts.head().stages
         fresh, self._stages_told = stages[self._stages_told :], max(self._stages_told, len(stages))
@@ -62,14 +63,14 @@ class RunningReport:
 
     def finish(self, ended: Ended, wall_limit: float, log: EventLog, build: str) -> tuple[Finished, Report]:
         """What is stored of an attempt that ended so, and the report without its graphs."""
-        claimed = self._parts.report()
+        claimed = self._parts.report().model_copy(update={"environment": self._claimed})
         told = contradictions(claimed, ended, self.job.profile)
         verdict = conclude(claimed, ended, wall_limit, self.rejected)
         if told.are_of_times:
             self._withhold_times(claimed)
         head = self._parts.head()
         self._parts.write(
-            environment=known_environment(head.environment, self.job, ended),
+            environment=known_environment(self._claimed, self.job, ended),
             observed=observed(ended, self.job.profile, self.job.attempt, told.sentences),
             summary=head.summary.model_copy(update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}),
         )

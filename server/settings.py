@@ -12,13 +12,16 @@ the command line, the environment variable `FUSIONSCOPE_` plus the name in capit
 from __future__ import annotations
 
 import difflib
+import importlib.util
+import ipaddress
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -61,7 +64,15 @@ def _split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def _is_origin(text: str) -> str:
+    """An origin as browsers send it. What else there is would become part of a header."""
+    if text != "*" and not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?", text):
+        raise ValueError("a site is written as https://name.example, in small letters and without a path")
+    return text
+
+
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(_is_origin)], ...], NoDecode, BeforeValidator(_split)]
 
 
 class LimitSettings(BaseSettings):
@@ -144,10 +155,48 @@ class WebSettings(LimitSettings):
     )
     allowed_hosts: Names = Field(
         default=(),
-        description="Host names that browsers may call this server by, separated by commas; `*` allows every name. "
-        "By default `localhost`, the loopback addresses and `host`. This keeps other web sites from running snippets "
-        "here by pointing their own name at this machine.",
+        description="Names that browsers may call this server by, separated by commas, such as `fusion.example.org`. "
+        "`localhost`, IP addresses and `host` are always accepted. `*` accepts every name, and with it every web site "
+        "that points its own name at this machine.",
     )
+    cors_origins: Origins = Field(
+        default=(),
+        description="Other sites whose scripts may use the API, separated by commas, such as "
+        "`https://notes.example.org`. `*` allows all of them, and is refused where there are tokens.",
+    )
+    frame_ancestors: Origins = Field(
+        default=(),
+        description="Other sites that may show `/embed/{id}` in a frame, separated by commas, such as "
+        "`https://wiki.example.org`. Nothing else of this server is ever shown in a frame.",
+    )
+    tokens: Path | None = Field(
+        default=None,
+        description="File of tokens, which `fusionscope token` writes. With it every request needs a token, except for "
+        "health; without it nobody does, which suits a service that only its own machine can reach.",
+    )
+    public_reads: bool = Field(
+        default=False,
+        description="Whether explorations and the page can be read without a token where there are tokens.",
+    )
+    read_only: bool = Field(
+        default=False, description="Whether nothing new is explored: what is stored is answered as ever."
+    )
+    requests_per_minute: int = Field(
+        default=600,
+        ge=0,
+        description="Requests a minute of one address without a token; 0 for any number. This machine's own are not "
+        "counted. A token has a quota of its own.",
+    )
+    explorations_per_hour: int = Field(default=120, ge=0, description="The same for new explorations an hour.")
+    jobs_at_once: int = Field(
+        default=8, ge=0, description="The same for explorations that wait or run at the same time."
+    )
+    trusted_proxies: Names = Field(
+        default=("127.0.0.1",),
+        description="Addresses of proxies, separated by commas, that are believed whom they ask for "
+        "(`X-Forwarded-For`) and how (`X-Forwarded-Proto`).",
+    )
+    log_requests: bool = Field(default=False, description="Whether each request is logged, not only what fails.")
     database: SecretStr | None = Field(
         default=None,
         description="SQLAlchemy's URL of a database that several webs may share, such as "
@@ -160,6 +209,20 @@ class WebSettings(LimitSettings):
         default=(),
         description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
         "its own where none is named.",
+    )
+    executor: Literal["local", "ray"] = Field(
+        default="local",
+        description="Where explorations run: `local`, with the workers of this machine, or `ray`, with those of a Ray "
+        "cluster, which needs the extra `fusionscope[ray]` (see [many machines](service.md#many-machines)).",
+    )
+    ray_address: str = Field(
+        default="auto",
+        description="Where the head of the Ray cluster is, as `host:port`. By default the cluster that this machine is "
+        "a node of.",
+    )
+    ray_token: Path | None = Field(
+        default=None,
+        description="File of the Ray cluster's token. By default Ray's own place for it, `~/.ray/auth_token`.",
     )
     profiles: Path | None = Field(
         default=None,
@@ -185,6 +248,44 @@ class WebSettings(LimitSettings):
     )
     cache_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
 
+    @model_validator(mode="after")
+    def _tokens_are_not_for_every_site(self) -> Self:
+        if self.tokens is not None and "*" in self.cors_origins:
+            raise ValueError("where there are tokens, name in cors_origins the sites that may use them instead of *")
+        return self
+
+    @model_validator(mode="after")
+    def _executor_can_be_had(self) -> Self:
+        if self.executor == "ray" and self.workers:
+            raise ValueError("the workers of a Ray cluster are found by themselves: set either executor=ray or workers")
+        if self.executor == "ray" and importlib.util.find_spec("ray") is None:
+            raise ValueError("executor=ray needs Ray: install it with `pip install 'fusionscope[ray]'`")
+        if self.ray_address.startswith("ray://"):
+            raise ValueError(
+                "ray_address is the address of the cluster's head, host:port, and not of a Ray Client server"
+            )
+        return self
+
+    def needs_own_worker(self) -> bool:
+        """Whether no worker is named that could run anything."""
+        return self.executor == "local" and not self.workers
+
+    def warnings(self) -> list[str]:
+        """What whoever runs the service should know about these settings, a sentence each."""
+        found = []
+        if not _is_loopback(self.host) and self.tokens is None:
+            found.append(
+                f"The service listens on {self.host} without tokens: whoever reaches it can run code in its sandbox. "
+                "Make tokens with `fusionscope token NAME` and name their file in FUSIONSCOPE_TOKENS."
+            )
+        if "*" in self.allowed_hosts:
+            found.append(
+                "FUSIONSCOPE_ALLOWED_HOSTS is *: any web site can make its visitors' browsers use the service."
+            )
+        if "*" in self.cors_origins:
+            found.append("FUSIONSCOPE_CORS_ORIGINS is *: any web site can use the service from its visitors' browsers.")
+        return found
+
     def data_folder(self) -> Path:
         """The folder of the store, made when missing. Only a folder that was not named falls back to another."""
         if self.data is not None:
@@ -203,13 +304,8 @@ class WebSettings(LimitSettings):
         return self.static if self.static is not None else Path(__file__).parent / "static"
 
     def host_names(self) -> frozenset[str]:
-        """The names that the Host header may carry, without port; `*` among them allows all."""
-        if self.allowed_hosts:
-            return frozenset(name.lower() for name in self.allowed_hosts)
-        if self.host in ("0.0.0.0", "::"):
-            # Whoever listens on every address means to be reached by names that we cannot know.
-            return frozenset({"*"})
-        return frozenset({"localhost", "127.0.0.1", "[::1]", self.host.lower()})
+        """The names that the Host header may carry besides localhost and IP addresses; `*` among them allows all."""
+        return frozenset(name.lower() for name in (*self.allowed_hosts, self.host))
 
 
 class WorkerSettings(LimitSettings):
@@ -228,14 +324,14 @@ class WorkerSettings(LimitSettings):
     )
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,
-        description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first of "
-        "the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
-        "needs `trust_snippets`.",
+        description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
+        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and needs "
+        "`trust_snippets`.",
     )
     trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
         default=None,
-        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of the "
-        "worker where no tier works.",
+        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of "
+        "the worker where no tier works.",
     )
     disk_mib: int = Field(default=1024, ge=16, description="What the files of one exploration may take together.")
     shared_memory_mib: int = Field(
@@ -308,6 +404,15 @@ def _toml(path: Path) -> dict[str, Any]:
     return values
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _told(error: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in error["loc"])
+    if not where:
+        return f"The settings do not go together: {error['msg'].removeprefix('Value error, ')}."
     return f"The setting {where} ({ENVIRONMENT_PREFIX}{where.upper()}) is not valid: {error['msg']}."

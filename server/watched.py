@@ -8,9 +8,11 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from server.database.jobs import Job
-from server.events import Event, EventId, EventLog
+from server.database.reports import Stored
+from server.events import Event, EventId, EventLog, EventName
 from server.running import RunningReport
 
 _IDLE_SECONDS = 60.0
@@ -28,8 +30,8 @@ class Watch:
     followers: int = 0
     asked_at: float = field(default_factory=time.monotonic)
 
-    def append(self, name: str, data: dict[str, object] | str) -> None:
-        self.log.append(self.job.attempt, name, data)  # type: ignore[arg-type]
+    def append(self, name: EventName, data: dict[str, Any] | str) -> None:
+        self.log.append(self.job.attempt, name, data)
 
     def tell_position(self, position: int) -> None:
         """Tells how many are before it, where that has changed."""
@@ -43,9 +45,12 @@ class Watch:
         if last is None or last.id.attempt != self.job.attempt:
             self.append("started", {"wall_seconds": wall_seconds})
 
-    def tell_done(self, status: str) -> None:
-        if not self.log.is_over:
-            self.append("done", {"status": status})
+    def tell_done(self, stored: Stored | None) -> None:
+        """Tells of the end, by the number that it will have for whoever reads later."""
+        if not self.log.is_over and stored is not None:
+            self.log.append(stored.attempt, "done", {"status": stored.status}, stored.last_event)
+        elif not self.log.is_over:
+            self.append("done", {"status": "dropped"})
         self.finished.set()
 
     @contextmanager
@@ -88,10 +93,11 @@ class Watches:
             found.job = job
         return found
 
-    def end(self, watch: Watch, status: str) -> None:
-        """Tells its followers that it is over, and forgets it: they hold what they still need."""
+    def end(self, watch: Watch, stored: Stored | None) -> None:
+        """Tells its followers that it is over, and forgets it: they hold what they still need. `stored` is what it
+        became; None where that is gone already."""
         watch.report = None
-        watch.tell_done(status)
+        watch.tell_done(stored)
         if self._of.get(watch.job.id) is watch:
             del self._of[watch.job.id]
 

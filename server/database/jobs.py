@@ -29,11 +29,12 @@ State = Literal["queued", "leased", "done"]
 
 
 class QueueFull(Exception):
-    """As many explorations wait as may: in all, or of one client. `seconds` says when to ask again."""
+    """As many explorations wait as may: in all ("all"), or of this client ("own"), or as many of this client's wait and
+    run as may ("running"). `number` is how many do, and `seconds` says when to ask again."""
 
-    def __init__(self, waiting: int, is_own: bool, seconds: float) -> None:
-        super().__init__(f"{waiting} explorations wait.")
-        self.waiting, self.is_own, self.seconds = waiting, is_own, seconds
+    def __init__(self, of: Literal["all", "own", "running"], number: int, seconds: float) -> None:
+        super().__init__(f"{number} explorations wait.")
+        self.of, self.number, self.seconds = of, number, seconds
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,11 @@ class Enqueued:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many may wait."""
+    """How many may wait, in all and of one client, and how many of this client may wait and run."""
 
     waiting: int
     of_one_client: int
+    at_once: int | None = None
 
 
 class JobTable:
@@ -163,14 +165,18 @@ class JobTable:
 
     async def _check_room(self, connection: AsyncConnection, client: str, limits: Limits, seconds_a_job: float) -> int:
         """How many wait before the new job."""
-        own = func.count().filter(jobs.c.client == client)
-        counted = await connection.execute(select(func.count(), own).where(jobs.c.state == "queued"))
-        of_all, of_client = counted.one()
-        # The new one counts itself.
-        if of_all > limits.waiting or of_client > limits.of_one_client:
-            is_own = of_all <= limits.waiting
-            raise QueueFull((of_client if is_own else of_all) - 1, is_own, max(1.0, seconds_a_job))
-        return int(of_all) - 1
+        is_own, is_waiting = jobs.c.client == client, jobs.c.state == "queued"
+        counts = (func.count().filter(is_waiting), func.count().filter(is_waiting, is_own), func.count().filter(is_own))
+        row = (await connection.execute(select(*counts).where(jobs.c.state != "done"))).one()
+        of_all, of_client, at_once = map(int, row)
+        # The new one counts itself. What waits will have been taken, one of it, after the time of a job.
+        if of_all > limits.waiting:
+            raise QueueFull("all", of_all - 1, max(1.0, seconds_a_job))
+        if of_client > limits.of_one_client:
+            raise QueueFull("own", of_client - 1, max(1.0, seconds_a_job))
+        if limits.at_once is not None and at_once > limits.at_once:
+            raise QueueFull("running", at_once - 1, max(1.0, seconds_a_job))
+        return of_all - 1
 
     async def get(self, id: str) -> Job | None:
         async with self._database.read() as connection:
@@ -264,8 +270,8 @@ class JobTable:
                     owner=None,
                     lease_until=None,
                     started_at=None,
-                    attempt=jobs.c.attempt + has_run,
-                    tries=jobs.c.tries + counts,
+                    attempt=jobs.c.attempt + int(has_run),
+                    tries=jobs.c.tries + int(counts),
                 )
             )
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -133,8 +134,9 @@ class LocalExecutor:
     def devices(self) -> tuple[WorkerDevice, ...]:
         return tuple(worker.device() for worker in self._workers.values())
 
-    async def changed(self) -> None:
-        await self._change.wait()
+    def changed(self) -> Coroutine[Any, Any, None]:
+        # What is waited for is settled now, not when the coroutine is first run: a task may run it much later.
+        return _until(self._change)
 
     async def submit(self, spec: Spec) -> Handle:
         fitting = [worker for worker in self._workers.values() if worker.fits(spec.profile)]
@@ -146,6 +148,10 @@ class LocalExecutor:
         """To be called where `devices` says something new."""
         self._change.set()
         self._change = asyncio.Event()
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 class _Worker:

@@ -23,9 +23,10 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import structlog
 from pydantic import ValidationError
@@ -84,8 +85,8 @@ class RayExecutor:
         )
         return tuple(devices) or (self._cluster(),)
 
-    async def changed(self) -> None:
-        await self._workers.changed()
+    def changed(self) -> Coroutine[Any, Any, None]:
+        return self._workers.changed()
 
     async def submit(self, spec: Spec) -> Handle:
         return await self._workers.submit(spec)

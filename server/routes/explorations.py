@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -15,6 +15,7 @@ from compiler.comparison import Comparison
 from compiler.report import Report
 from compiler.why import Answer
 from server.beside import comparison_as_markdown
+from server.clients import admission, too_many
 from server.database.reports import Child
 from server.events import event_id
 from server.explorations import Exploration, Explorations, QueueFull
@@ -52,11 +53,12 @@ async def ask(
     request: Request,
     asked: ExplorationRequest,
     service: Service,
+    admit: Annotated[Callable[[], None], Depends(admission)],
     wait: Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.")] = 0.0,
 ) -> Response:
     """Explores a snippet, or finds the report of one that was explored before."""
     try:
-        exploration = await service.ask(asked, _client(request), wait)
+        exploration = await service.ask(asked, request.state.client, wait, admit)
     except QueueFull as full:
         raise _queue_full(full) from None
     location = f"/api/v1/explorations/{exploration.id}"
@@ -142,20 +144,12 @@ async def cancel(request: Request, id: Id, service: Service) -> Response:
     return _json(request, exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
 
 
-def _client(request: Request) -> str:
-    """Who asks: what the checks before us have found out, else the address."""
-    found = getattr(request.state, "client", None)
-    return str(found)[:200] if found else request.client.host if request.client is not None else "unknown"
+_FULL = {"all": "explorations wait already", "own": "of yours wait already", "running": "of yours wait or run already"}
 
 
 def _queue_full(full: QueueFull) -> Problem:
-    seconds = math.ceil(full.seconds)
-    whose = "of yours wait" if full.is_own else "wait"
-    return Problem(
-        429,
-        f"{full.waiting} explorations {whose} already, which is as many as may. Try again in {seconds} seconds.",
-        headers={"Retry-After": str(seconds)},
-    )
+    told = f"{full.number} {_FULL[full.of]}, which is as many as may. Try again in {math.ceil(full.seconds)} seconds."
+    return too_many(told, full.seconds)
 
 
 def _json(request: Request, exploration: Exploration, status: int, headers: dict[str, str]) -> Response:

@@ -1,13 +1,16 @@
 """Runs snippets that nobody trusts. It knows nothing of the compiler, of messages or of the web.
 
-Three processes use it. The worker chooses a tier (`tiers`) and watches jobs from outside (`watch`). The zygote enters
-the sandbox and forks jobs (`sandbox`). Each job is confined before it runs anything (`job`).
+Three processes use it. The worker chooses a tier (`tiers`, by a `trial`) and watches jobs from outside (`watch`). The
+zygote enters the sandbox and forks jobs (`sandbox`). Each job is confined before it runs anything (`job`).
 
-    config, limits     what a sandbox and a job are told
+    config, limits     what a sandbox and a job are told; allowance: what of the machine a job may see
+    isolation          what differs between the tiers; namespaces is tier A, landlocked tier B
     keeper, guard      the processes above the zygote and above each job that let nothing survive
     processes          finding and ending all that a job has started; leftovers: deleting all that it has written
     descriptors        which descriptors a process keeps
-    landlock, code_access, confine    files and the network; what must stay readable
+    landlock, syscalls    what a process may do to files, and which system calls it may make
+    users, code_access    a user for each job, and what of root's folders it must be able to read
+    confine            how snippets were confined before
     kernel             the calls that Python has no function for
 """
 

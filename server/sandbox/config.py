@@ -15,6 +15,9 @@ from server.wire.messages import Tier
 FIRST_JOB_USER = 61000
 """The first user of jobs where the worker is root and nothing else is configured."""
 
+CANARY = "canary"
+"""A file beside the folder of a trial's sandbox, which everybody may read and no job can."""
+
 
 class NoSandbox(Exception):
     """No tier works here. The message is a sentence that says why, and what to do."""
@@ -37,15 +40,17 @@ class SandboxConfig(BaseModel):
 
 
 def code_folders() -> tuple[Path, ...]:
-    """What jobs must be able to read: the interpreter, its packages, this code, and LD_LIBRARY_PATH's folders."""
+    """What jobs must be able to read: the interpreter, its packages, this package, and LD_LIBRARY_PATH's folders.
+
+    Whoever has more code for jobs adds its folders. Names are kept as they are beside what links make of them.
+    """
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    standard = (path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib"))
     wanted = [
-        Path(sys.base_prefix),
-        Path(sys.prefix),
+        *map(Path, (sys.base_prefix, sys.prefix, *standard, *site.getsitepackages())),
         Path(sys.executable).resolve().parent,
-        Path(__file__).parents[2],
-        *(Path(path) for path in (*sysconfig.get_paths().values(), *site.getsitepackages(), *sys.path) if path),
+        Path(__file__).parents[1],
         *(Path(path) for path in libraries if path.startswith("/")),
     ]
-    found = {path.resolve() for path in wanted if path.is_dir()} - {Path("/")}
+    found = {path for name in wanted if name.is_dir() for path in (name, name.resolve())} - {Path("/")}
     return tuple(sorted(path for path in found if not any(other in found for other in path.parents)))

@@ -58,7 +58,7 @@ def become_job(
         processes.die_with_parent(guard, signal.SIGKILL)
         os.close(told)
     except BaseException as failure:  # noqa: BLE001 - whatever it is, the snippet must not run
-        _tell_failure(told, failure)
+        tell_failure(told, failure)
         os._exit(FAILED_TO_CONFINE)
     try:
         main(folder)
@@ -76,6 +76,6 @@ def _make_environment(folder: Path) -> None:
     tempfile.tempdir = None
 
 
-def _tell_failure(status: int, failure: BaseException) -> None:
+def tell_failure(status: int, failure: BaseException) -> None:
     line = json.dumps({"failure": f"{type(failure).__name__}: {failure}"[:4000]}).encode() + b"\n"
     os.write(status, line)

@@ -28,8 +28,11 @@ MS_NOEXEC = 8
 MS_REMOUNT = 32
 MS_BIND = 4096
 MS_MOVE = 8192
+MS_NOATIME = 1024
+MS_NODIRATIME = 2048
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
+MS_RELATIME = 1 << 21
 MNT_DETACH = 2
 
 CLONE_NEWNS = 0x00020000
@@ -63,6 +66,20 @@ def setns(descriptor: int, kind: int) -> None:
     _check(_libc.setns(descriptor, kind), f"setns {kind:#x}")
 
 
+def set_seccomp_filter(program: int) -> None:
+    """`program` is the address of a `struct sock_fprog`."""
+    mode_filter, zero = ctypes.c_ulong(2), ctypes.c_ulong(0)
+    _check(_libc.prctl(PR_SET_SECCOMP, mode_filter, ctypes.c_ulong(program), zero, zero), "prctl PR_SET_SECCOMP")
+
+
+def pivot_root(new: str, old: str) -> None:
+    _check(_libc.pivot_root(os.fsencode(new), os.fsencode(old)), "pivot_root")
+
+
+def umount(target: Path, flags: int) -> None:
+    _check(_libc.umount2(os.fsencode(target), flags), f"umount {target}")
+
+
 def mount(source: Path | None, target: Path, flags: int, kind: str | None = None, data: str | None = None) -> None:
     arguments = [None if value is None else os.fsencode(value) for value in (source, target, kind, data)]
     what, where, filesystem, options = arguments
@@ -85,7 +102,12 @@ class _CapabilityData(ctypes.Structure):
 
 
 def drop_capabilities() -> None:
-    """Gives up every capability, such as those that a new user namespace hands to its creator."""
+    """Gives up every capability for good, such as those that a new user namespace hands to its creator."""
+    for capability in range(64):
+        # Fails beyond the last that there is; and without CAP_SETPCAP, where no_new_privs keeps the rest out of reach.
+        if _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), *[ctypes.c_ulong(0)] * 3) < 0:
+            break
+    _libc.prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), *[ctypes.c_ulong(0)] * 3)
     header = _CapabilityHeader(_CAPABILITY_VERSION_3, 0)
     nothing = (_CapabilityData * 2)()
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(nothing)), "capset")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from server.sandbox import kernel
@@ -40,8 +41,11 @@ def process_of(pidfd: int) -> int:
     raise ProcessLookupError(f"descriptor {pidfd} stands for no living process")
 
 
-def descendants(ancestor: int) -> list[int]:
-    """The living processes below `ancestor`, parents before children. Zombies are left out."""
+def descendants(ancestor: int, without: Collection[int] = ()) -> list[int]:
+    """The living processes below `ancestor`, parents before children. Zombies are left out.
+
+    So are the processes of `without`, and all below them.
+    """
     children: dict[int, list[int]] = {}
     zombies: set[int] = set()
     for entry in os.listdir("/proc"):
@@ -59,29 +63,29 @@ def descendants(ancestor: int) -> list[int]:
     found: list[int] = []
     frontier = [ancestor]
     while frontier:
-        below = children.get(frontier.pop(), [])
+        below = [process for process in children.get(frontier.pop(), []) if process not in without]
         found.extend(below)
         frontier.extend(below)
     return [process for process in found if process not in zombies]
 
 
-def end_descendants(ancestor: int, patience_seconds: float = 5.0) -> bool:
-    """Kills everything below `ancestor` and reaps what is ours. True when nothing is left.
+def end_descendants(ancestor: int, patience_seconds: float = 5.0, without: Collection[int] = ()) -> bool:
+    """Kills everything below `ancestor`, but for `without` and all below, and reaps what is ours.
 
-    All are stopped before the first is killed: a process that forks as fast as it is killed stands still while the
-    others die.
+    True when nothing is left. All are stopped before the first is killed: a process that forks as fast as it is killed
+    stands still while the others die.
     """
     deadline = time.monotonic() + patience_seconds
     while True:
-        targets = descendants(ancestor)
+        targets = descendants(ancestor, without)
         stopped: set[int] = set()
         while fresh := [process for process in targets if process not in stopped]:
             signal_each(fresh, signal.SIGSTOP)
             stopped.update(fresh)
-            targets = descendants(ancestor)
+            targets = descendants(ancestor, without)
         signal_each(targets, signal.SIGKILL)
-        reap()
-        if not targets and not descendants(ancestor):
+        _reap_each(targets) if without else reap()
+        if not targets and not descendants(ancestor, without):
             return True
         if time.monotonic() > deadline:
             return False
@@ -100,6 +104,15 @@ def reap() -> bool:
             return True
         if process == 0:
             return False
+
+
+def _reap_each(targets: list[int]) -> None:
+    """Collects those of `targets` that have ended and are children; others of our children are waited for elsewhere."""
+    for process in targets:
+        try:
+            os.waitpid(process, os.WNOHANG)
+        except ChildProcessError:
+            continue
 
 
 def signal_each(processes: list[int], number: signal.Signals) -> None:

@@ -12,22 +12,25 @@ the zygote for that, not even one that stands still (`watch.py`).
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from server.sandbox import processes
-from server.sandbox.config import NoSandbox, SandboxConfig
+from server.sandbox import kernel, processes
+from server.sandbox.config import SandboxConfig
 from server.sandbox.guard import guard
-from server.sandbox.job import become_job
+from server.sandbox.isolation import Isolation, Place, Trusted
+from server.sandbox.job import become_job, tell_failure
 from server.sandbox.keeper import keep
-from server.sandbox.leftovers import JOB_PREFIX, remove_job_folders, remove_tree
-from server.sandbox.limits import JobLimits, apply
+from server.sandbox.landlocked import Landlocked
+from server.sandbox.leftovers import remove_job_folders
+from server.sandbox.limits import JobLimits
+from server.sandbox.namespaces import Namespaces
 from server.sandbox.watch import end_guard
 from server.wire.messages import Tier
 
@@ -51,7 +54,7 @@ class Exit:
 class Job:
     """One job as the zygote sees it. Each is waited for once, with `wait`."""
 
-    def __init__(self, pid: int, tier: Tier, status: int, folder: Path) -> None:
+    def __init__(self, pid: int, tier: Tier, status: int, folder: Path, finish: Callable[[int, bool], None]) -> None:
         self.pid = pid
         """The guard's process id, as the zygote sees it."""
         self.folder = folder
@@ -60,6 +63,7 @@ class Job:
         """A pidfd of the guard: readable when the job is over and nothing of it is left. `wait` closes it."""
         self._tier: Tier = tier
         self._status = status
+        self._finish = finish
 
     def kill(self) -> None:
         """Begins to end the job. Does nothing where it is over."""
@@ -68,8 +72,7 @@ class Job:
     def wait(self) -> Exit:
         """Waits until the job is over and nothing of it is left."""
         _, guard_status, usage = os.wait4(self.pid, 0)
-        if self._tier != "A" and guard_status != 0:
-            self._finish_for_guard()
+        self._finish(self.pid, guard_status != 0)
         told = self._told()
         status = told.get("status")
         os.close(self._status)
@@ -80,9 +83,6 @@ class Job:
             processor_seconds=usage.ru_utime + usage.ru_stime,
             failure=str(told["failure"]) if "failure" in told else None,
         )
-
-    def _finish_for_guard(self) -> None:
-        """Does what a guard that was killed left undone. Its orphans have come to this process, a subreaper too."""
 
     def _told(self) -> dict[str, object]:
         told: dict[str, object] = {}
@@ -95,29 +95,37 @@ class Sandbox:
     """The sandbox of one zygote. `enter` comes first, in a process of one thread that has imported little."""
 
     def __init__(self, config: SandboxConfig) -> None:
+        """Raises `NoSandbox` where the tier plainly cannot work here."""
         self._config = config
-        self.job_folder = config.folder / f"{JOB_PREFIX}import"
+        self._isolation = _ISOLATIONS[config.tier](config)
+        self._guards: set[int] = set()
+        self.job_folder = config.folder
         """Where modules may write while they are imported, after `enter`. In tier A each job's folder has this path."""
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """What confines a job, in words."""
+        return self._isolation.layers
 
     def enter(self) -> None:
         """Returns in a child of this process, which then is the zygote; this process stays behind as its keeper.
 
-        Raises OSError where the kernel refuses what `choose_tier` found possible.
+        The keeper ends all once the process that started it has ended. Raises OSError or `NoSandbox` where the
+        kernel refuses what `choose_tier` found possible.
         """
         worker = os.pidfd_open(os.getppid())
-        folder = self._config.folder
-        if self._config.tier != "trusted":
-            raise NoSandbox(f"Tier {self._config.tier} cannot be entered yet.")
-        remove_job_folders(folder)
-        processes.adopt_orphans()
+        if self._config.tier != "A":
+            remove_job_folders(self._config.folder)
+        self._isolation.enter()
         keeper = os.getpid()
         zygote = os.fork()
         if zygote != 0:
-            keep(zygote, worker, folder)
+            keep(zygote, worker, self._config.folder if self._config.tier != "A" else None)
         os.close(worker)
         processes.die_with_parent(keeper, signal.SIGKILL)
-        processes.adopt_orphans()
-        self.job_folder.mkdir(mode=0o700, exist_ok=True)
+        # Not traced, and not read, by processes of its own user.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+        self.job_folder = self._isolation.settle()
 
     def fork(self, limits: JobLimits, descriptors: Mapping[int, int], main: Callable[[Path], NoReturn]) -> Job:
         """Forks a job that runs `main`, confined, with the folder that it may write to.
@@ -125,39 +133,58 @@ class Sandbox:
         `descriptors` are all that the job has, from the number that it shall have there to the one that it has here;
         they stay open here. 0, 1 and 2 are /dev/null unless they are named. `main` is called in the job's process and
         must leave it with `os._exit`. A spare's `main` waits for its job on a descriptor, and then calls
-        `limits.begin`: until then no limit on processor time holds.
+        `limits.begin`: until then no limit on processor time holds. Raises OSError where the machine has no process
+        or no space left.
         """
-        folder = Path(tempfile.mkdtemp(prefix=JOB_PREFIX, dir=self._config.folder))
+        place = self._isolation.make_place()
         told, status = os.pipe()
-        guard_process = os.fork()
+        guard_process = self._isolation.fork()
         if guard_process == 0:
             try:
-                self._become_guard(limits, descriptors, main, folder, status)
+                self._become_guard(limits, descriptors, main, place, status)
+            except BaseException as failure:  # noqa: BLE001 - a guard must never return into the zygote's code
+                tell_failure(status, failure)
             finally:
                 os._exit(1)
         os.close(status)
-        return Job(guard_process, self._config.tier, told, folder)
+        self._guards.add(guard_process)
+        return Job(guard_process, self._config.tier, told, place.folder, functools.partial(self._finish, place))
 
     def _become_guard(
         self,
         limits: JobLimits,
         descriptors: Mapping[int, int],
         main: Callable[[Path], NoReturn],
-        folder: Path,
+        place: Place,
         status: int,
     ) -> NoReturn:
+        isolation = self._isolation
+
         def start() -> NoReturn:
             become_job(
                 status=status,
                 descriptors=descriptors,
-                folder=folder,
-                confine=lambda: apply(limits, processes.threads_of_user(os.getuid())),
+                folder=place.folder,
+                confine=lambda: isolation.confine(place, limits),
                 main=main,
             )
 
-        processes.die_with_parent(os.getppid(), signal.SIGTERM)
-        guard(status, is_init=False, become_job=start, clean=lambda: _remove(folder))
+        is_init = self._config.tier == "A"
+        processes.die_with_parent(os.getppid(), signal.SIGKILL if is_init else signal.SIGTERM)
+        isolation.surround(place, limits)
+        guard(status, is_init=is_init, become_job=start, clean=lambda: isolation.clean(place))
+
+    def _finish(self, place: Place, guard_process: int, is_left_undone: bool) -> None:
+        """Does what a guard that was killed left undone. Its orphans have come to this process, a subreaper too."""
+        self._guards.discard(guard_process)
+        if not is_left_undone or self._config.tier == "A":
+            return
+        processes.end_descendants(os.getpid(), without=self._guards)
+        self._isolation.clean(place)
 
 
-def _remove(folder: Path) -> None:
-    remove_tree(folder)
+_ISOLATIONS: dict[Tier, Callable[[SandboxConfig], Isolation]] = {
+    "A": Namespaces,
+    "B": Landlocked,
+    "trusted": Trusted,
+}

@@ -24,13 +24,28 @@ MOST_PACKET_BYTES = 128 * 1024
 _MOST_DESCRIPTORS = 8
 
 
+WARM_SOURCE = """
+import torch
+
+
+def warm(x, y):
+    return torch.relu(torch.sin(x) * y + 1.0).softmax(-1).sum(-1) @ y
+
+
+compiled = torch.compile(warm)
+compiled(torch.ones(64, 64), torch.ones(64, 64, requires_grad=True)).sum().backward()
+"""
+"""A little of all: elementwise, a reduction, a product of the library's, and their gradients."""
+
+
 class ChannelMessage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Program(ChannelMessage):
     """What runs in a job. `explore` names the function that explores, as `module:function`; `imports` are the modules
-    that the zygote loads so that no job has to wait for them; `warm_source` is the snippet that a spare tries."""
+    that the zygote loads so that no job has to wait for them; `warm_source` is the snippet that a spare tries. Jobs can
+    read the compiler, and what is `readable` besides."""
 
     explore: str = "compiler.pipeline:explore"
     imports: tuple[str, ...] = (
@@ -41,7 +56,8 @@ class Program(ChannelMessage):
         "compiler.runtime.preload",
         "compiler.peer.preload",
     )
-    warm_source: str | None = None
+    warm_source: str | None = WARM_SOURCE
+    readable: tuple[Path, ...] = ()
 
 
 class ZygoteConfig(ChannelMessage):
@@ -106,7 +122,9 @@ def send_packet(channel: socket.socket, message: ChannelMessage, descriptors: tu
 
 def receive_packet(channel: socket.socket) -> tuple[bytes, list[int]] | None:
     """The next packet; None where the other side is gone. Raises `BlockingIOError` as the socket does."""
-    data, descriptors, flags, _ = socket.recv_fds(channel, MOST_PACKET_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    data, descriptors, flags, _ = socket.recv_fds(
+        channel, MOST_PACKET_BYTES, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+    )
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
         for descriptor in descriptors:
             os.close(descriptor)

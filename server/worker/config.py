@@ -6,9 +6,10 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
+from importlib import util
 from pathlib import Path
 
-from server.sandbox import GIB, MIB, JobLimits, NoSandbox, SandboxConfig, choose_tier, code_folders
+from server.sandbox import GIB, MIB, JobLimits, NoSandbox, Sandbox, SandboxConfig, choose_tier, code_folders
 from server.settings import TRUST, WorkerSettings
 from server.wire.messages import Limits, Tier, WorkerIdentity
 from server.wire.profile import detected_profile
@@ -56,22 +57,23 @@ def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
     # Jobs may run as another user: they must be able to pass through this folder, not to list it.
     folder.chmod(0o711)
     threads = settings.threads or len(os.sched_getaffinity(0))
+    sandbox = SandboxConfig(
+        tier=tier,
+        uses_gpu=uses_gpu,
+        folder=folder,
+        readable=(*code_folders(), *_folders_of_compiler(), *program.readable),
+        first_uid=_FIRST_USER if os.geteuid() == 0 else None,
+    )
     return WorkerConfig(
         socket=settings.socket_path(),
         profile=profile,
         tier=tier,
-        isolation=(),
+        isolation=Sandbox(sandbox).layers,
         slots=settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU),
         spares=settings.spares,
         threads=threads,
         allowance=_allowance(settings, uses_gpu, threads),
-        sandbox=SandboxConfig(
-            tier=tier,
-            uses_gpu=uses_gpu,
-            folder=folder,
-            readable=code_folders(),
-            first_uid=_FIRST_USER if os.geteuid() == 0 else None,
-        ),
+        sandbox=sandbox,
         program=program,
     )
 
@@ -133,6 +135,12 @@ def _allowance(settings: WorkerSettings, uses_gpu: bool, threads: int) -> Allowa
             shared_memory_bytes=settings.shared_memory_mib * MIB,
         ),
     )
+
+
+def _folders_of_compiler() -> tuple[Path, ...]:
+    """Found without importing it, which would import torch."""
+    spec = util.find_spec("compiler")
+    return tuple(Path(name).resolve() for name in spec.submodule_search_locations or ()) if spec is not None else ()
 
 
 def _cpu_seconds(wall_seconds: float, threads: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -71,8 +72,8 @@ class Link:
             for cancel in list(self._cancels.values()):
                 cancel()
             self._cancelled.update(self._running)
-            await asyncio.gather(beats, *self._running.values(), return_exceptions=True)
             self._writer.transport.abort()
+            await asyncio.gather(beats, *self._running.values(), return_exceptions=True)
 
     async def send(self, message: Message, payload: bytes = b"") -> None:
         """Raises `ConnectionError` where web is gone or does not read."""
@@ -137,20 +138,19 @@ class Link:
 
     async def _tell_state(self) -> None:
         """Who the worker is and how it does, whenever that changes, and every few seconds besides."""
-        hello: Hello | None = None
-        state: State | None = None
-        try:
-            while True:
-                if hello != (hello := self._jobs.hello()):
-                    await self.send(hello)
-                state = self._jobs.state(tuple(self._running))
-                await self.send(state)
-                told_hello, told_state = hello, state
-                with contextlib.suppress(TimeoutError):
-                    await self._moved.wait_for(
-                        lambda: (self._jobs.hello(), self._jobs.state(tuple(self._running)))
-                        != (told_hello, told_state),
-                        HEARTBEAT_SECONDS,
-                    )
-        except ConnectionError:
-            return
+        hello, state = self._told_now()
+        await self.send(hello)
+        while True:
+            await self.send(state)
+            before = hello, state
+            with contextlib.suppress(TimeoutError):
+                await self._moved.wait_for(partial(self._differs, before), HEARTBEAT_SECONDS)
+            hello, state = self._told_now()
+            if hello != before[0]:
+                await self.send(hello)
+
+    def _told_now(self) -> tuple[Hello, State]:
+        return self._jobs.hello(), self._jobs.state(tuple(self._running))
+
+    def _differs(self, before: tuple[Hello, State]) -> bool:
+        return self._told_now() != before

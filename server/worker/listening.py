@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 _LONGEST_PATH = 107
@@ -18,9 +18,7 @@ class CannotListen(Exception):
     """The socket cannot be made; the message says why and what to do."""
 
 
-async def listen(
-    path: Path, connected: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-) -> asyncio.Server:
+async def listen(path: Path, connected: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]) -> asyncio.Server:
     """Listens at `path`, in a folder that is made closed to others where there is none. A socket that nobody listens at
     any more is replaced. Raises `CannotListen`."""
     if len(os.fsencode(path)) > _LONGEST_PATH:

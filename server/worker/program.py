@@ -1,7 +1,7 @@
 """The worker as a whole: a listening socket, connections with webs, slots, and what becomes of each job.
 
-    run       the program: chooses a tier or refuses to start, listens, and serves until it is told to end
-    Worker    the same without signals and logs, for whoever has a loop already
+run       the program: chooses a tier or refuses to start, listens, and serves until it is told to end
+Worker    the same without signals and logs, for whoever has a loop already
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from server.worker.config import WorkerConfig, smaller, worker_config
 from server.worker.connections import Link
 from server.worker.forker import Process, ZygoteLost
 from server.worker.lease import TimingLease
-from server.worker.records import Request
 from server.worker.listening import CannotListen, listen
+from server.worker.records import Request
 from server.worker.running import NeverBegun, Place, RunningJob
 from server.worker.supervision import Changes, supervised
 from server.worker.supply import Supply
@@ -166,9 +166,7 @@ class Worker:
         wanted = run.options.max_seconds
         options = run.options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
         with link.cancelling(run.job, lambda: job.end("cancelled")):
-            request = Request(
-                source=run.source, options=options, threads=self._config.threads, limits=allowance.limits
-            )
+            request = Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
             return await job.watch(request, self._place(run))
 
     def _place(self, run: Run) -> Place:
@@ -181,15 +179,16 @@ class Worker:
             device_name=processor_name() if is_cpu and profile.device == "cuda" else profile.device_name,
         )
 
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._links) >= MOST_CONNECTIONS:
             log.warning("too_many_connections", allowed=MOST_CONNECTIONS)
             writer.transport.abort()
             return
-        task = asyncio.current_task()
-        assert task is not None
+        task = asyncio.create_task(Link(reader, writer, self, self._moved).serve(), name="connection")
         self._links.add(task)
-        try:
-            await Link(reader, writer, self, self._moved).serve()
-        finally:
-            self._links.discard(task)
+        task.add_done_callback(self._disconnect)
+
+    def _disconnect(self, task: asyncio.Task[None]) -> None:
+        self._links.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.error("connection_failed", exc_info=failure)

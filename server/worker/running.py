@@ -12,6 +12,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -86,7 +87,8 @@ class RunningJob:
         for task in (*readers, watcher):
             task.add_done_callback(self._end_if_failed)
         try:
-            await asyncio.wait({self._process.gone, self._over}, return_when=asyncio.FIRST_COMPLETED)
+            first: set[asyncio.Future[Any]] = {self._process.gone, self._over}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             ran_seconds, waited = time.monotonic(), self._lease.waited_seconds
             found = await self._process.end()
             await self._lease.close()

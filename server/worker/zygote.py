@@ -10,6 +10,7 @@ read. When the worker is gone it ends, and by the sandbox's promise all that it 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import importlib
@@ -63,10 +64,8 @@ def main() -> int:
         return 1
     _settle()
     send_packet(channel, Ready(devices=_known_devices()))
-    try:
+    with contextlib.suppress(ConnectionError):  # the worker is gone
         _Forker(channel, sandbox, config, explore).serve()
-    except ConnectionError:  # the worker is gone
-        pass
     return 0
 
 

@@ -38,16 +38,18 @@ def test_the_store_falls_back_where_home_cannot_be_written(monkeypatch: pytest.M
 def test_an_id_depends_on_everything_that_the_report_depends_on() -> None:
     worker = WorkerIdentity(torch="2.13.0", triton="3.7.1")
     ids = [
-        exploration_id("x", Options(), worker),
-        exploration_id("y", Options(), worker),
-        exploration_id("x", Options(seed=1), worker),
-        exploration_id("x", Options(), worker.model_copy(update={"torch": "2.12.0"})),
-        exploration_id("x", Options(), worker.model_copy(update={"triton": None})),
-        exploration_id("x", Options(), worker.model_copy(update={"device_name": "other"})),
+        exploration_id("x", Options(), worker, "build"),
+        exploration_id("y", Options(), worker, "build"),
+        exploration_id("x", Options(seed=1), worker, "build"),
+        exploration_id("x", Options(), worker, "another build"),
+        exploration_id("x", Options(), worker, "build", based_on="0" * 20),
+        exploration_id("x", Options(), worker.model_copy(update={"torch": "2.12.0"}), "build"),
+        exploration_id("x", Options(), worker.model_copy(update={"triton": None}), "build"),
+        exploration_id("x", Options(), worker.model_copy(update={"device_name": "other"}), "build"),
     ]
     assert len(set(ids)) == len(ids)
     assert all(re.match(ID_PATTERN, id) for id in ids)
-    assert exploration_id("x", Options(), worker) == ids[0]
+    assert exploration_id("x", Options(), worker, "build") == ids[0]
 
 
 def test_every_example_has_a_title_a_lesson_and_runs_as_python() -> None:

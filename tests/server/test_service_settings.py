@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import settings_tables
 from pydantic import Field, SecretStr
 from rich.console import Console
 
@@ -19,7 +20,6 @@ from server.settings import (
     WebSettings,
     WorkerSettings,
     WrongSettings,
-    group,
     shown,
     unknown_variables,
 )
@@ -34,25 +34,9 @@ def _no_settings_of_whoever_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_every_setting_is_documented_as_it_is() -> None:
-    documented = {}
-    for section in (ROOT / "docs/settings.md").read_text().split("\n## "):
-        rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+) \|$", section, re.MULTILINE)
-        documented.update({name: (section.split("\n")[0], *rest) for name, *rest in rows})
-    titles = {
-        "limits": "What an exploration may use, and logs",
-        "web": "The program web",
-        "worker": "The program worker",
-    }
-    actual = {
-        name: (
-            titles[group(name)],
-            ENVIRONMENT_PREFIX + name.upper(),
-            "none" if shown(field.default) == "none" else f"`{shown(field.default)}`",
-            field.description,
-        )
-        for name, field in Settings.model_fields.items()
-    }
-    assert documented == actual
+    text = settings_tables.DOCUMENT.read_text()
+    assert text == settings_tables.with_tables(text), "run: python -m tools.settings_tables"
+    assert all(text.count(f"| `{name}` |") == 1 for name in Settings.model_fields)
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_a_file(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -38,7 +36,8 @@ ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
 WAIT_SECONDS = 240.0
 """Far longer than anything here takes, also on a busy machine."""
-PLAIN = Program(explore="tests.worker.programs:explore", imports=(), warm_source="verdict = 'warm'")
+TESTS = Path(__file__).parents[1]
+PLAIN = Program(explore="tests.worker.programs:explore", imports=(), warm_source="verdict = 'warm'", readable=(TESTS,))
 
 _ENTRY = (
     "import sys\n"
@@ -53,8 +52,8 @@ _ENTRY = (
 def worker_process(program: Program = PLAIN, **settings: object) -> Iterator[WorkerProcess]:
     """The program worker; ended, with all below it, when the block ends."""
     with tempfile.TemporaryDirectory(prefix="worker-test-") as folder:
-        given = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet", **settings}
-        variables = {f"FUSIONSCOPE_{name.upper()}": str(value) for name, value in given.items() if value is not None}
+        Path(folder).chmod(0o711)  # jobs may have users of their own
+        variables = {f"FUSIONSCOPE_{name.upper()}": str(value) for name, value in settings.items()}
         path = Path(folder, "worker.sock")
         process = subprocess.Popen(
             [sys.executable, "-c", _ENTRY, program.model_dump_json()],
@@ -196,7 +195,8 @@ class Web:
         allowed = {"wall_seconds": 120, "output_bytes": MIB, "report_bytes": 32 * MIB} | limits
         await self.ready()
         await send(
-            self.writer, Run(job=name, source=source, options=options or Options(), limits=Limits.model_validate(allowed))
+            self.writer,
+            Run(job=name, source=source, options=options or Options(), limits=Limits.model_validate(allowed)),
         )
         return name
 

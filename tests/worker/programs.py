@@ -30,9 +30,7 @@ def explore(
         exec(compile(source, "<snippet>", "exec"), namespace)  # noqa: S102 - running it is the point
     stages = [*report.stages, Stage(name="run", ms=1.0, status="done")]
     summary = Summary(verdict=str(namespace.get("verdict", "")), kernels=1)
-    return report.model_copy(
-        update={"status": "ok", "stages": stages, "output": output.getvalue(), "summary": summary}
-    )
+    return report.model_copy(update={"status": "ok", "stages": stages, "output": output.getvalue(), "summary": summary})
 
 
 def fail(source: str, *arguments: object, **named: object) -> Report:
