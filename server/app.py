@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import structlog
 from fastapi import FastAPI, Request, Response, Security
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Scope
 
 from server import logs, problems
 from server.clients import AdmissionMiddleware, Clients, Counts
@@ -15,9 +17,9 @@ from server.database.engine import DatabaseUnavailable
 from server.database.reports import Stored
 from server.identity import compiler_version
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
-from server.problems import Problem
+from server.problems import Problem, problem_answers
 from server.request_context import HEADER, RequestContextMiddleware
-from server.routes import catalogue, explorations, health, page, session
+from server.routes import catalogue, explorations, health, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
 from server.settings import Settings, WebSettings
 from server.state import WebState
@@ -39,7 +41,7 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
     settings = settings or Settings.load()
     logs.configure(settings.log_format)
     for sentence in settings.warnings():
-        structlog.get_logger(__name__).warning("unsafe_settings", told=sentence)
+        log.warning("unsafe_settings", told=sentence)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -57,17 +59,26 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
         # Bodies that announce their size are refused by our own middleware, with a better answer.
         max_body_size=2 * MAX_BODY_BYTES,
         openapi_url=PATH,
+        # An address has one form; a redirection would only hide that another one was asked for.
+        redirect_slashes=False,
         # The interactive pages load their code from another site, which our own security policy forbids.
         docs_url=None,
         redoc_url=None,
     )
-    # The innermost: what is answered here has passed every check that concerns all requests.
+    # The inner ones first. Events are left as they are: compressing them would hold them back.
+    app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
+    # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
     _protect(app, settings)
     problems.install(app)
     app.add_exception_handler(DatabaseUnavailable, _answer_unavailable)
-    for router in (explorations.router, catalogue.router, health.router):
-        app.include_router(router, dependencies=[Security(TOKEN_SCHEME)])
+    token = [Security(TOKEN_SCHEME)] if settings.tokens is not None else []
+    common = problem_answers(401, 421, 429, 500)
+    # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
+    for router in (renderings.router, explorations.router):
+        app.include_router(router, dependencies=token, responses={**common, **problem_answers(503)})
+    app.include_router(catalogue.router, dependencies=token, responses=common)
+    app.include_router(health.router, responses=common)
     app.include_router(session.router)
     page.install(app, settings.static_folder())
     return app
@@ -110,4 +121,16 @@ def _protect(app: FastAPI, settings: WebSettings) -> None:
         )
     policy = SitePolicy(settings.host_names(), frozenset(settings.cors_origins), settings.frame_ancestors)
     app.add_middleware(SecurityMiddleware, policy=policy, max_body_bytes=MAX_BODY_BYTES)
-    app.add_middleware(RequestContextMiddleware, log_requests=settings.log_requests)
+    app.add_middleware(
+        RequestContextMiddleware,
+        log_requests=settings.log_requests,
+        observe=lambda scope, status, seconds: _observe(app, scope, status, seconds),
+    )
+
+
+def _observe(app: FastAPI, scope: Scope, status: int, seconds: float) -> None:
+    web: WebState | None = getattr(app.state, "web", None)
+    if web is not None:
+        # What is in memory, and what is refused, is answered before a route is looked for.
+        route = getattr(scope.get("route"), "path", "before routing")
+        web.metrics.observe_request(route, status, seconds)

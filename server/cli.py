@@ -1,4 +1,4 @@
-"""The command line: `fusionscope serve | explore | token | worker | bench | doctor | examples`.
+"""The command line: `fusionscope serve | web | worker | token | explore | bench | doctor | examples`.
 
 Heavy imports (torch, the service) happen inside the commands, so that `--help` answers at once.
 """
@@ -30,17 +30,32 @@ WRONG_USE = 2
 WRONG_RESULT = 3
 
 
+Host = Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 unless told otherwise.")]
+Port = Annotated[int | None, typer.Option(help="Port to listen on; 8000 unless told otherwise.")]
+Data = Annotated[Path | None, typer.Option(help="Folder to keep results in.")]
+
+
 @app.command()
-def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 unless told otherwise.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 8000 unless told otherwise.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder to keep results in.")] = None,
-) -> None:
-    """Start the page and the API.
+def serve(host: Host = None, port: Port = None, data: Data = None) -> None:
+    """Start the page and the API, and a worker beside them.
 
     Every other setting is an environment variable or a line of a file; docs/settings.md lists them, and
     `fusionscope doctor` shows their values. Stop with Ctrl+C.
     """
+    _serve(host, port, data, with_worker=True)
+
+
+@app.command()
+def web(host: Host = None, port: Port = None, data: Data = None) -> None:
+    """Start the page and the API alone.
+
+    Workers are programs of their own, on this machine or in another container: `fusionscope worker` starts one, and
+    the setting `workers` says where they listen. Without any, what is stored can be read, and what is new waits.
+    """
+    _serve(host, port, data, with_worker=False)
+
+
+def _serve(host: str | None, port: int | None, data: Path | None, with_worker: bool) -> None:
     import uvicorn
 
     from server.app import create_app
@@ -50,7 +65,8 @@ def serve(
 
     try:
         settings = Settings.load(host=host, port=port, data=data)
-        application = create_app(settings, worker=PROGRAM if settings.needs_own_worker() else None)
+        own_worker = PROGRAM if with_worker and settings.needs_own_worker() else None
+        application = create_app(settings, worker=own_worker)
     except (WrongSettings, WrongTokens) as wrong:
         typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None
@@ -216,11 +232,46 @@ def token(
 
 
 @app.command()
-def worker() -> None:
-    """Run a worker. The service starts it; its configuration comes as the first line of standard input."""
-    from server.worker.keeper import keep
+def worker(
+    socket: Annotated[
+        Path | None, typer.Option(help="Unix socket to listen at; the setting of that name else.")
+    ] = None,
+    end_with_stdin: Annotated[
+        bool, typer.Option("--end-with-stdin", help="End when standard input ends: when whoever started it has died.")
+    ] = False,
+    write_profile: Annotated[
+        Path | None, typer.Option(help="Write this machine's profile to a file for web's setting profiles, and end.")
+    ] = None,
+) -> None:
+    """Run a worker, which runs snippets for web: confined, without network, secrets or database.
 
-    raise typer.Exit(keep())
+    `fusionscope serve` starts one of its own. Its settings are in docs/settings.md. Stop with Ctrl+C.
+    """
+    from server.settings import WorkerSettings, WrongSettings
+
+    if write_profile is not None:
+        _write_profile(write_profile)
+        return
+    from server.worker.program import run
+
+    try:
+        settings = WorkerSettings.load(socket=socket)
+    except WrongSettings as wrong:
+        typer.echo(str(wrong), err=True)
+        raise typer.Exit(WRONG_USE) from None
+    raise typer.Exit(run(settings, ends_with_stdin=end_with_stdin))
+
+
+def _write_profile(path: Path) -> None:
+    from server.wire.profile import detected_profile
+
+    profile = detected_profile()
+    try:
+        path.write_text(f"[{profile.model_dump_json(indent=2)}]\n", encoding="utf-8")
+    except OSError as failure:
+        typer.echo(f"{path} cannot be written: {failure.strerror}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+    typer.echo(f"{path} has the profile of {profile.device_name}; name it in FUSIONSCOPE_PROFILES.", err=True)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)

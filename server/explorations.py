@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
 from compiler.report import Report
-from compiler.why import Answer, UnknownNode, why
+from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
 from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
@@ -152,10 +152,11 @@ class Explorations:
             raise Problem(409, str(other)) from None
 
     async def why(self, id: str, a: str, b: str) -> list[Answer]:
-        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has."""
+        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has. One more
+        than `MOST_PAIRS` where there are more."""
         report = await self.report(id)
         try:
-            return await asyncio.to_thread(why, report, a, b)
+            return await asyncio.to_thread(why, report, a, b, MOST_PAIRS + 1)
         except UnknownNode as unknown:
             raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Callable
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,9 +30,11 @@ class AnswerBroken(Exception):
 class RequestContextMiddleware:
     """The outermost layer. Written for ASGI directly, so that streams stay streams."""
 
-    def __init__(self, app: ASGIApp, log_requests: bool) -> None:
+    def __init__(self, app: ASGIApp, log_requests: bool, observe: Callable[[Scope, int, float], None]) -> None:
+        """`observe` is told of each request once it is over: its scope, the status, and the seconds that it took."""
         self._app = app
         self._log_requests = log_requests
+        self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,8 +62,10 @@ class RequestContextMiddleware:
                     raise AnswerBroken("The answer had begun; see request_failed.") from None
                 await ProblemResponse(_UNEXPECTED, scope)(scope, receive, send_with_id)
             finally:
+                seconds = time.monotonic() - began
+                self._observe(scope, status, seconds)
                 if self._log_requests:
-                    self._tell(scope, status, time.monotonic() - began)
+                    self._tell(scope, status, seconds)
 
     @staticmethod
     def _tell(scope: Scope, status: int, seconds: float) -> None:

@@ -239,7 +239,7 @@ class WebSettings(LimitSettings):
     lease_seconds: float = Field(
         default=15.0,
         ge=1,
-        description="A running exploration whose web has not been heard of for so long is run again by whoever is there.",
+        description="A running exploration whose web has not been heard of for so long is run again by another one.",
     )
     attempts: int = Field(default=3, ge=1, description="Times that one exploration is begun whose worker is lost.")
     keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 sets no end.")

@@ -28,6 +28,7 @@ class WebState:
     metrics: Metrics
     profiles: Profiles
     build: str
+    warnings: list[str]
     local_worker: LocalWorker | None = None
     _checked_at: float = -_CHECK_AGAIN_SECONDS
     _database_problem: str | None = None

@@ -57,7 +57,9 @@ async def running(settings: Settings, worker: tuple[str, ...] | None) -> AsyncIt
         dispatcher.start(tasks)
         Retention(database, table, reports, settings).start(tasks)
         metrics.queue_depth.set_function(lambda: dispatcher.waiting)
-        yield WebState(explorations, database, executor, tasks, metrics, profiles, build, local_worker)
+        yield WebState(
+            explorations, database, executor, tasks, metrics, profiles, build, settings.warnings(), local_worker
+        )
 
 
 def database_url(settings: Settings) -> str:

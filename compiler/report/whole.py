@@ -162,8 +162,8 @@ class Summary(ReportModel):
 
 class Report(ReportModel):
     """Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result"
-    where all stages ended and a compiled result is wrong, here or at a size of the sweep. A service sets "cancelled" where
-    somebody asked for the end, and "dropped" where nobody waited for it any longer."""
+    where all stages ended and a compiled result is wrong, here or at a size of the sweep. The service sets "cancelled"
+    where somebody asked for the end, and "dropped" where nobody waited for it any longer."""
 
     version: int = REPORT_VERSION
     id: str = ""

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Table, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -26,6 +26,10 @@ _DELETED_AT_ONCE = 100
 
 class Child(BaseModel):
     """An exploration that is based on another one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"id": "3210fedcba9876543210", "status": "ok", "asked": "largest group 2"}}
+    )
 
     id: str = Field(description="Its id.")
     status: str = Field(description="Its status.")
@@ -93,6 +97,7 @@ class Reports:
         self._cache_bytes = cache_bytes
         self._cached: OrderedDict[str, Stored] = OrderedDict()
         self._held_bytes = 0
+        self._forgotten = 0
 
     def cached(self, id: str) -> Stored | None:
         """The report where it is in memory: no other one is the answer then."""
@@ -105,9 +110,11 @@ class Reports:
         found = self.cached(id)
         if found is not None:
             return found
+        forgotten = self._forgotten
         async with self._database.read() as connection:
             found = await read(connection, id)
-        if found is not None and found.is_reusable:
+        if found is not None and found.is_reusable and forgotten == self._forgotten:
+            # Otherwise another report may be on its way since we have looked.
             self.remember(found)
         return found
 
@@ -123,14 +130,15 @@ class Reports:
 
     def forget(self, id: str) -> None:
         """To be called where the report of `id` may become another one."""
+        self._forgotten += 1
         found = self._cached.pop(id, None)
         self._held_bytes -= found.held_bytes if found is not None else 0
 
     async def children(self, id: str) -> list[Child]:
-        """The explorations based on this one, the newest first, at most 50."""
+        """The explorations based on this one, the newest first: one more than `MOST_CHILDREN` where there are more."""
         of_it = select(explorations).where(explorations.c.based_on == id)
         async with self._database.read() as connection:
-            rows = await connection.execute(of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN))
+            rows = await connection.execute(of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN + 1))
             return [Child(id=row.id, status=row.status, asked=row.asked) for row in rows]
 
     async def count(self) -> int:

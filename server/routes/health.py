@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from server.metrics import CONTENT_TYPE, Metrics
+from server.metrics import CONTENT_TYPE
 from server.problems import Problem, problem_answers
 from server.state import WebState
 
@@ -41,6 +41,22 @@ class TaskHealth(BaseModel):
 class Health(BaseModel):
     """How the service does. `worker`, `isolation` and `restarts` speak of the first worker, or of all in one."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "status": "ok",
+                "worker": "ready",
+                "isolation": ["own network namespace", "resource limits"],
+                "restarts": 0,
+                "database": "writable",
+                "build": "0123456789abcdef",
+                "workers": [],
+                "tasks": [{"name": "dispatcher", "state": "works", "restarts": 0}],
+                "warnings": [],
+            }
+        }
+    )
+
     status: str = Field(description='"ok": the service answers.')
     worker: str = Field(description='"ready" where a worker is, otherwise why none is.')
     isolation: list[str] | None = Field(description="What confines a snippet; null until a worker has said so.")
@@ -49,10 +65,13 @@ class Health(BaseModel):
     build: str = Field(description="This build of the compiler, which ids are made of.")
     workers: list[WorkerHealth] = Field(description="Every worker that is known, ready or not.")
     tasks: list[TaskHealth] = Field(description="Background tasks.")
+    warnings: list[str] = Field(description="What of its settings makes it unsafe, a sentence each.")
 
 
 class Ready(BaseModel):
     """That new explorations can be taken and finished."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"status": "ready", "device": "NVIDIA H200"}})
 
     status: str = Field(description='"ready".')
     device: str = Field(description="Name of a device that is ready.")
@@ -98,6 +117,7 @@ async def health(web: Web) -> Health:
             TaskHealth(name=task.name, state=task.problem or "works", restarts=task.restarts)
             for task in web.tasks.states.values()
         ],
+        warnings=web.warnings,
     )
 
 
@@ -119,8 +139,5 @@ async def ready(web: Web) -> Ready:
 
 @router.get("/metrics", response_class=Response, include_in_schema=False)
 async def metrics(web: Web) -> Response:
-    counted: Metrics = web.metrics
-    devices = web.executor.devices()
-    counted.worker_ready.set(any(device.ready for device in devices))
-    counted.worker_restarts.set(sum(device.restarts for device in devices))
-    return Response(counted.text(), headers={"Content-Type": CONTENT_TYPE})
+    web.metrics.observe_devices(web.executor.devices())
+    return Response(web.metrics.text(), headers={"Content-Type": CONTENT_TYPE})

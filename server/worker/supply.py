@@ -131,10 +131,13 @@ class Supply:
             self._become(zygote, None)
             await zygote.lost.wait()
             return True
-        except (ZygoteLost, TimeoutError):
+        except ZygoteLost:
+            return False
+        except TimeoutError:
+            await zygote.end(f"it had not imported everything after {IMPORT_SECONDS:g} seconds")
             return False
         finally:
-            await asyncio.shield(zygote.end("it did not become ready in time"))
+            await asyncio.shield(zygote.end("the worker ends"))
             log.warning("zygote_ended", problem=zygote.problem)
             self._become(None, f"what runs snippets starts again: {zygote.problem}")
 

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 
 from server import logs
 from server.app import create_app
+from server.metrics import Metrics
 from server.request_context import AnswerBroken
 from server.settings import Settings
 
@@ -62,7 +64,7 @@ async def client_of(**settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
     app = create_app(Settings(log_format="json", **settings))
     app.router.routes[:0] = broken.routes
     # The rooms behind are not needed: what is asked of them here is refused before.
-    app.state.explorations = None
+    app.state.web = SimpleNamespace(explorations=None, metrics=Metrics())
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
