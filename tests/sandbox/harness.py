@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PRELUDE = (HERE / "prelude.py").read_text()
 PLAIN_USER = 61900
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 90.0
 
 LIMITS = JobLimits(
     cpu_seconds=20,
