@@ -91,7 +91,8 @@ def numbers_of_calls() -> dict[str, int]:
 class Box:
     """A worker and its zygote. `user` is the worker's; root's jobs get users of their own in tier B.
 
-    `is_contained` leaves root with what it has in a container. `switched_off` are layers that are left out, and `landlock=` is the newest version of it that is used.
+    `is_contained` leaves root with what it has in a container. `switched_off` are layers that are left out, and
+    `landlock=` is the newest version of it that is used.
     """
 
     def __init__(
