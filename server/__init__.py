@@ -1,8 +1,8 @@
 """The service: two programs, *web* in front and a confined *worker* behind. `docs/service.md` is its design.
 
-A request becomes an exploration (`explorations`), which is found in the database (`database/`) or queued there, given to a
-worker by the `dispatcher` through an executor (`executors/`), and run below `worker/` in what `sandbox/` confines. Nothing
-in here compiles anything: that is the business of the `compiler` package, which knows nothing of this one.
+A request becomes an exploration (`explorations`), which is found in the database (`database/`) or queued there, given
+to a worker by the `dispatcher` through an executor (`executors/`), and run below `worker/` in what `sandbox/` confines.
+Nothing in here compiles anything: that is the business of the `compiler` package, which knows nothing of this one.
 
 app, web, state, supervised           web put together, what routes ask of it, its background tasks
 routes/, stored_answers, negotiation  what answers, and in which form

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import structlog
 from fastapi import FastAPI, Request, Response, Security
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Scope
 
 from server import logs, problems
@@ -64,7 +65,9 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
         docs_url=None,
         redoc_url=None,
     )
-    # The innermost: what is answered here has passed every check that concerns all requests.
+    # The inner ones first. Events are left as they are: compressing them would hold them back.
+    app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
+    # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
     _protect(app, settings)
     problems.install(app)

@@ -127,10 +127,9 @@ class Clients:
                 return Client(f"address:{network}", self._without_token)
         return Client(f"address:{address}", Quota() if address.is_loopback else self._without_token)
 
-    def of(self, scope: Scope) -> Client:
-        """Who sent the request. Raises `Problem` 401, in the same words whatever is wrong with a token."""
-        connected = scope.get("client")
-        address = self.by_address(connected[0] if connected else None)
+    def of(self, scope: Scope, address: Client) -> Client:
+        """Who sent the request, which came from `address`. Raises `Problem` 401, in the same words whatever is wrong
+        with a token."""
         if self._tokens is None:
             return address
         headers = Headers(scope=scope)
@@ -174,18 +173,18 @@ class AdmissionMiddleware:
     def _admit(self, scope: Scope) -> None:
         connected = scope.get("client")
         address = self._clients.by_address(connected[0] if connected else None)
+        state = scope.setdefault("state", {})
+        # Until more is known; the log names who was refused, too.
+        state["client"] = address
         path: str = scope["path"]
-        if path in _OPEN or path.startswith(_OPEN_FOLDER):
-            client = address
-        else:
+        if path not in _OPEN and not path.startswith(_OPEN_FOLDER):
             try:
-                client = self._clients.of(scope)
+                state["client"] = self._clients.of(scope, address)
             except Problem:
                 # Trying tokens is counted too.
                 self._counts.take_request(address)
                 raise
-        scope.setdefault("state", {})["client"] = client
-        self._counts.take_request(client)
+        self._counts.take_request(state["client"])
 
 
 def is_page(path: str) -> bool:

@@ -1,5 +1,5 @@
-"""Answers with stored reports. Nothing is compressed or hashed for them: body, ETag and length were made when the report was
-stored.
+"""Answers with stored reports. Nothing is compressed or hashed for them: body, ETag and length were made when the
+report was stored.
 
 Most requests are for reports that are in memory. `StoredAnswers` gives these before the routes are looked at: what
 FastAPI does for a request takes ten times as long as the answer itself. It stands behind every check that concerns all

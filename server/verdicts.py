@@ -30,9 +30,9 @@ NOT_BELIEVED = "This report is not to be believed:"
 
 def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | None = None) -> Verdict:
     """What became of `latest`: its own word where the job ended well, otherwise what was seen from outside."""
-    if ended.ending == "exited" and ended.exit_code == 0 and rejected is None:
-        if latest.status not in ("running", "cancelled", "dropped"):
-            return _tell_lack_of_memory(latest)
+    has_ended_well = ended.ending == "exited" and ended.exit_code == 0 and rejected is None
+    if has_ended_well and latest.status not in ("running", "cancelled", "dropped"):
+        return _tell_lack_of_memory(latest)
     status, error = _explain(ended, wall_limit, rejected)
     if status == "timeout":
         error = error.model_copy(update={"message": f"{error.message} {_what_there_is(latest)}"})
@@ -40,7 +40,7 @@ def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | No
 
 
 def never_ran(why: Literal["cancelled", "dropped", "lost"], tries: int) -> Verdict:
-    """Of a job that has no end of its own: it was cancelled or dropped while it waited, or all its workers were lost."""
+    """Of a job without an end of its own: it was cancelled or dropped while it waited, or all its workers were lost."""
     if why == "cancelled":
         return Verdict("cancelled", _CANCELLED)
     if why == "dropped":

@@ -101,9 +101,9 @@ class Watches:
         if self._of.get(watch.job.id) is watch:
             del self._of[watch.job.id]
 
-    def wanted(self) -> list[str]:
-        """Ids of those that somebody waits for now."""
-        since = time.monotonic() - _IDLE_SECONDS
+    def wanted(self, seconds: float) -> list[str]:
+        """Ids of those that somebody follows now, or has asked for so recently."""
+        since = time.monotonic() - seconds
         return [watch.job.id for watch in self if watch.followers or watch.asked_at > since]
 
     def forget_idle(self) -> None:

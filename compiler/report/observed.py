@@ -1,5 +1,5 @@
-"""What was seen of an exploration from outside, by the service that ran it: all else in a report is what the snippet's own
-process says of itself."""
+"""What was seen of an exploration from outside, by the service that ran it. All else in a report is what the snippet's
+own process says of itself."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ class Observed(ReportModel):
     )
     exit_code: int | None = Field(default=None, description="Exit code of the process, where it exited.")
     signal: int | None = Field(default=None, description="Number of the signal that ended the process, if one did.")
-    wall_seconds: float = Field(
-        default=0.0, description="From the start of the snippet to its end, all waiting included."
-    )
+    wall_seconds: float = Field(default=0.0, description="From the snippet's start to its end, all waiting included.")
     waited_seconds: float = Field(default=0.0, description="Of these: waiting until others had timed on the device.")
     processor_seconds: float | None = Field(default=None, description="Processor time of all its processes.")
     peak_memory_bytes: int | None = Field(default=None, description="Most memory of all its processes at one time.")
     peak_gpu_memory_bytes: int | None = Field(default=None, description="Most memory on the GPU at one time.")
     tier: str | None = Field(
         default=None,
-        description='What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, as the operator asked.',
+        description='What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.',
     )
     isolation: list[str] = Field(default=[], description="The layers of that in force, in words.")
     python: str = Field(default="", description="Version of Python on the worker.")
@@ -38,6 +36,6 @@ class Observed(ReportModel):
     device_name: str = Field(default="", description="Name of that device.")
     contradictions: list[str] = Field(
         default=[],
-        description="What the report says and cannot be, a sentence each. Such a report is not given as an answer again, "
-        "and the figures that cannot be are left out.",
+        description="What the report says and cannot be, a sentence each. Such a report is not given as an answer "
+        "again, and the figures that cannot be are left out.",
     )

@@ -1,5 +1,5 @@
-"""What is removed: explorations beyond an age, the oldest while all take more than they may, and parts, jobs and clients
-that nothing refers to any more."""
+"""What is removed: explorations beyond an age, the oldest while all take more than they may, and the parts, jobs and
+clients that nothing refers to any more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import structlog
 from sqlalchemy import delete, func, select, text
 
-from server.database.engine import Database
+from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
 from server.database.reports import Reports, remove_unreferred
 from server.database.tables import contents, explorations, pieces
@@ -24,7 +24,7 @@ JOB_SECONDS = 3600.0
 _DAY_SECONDS = 86400.0
 _BATCH = 100
 _LOW = 0.9
-"""Sweeping by size goes on until no more than this share of the bound is taken, so that it does not begin again soon."""
+"""Sweeping by size goes on until this share of the bound is taken, so that it does not begin again soon."""
 
 
 class Retention:
@@ -37,7 +37,7 @@ class Retention:
         self._settings = settings
 
     def start(self, tasks: Supervised) -> None:
-        tasks.forever("sweeper", self._step)
+        tasks.forever("sweeper", self._step, foreseen=(DatabaseUnavailable,))
 
     async def _step(self) -> None:
         await self.sweep()

@@ -1,4 +1,4 @@
-"""The worker program with another one in the compiler's place: `python -m tests.server.run_worker PROGRAM --socket ...`,
+"""The worker with a small program in the compiler's place: `python -m tests.server.run_worker PROGRAM --socket ...`,
 where PROGRAM is a `Program` as JSON. For tests."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The executor of local workers: whom it takes, what it hears of them, and what becomes of jobs whose worker is lost."""
+"""The executor of local workers: whom it takes, what it hears, and what becomes of jobs whose worker is lost."""
 
 from __future__ import annotations
 

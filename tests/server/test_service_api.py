@@ -8,6 +8,8 @@ import pytest
 
 from compiler.options import DEVICE_MODELS, RULES, Options
 from compiler.report import REPORT_VERSION
+from server.database.compressed import body_of_text
+from server.database.reports import Finished, write
 from server.worker.channel import Program
 from tests.server.conftest import Service, forging, running_service
 
@@ -264,6 +266,24 @@ async def test_why_answers_for_two_loops_in_either_order(service: Service) -> No
     assert (never["verdict"], never["reason"]) == ("never considered", "policy.nothing_shared")
     unknown = await service.client.get(path, params={"a": "buf0", "b": "buf9"})
     assert unknown.status_code == 404 and "The nearest are buf2, buf1, buf0" in unknown.json()["detail"]
+
+
+async def test_a_report_of_another_version_is_read_as_it_is_and_never_an_error_of_the_server(service: Service) -> None:
+    body = b'{"version": 99, "id": "abcdefabcdefabcdefab", "stages": [], "status": "ok", "of the future": {}}'
+    id = "abcdefabcdefabcdefab"
+    finished = Finished(id, 1, "ok", True, "another build", None, "", 5, body_of_text(body))
+    async with service.app.state.web.database.write() as connection:
+        await write(connection, finished)
+    path = f"/api/v1/explorations/{id}"
+    read = await service.client.get(path)
+    assert (read.status_code, read.content) == (200, body)
+    assert [event["event"] for event in await service.events(id)] == ["done"]
+    for rest in (".md", "/why?a=x&b=y", "/comparison"):
+        answer = await service.client.get(f"{path}{rest}")
+        assert answer.status_code == 409, (rest, answer.text)
+        assert "another version" in answer.json()["detail"]
+    based = await service.client.post("/api/v1/explorations", json={"source": "x = 1", "based_on": id})
+    assert based.status_code == 422 and "another version" in based.json()["detail"]
 
 
 async def test_an_answer_that_was_cut_says_so(service: Service) -> None:

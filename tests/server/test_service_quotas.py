@@ -49,7 +49,9 @@ async def test_each_token_has_its_own_share_and_what_is_stored_costs_nothing(tmp
 async def test_read_only_answers_what_is_stored_and_explores_nothing(tmp_path: Path) -> None:
     async with running_service(tmp_path) as service:
         report = await service.explore("verdict = 'kept'")
-    async with running_service(tmp_path, read_only=True) as service:
+    async with running_service(tmp_path, read_only=True, host="0.0.0.0") as service:
+        (warning,) = (await service.client.get("/healthz")).json()["warnings"]
+        assert "without tokens" in warning
         assert await service.explore("verdict = 'kept'") == report
         path = f"/api/v1/explorations/{report['id']}"
         for suffix in ("", ".md", ".html", "/events", "/children"):

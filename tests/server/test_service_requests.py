@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from server import logs
 from server.app import create_app
+from server.metrics import Metrics
 from server.request_context import AnswerBroken
 from server.settings import Settings
 
@@ -63,7 +64,7 @@ async def client_of(**settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
     app = create_app(Settings(log_format="json", **settings))
     app.router.routes[:0] = broken.routes
     # The rooms behind are not needed: what is asked of them here is refused before.
-    app.state.web = SimpleNamespace(explorations=None)
+    app.state.web = SimpleNamespace(explorations=None, metrics=Metrics())
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
