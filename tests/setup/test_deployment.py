@@ -15,6 +15,8 @@ import pytest
 import seccomp_profile
 import yaml
 
+from server.settings import unknown_variables
+
 ROOT = Path(__file__).resolve().parents[2]
 BINARIES = Path(sys.executable).parent
 COMPOSE_FILES = ("docker-compose.yml", *(f"deploy/{name}.yml" for name in ("gpu", "job-users", "postgres", "tier-a")))
@@ -84,6 +86,12 @@ def test_tier_a_takes_back_no_more_than_its_three_lines() -> None:
 def test_the_service_is_reached_from_this_machine_alone() -> None:
     (port,) = compose()["services"]["web"]["ports"]
     assert port.startswith("127.0.0.1:")
+
+
+def test_every_setting_that_is_given_is_one() -> None:
+    texts = [(ROOT / name).read_text() for name in ("Dockerfile", *COMPOSE_FILES)]
+    given = {name for text in texts for name in re.findall(r"FUSIONSCOPE_[A-Z_]+", text)}
+    assert len(given) >= 8 and unknown_variables(given) == {}
 
 
 def test_no_image_runs_as_root() -> None:
