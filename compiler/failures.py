@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-
+from compiler.defects import message_of, traceback_of
 from compiler.ir.size import Undecided
 from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
 from compiler.report import Error
@@ -25,8 +24,8 @@ def error_of(stage: str, error: Exception) -> Error:
         return Error(type="UnknownSize", message=str(error), stage=stage)
     return Error(
         type="InternalError",
-        message=f"Fusionscope failed in the stage {stage!r}: {type(error).__name__}: {error}",
+        message=f"Fusionscope failed in the stage {stage!r}: {message_of(error)}",
         stage=stage,
         hint="This is a defect of Fusionscope, not of the snippet; the stages before it are shown.",
-        traceback="".join(traceback.format_exception(error))[-8000:],
+        traceback=traceback_of(error),
     )

@@ -22,10 +22,10 @@ report keeps what the stages before it found. What the stages do to one graph is
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 
 import torch
@@ -37,12 +37,15 @@ from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
+from compiler.defects import message_of
 from compiler.devices import device_for
 from compiler.environment import describe_environment
 from compiler.failures import error_of
 from compiler.garbage import garbage_kept
+from compiler.lease import Lease, TimingTurns
 from compiler.options import Options
 from compiler.present import (
+    note_ranges,
     predicted_us,
     present_captured,
     present_eager,
@@ -75,6 +78,7 @@ from compiler.shares import (
     shared_out,
     slow_products,
 )
+from compiler.snippet_changes import SnippetChanges
 from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
 from compiler.sweep.sizes import offered
@@ -83,9 +87,21 @@ from compiler.what_if import other_names, outcomes
 OnStage = Callable[[rep.Report], None]
 
 
-def explore(source: str, options: Options | None = None, on_stage: OnStage | None = None) -> rep.Report:
-    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where."""
-    run = Exploration(source, options or Options(), on_stage or (lambda _: None))
+def explore(
+    source: str,
+    options: Options | None = None,
+    on_stage: OnStage | None = None,
+    *,
+    lease: Lease | None = None,
+    changes: SnippetChanges | None = None,
+) -> rep.Report:
+    """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
+
+    `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
+    made beforehand, in a process that waits for a snippet: it takes a millisecond or two.
+    """
+    turns, changes = TimingTurns(lease), changes or SnippetChanges()
+    run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=turns, changes=changes)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -95,12 +111,16 @@ def explore(source: str, options: Options | None = None, on_stage: OnStage | Non
     run.stage("compare", run.compare)
     if run.options.sweep is not None:
         run.stage("sweep", run.sweep)
-    return run.finish()
+    report = run.finish()
+    run.changes.give_back()
+    return report
 
 
-def explore_size(source: str, options: Options, with_times: bool) -> Exploration:
+def explore_size(
+    source: str, options: Options, with_times: bool, *, turns: TimingTurns, changes: SnippetChanges
+) -> Exploration:
     """The snippet at one size of a sweep, up to its kernels; with times, run and measured too."""
-    run = Exploration(source, options, lambda _: None, is_brief=True)
+    run = Exploration(source, options, lambda _: None, is_brief=True, turns=turns, changes=changes)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -131,13 +151,15 @@ class Exploration:
     options: Options
     on_stage: OnStage
     is_brief: bool = False
+    turns: TimingTurns = field(default_factory=TimingTurns)
     work: list[Work] = field(default_factory=list)
     captured: Capture | None = None
     calls: list[CheckedCall] = field(default_factory=list)
+    changes: SnippetChanges = field(default_factory=SnippetChanges)
 
     def __post_init__(self) -> None:
-        self.began = time.perf_counter()
-        self.budget = Budget().within(self.options.max_seconds)
+        self.began = self.turns.clock()
+        self.budget = Budget(clock=self.turns.clock).within(self.options.max_seconds)
         self.device = choose_device(self.options)
         self.model = device_for(self.device if self.device.type == "cuda" else self.options.target)
         self.report = rep.Report(
@@ -149,7 +171,7 @@ class Exploration:
     def stage(self, name: str, step: Callable[[], str | None]) -> None:
         """Run one stage, time it, record how it ended, and publish the report so far."""
         status: rep.StageStatus = "done"
-        started = time.perf_counter()
+        started = self.turns.clock()
         message = self._reason_to_skip(name)
         if message is not None:
             status = "skipped"
@@ -157,9 +179,10 @@ class Exploration:
             try:
                 message = step()
             except Exception as error:  # a defect of ours: say so, keep what is there
-                status, message = "failed", f"{type(error).__name__}: {error}"
+                status, message = "failed", message_of(error)
                 self._remember(error_of(name, error))
-        milliseconds = 1e3 * (time.perf_counter() - started)
+        milliseconds = 1e3 * (self.turns.clock() - started)
+        self.changes.set_aside()
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
@@ -210,7 +233,8 @@ class Exploration:
             rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
             for size in offered(self.source, self.options)
         ]
-        self.captured = captured = capture(self.source, self.options, self.device, self.shares.capture)
+        budget = self.shares.capture
+        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes)
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
@@ -247,11 +271,14 @@ class Exploration:
             self._note(f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run.")
 
     def schedule(self) -> None:
+        # What is fused may be decided by times on the device.
+        tunes = self.options.mode == "max-autotune" and self.device.type == "cuda"
         for work in self.alive:
-            with self._each(work, "schedule"), garbage_kept():
+            with self._each(work, "schedule"), self.turns.turn() if tunes else nullcontext(), garbage_kept():
                 work.compilation.other_names = other_names(work.compilation, work.report)
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
+                note_ranges(work.captured, work.report)
 
     def codegen(self) -> None:
         for work in self.alive:
@@ -307,7 +334,7 @@ class Exploration:
             if not budget.fits(2 * self._call_seconds):
                 raise OutOfTime
             with silenced(), budget.stopping():
-                self.calls = check_training(self.captured)
+                self.calls = check_training(self.captured, self.changes)
         except OutOfTime:
             self._note(GRADIENTS_UNCHECKED)
         except Exception as error:
@@ -331,6 +358,10 @@ class Exploration:
         return is_wrong(self.report.wrong_results, "compiled")
 
     def measure(self) -> str | None:
+        with self.turns.turn():
+            return self._measure()
+
+    def _measure(self) -> str | None:
         assert self.captured is not None
         without_times = self._withhold_times()
         right = [work for work in self.alive if work.report.name not in without_times]
@@ -343,7 +374,9 @@ class Exploration:
         try:
             with silenced():
                 entries, timing, seconds = self.captured.timed_entries, self.options.timing, 2 * self._call_seconds
-                self.report.timing = measure_entries(entries, self.device, timing, self.is_wrong, budget, seconds)
+                self.report.timing = measure_entries(
+                    entries, self.device, timing, self.is_wrong, budget, seconds, self.changes
+                )
         except OutOfTime:
             self._note(CALLS_UNTIMED)
         for work in right:
@@ -372,7 +405,10 @@ class Exploration:
             self.report.peer = rep.Peer(message=peer_left_out(self._call_seconds))
             return None
         with silenced():
-            compared = compare_with_peer(self.captured, self.options, self.report.timing, self.is_wrong, budget)
+            timing, is_wrong = self.report.timing, self.is_wrong
+            compared = compare_with_peer(
+                self.captured, self.options, timing, is_wrong, budget, self.turns, self.changes
+            )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
         return None
@@ -388,7 +424,8 @@ class Exploration:
             self.on_stage(self.report)
 
         try:
-            self.report.sweep = sweep_sizes(self.source, self.options, explore_size, publish, self.began)
+            explore = partial(explore_size, turns=self.turns, changes=self.changes)
+            self.report.sweep = sweep_sizes(self.source, self.options, explore, publish, self.began, self.turns.clock)
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
         return self.report.sweep.message

@@ -37,10 +37,19 @@ from compiler.report.decisions import (
     Side,
     WhatIf,
 )
-from compiler.report.kernels import Kernel, KernelArtifact, KernelLevels, KernelLine, TensorLoads
+from compiler.report.kernels import (
+    Kernel,
+    KernelArtifact,
+    KernelLevels,
+    KernelLine,
+    KernelStep,
+    TensorLoads,
+    TileDescriptor,
+)
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
+from compiler.report.observed import Observed
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
 from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
@@ -84,6 +93,7 @@ __all__ = [
     "KernelArtifact",
     "KernelLevels",
     "KernelLine",
+    "KernelStep",
     "LaunchTraffic",
     "LayoutConversion",
     "LayoutDecision",
@@ -91,6 +101,7 @@ __all__ = [
     "Memory",
     "NamedSize",
     "Note",
+    "Observed",
     "Outcome",
     "PaddingCopy",
     "PaddingDecision",
@@ -119,6 +130,7 @@ __all__ = [
     "Symbol",
     "TensorLoads",
     "TensorTraffic",
+    "TileDescriptor",
     "TimingResult",
     "Traffic",
     "WhatIf",
