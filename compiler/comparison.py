@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
 from compiler.runtime.noise import are_apart
@@ -19,49 +19,65 @@ from compiler.wording import counted
 class Figure(ReportModel):
     """One figure of both explorations; null where it is not known."""
 
-    name: str
-    kind: Literal["counted", "predicted", "measured"]
-    unit: Literal["", "bytes", "us", "ms"] = ""
+    name: str = Field(description="What the figure is of, in words.", examples=["kernels"])
+    kind: Literal["counted", "predicted", "measured"] = Field(
+        description="How it is known: from shapes, from the device's model, or by a clock."
+    )
+    unit: Literal["", "bytes", "us", "ms"] = Field(default="", description='Its unit; "" for a number of things.')
     device: str = Field(default="", description="What a predicted or measured figure speaks of; both, if two differ.")
-    before: float | None = None
-    after: float | None = None
+    before: float | None = Field(default=None, description="Its value in the first exploration.")
+    after: float | None = Field(default=None, description="Its value in the second exploration.")
     change: float | None = Field(default=None, description="after - before")
     ratio: float | None = Field(default=None, description="after / before")
     is_noise: bool = Field(default=False, description="Measured, and no measurable difference.")
 
 
 class OptionChange(ReportModel):
-    name: str
-    before: Any = None
-    after: Any = None
+    """An option that the two explorations have different values of."""
+
+    name: str = Field(description="The option's name.", examples=["forbid"])
+    before: Any = Field(default=None, description="Its value in the first; null where it was not asked for.")
+    after: Any = Field(default=None, description="Its value in the second; null where it was not asked for.")
 
 
 class KernelSum(ReportModel):
     """Kernels of one exploration together; a sum is null where one of its terms is not known."""
 
-    names: list[str]
-    bytes: int
-    predicted_us: float | None = None
-    measured_us: float | None = None
+    names: list[str] = Field(description="The kernels' names.")
+    bytes: int = Field(description="Bytes that they read and write, counted from shapes.")
+    predicted_us: float | None = Field(default=None, description="Their predicted time in microseconds.")
+    measured_us: float | None = Field(default=None, description="Their measured time in microseconds.")
 
 
 class KernelChange(ReportModel):
     """Kernels that hold the same nodes in both explorations, divided among them in another way."""
 
-    graph: str
-    nodes: list[str]
-    before: KernelSum
-    after: KernelSum
+    graph: str = Field(description="The graph's name.")
+    nodes: list[str] = Field(description="The loop nodes that these kernels hold.")
+    before: KernelSum = Field(description="Their kernels in the first exploration.")
+    after: KernelSum = Field(description="Their kernels in the second exploration.")
 
 
 class Comparison(ReportModel):
     """`before` and `after` are ids; `what_if` says what came of the options of the latter."""
 
-    before: str
-    after: str
-    options: list[OptionChange] = []
-    what_if: list[WhatIf] = []
-    figures: list[Figure] = []
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "before": "0123456789abcdef0123",
+                "after": "3210fedcba9876543210",
+                "options": [{"name": "largest_group", "before": None, "after": 2}],
+                "figures": [{"name": "kernels", "kind": "counted", "before": 1, "after": 3, "change": 2, "ratio": 3.0}],
+                "verdict": "3 kernels instead of 1.",
+            }
+        }
+    )
+
+    before: str = Field(description="Id of the first exploration.")
+    after: str = Field(description="Id of the second exploration.")
+    options: list[OptionChange] = Field(default=[], description="Options that differ.")
+    what_if: list[WhatIf] = Field(default=[], description="What came of each option of the second exploration.")
+    figures: list[Figure] = Field(default=[], description="Every figure that one of the two has at least.")
     kernels: list[KernelChange] = Field(default=[], description="Where the two divide the same nodes differently.")
     is_wrong: bool = Field(default=False, description="A compiled result of one of the two is wrong: it has no times.")
     verdict: str = Field(default="", description="What is wrong, if anything is, and what changed.")

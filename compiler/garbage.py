@@ -15,6 +15,9 @@ FROZEN_BY_PYTHON = 1000
 
 #: Objects that were made within since the last search from here.
 _kept = 0
+#: Somebody else has frozen objects, and so they are not ours to thaw. Kept, since to count them is to visit each: a
+#: tenth of a second in a process that was forked from one that had frozen all that torch holds.
+_is_frozen = False
 
 
 @contextmanager
@@ -36,8 +39,14 @@ def garbage_kept() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_freeze_count() <= FROZEN_BY_PYTHON:  # else it is the user's to thaw
+            if not _is_frozen_by_others():
                 _kept += gc.get_count()[0]
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def _is_frozen_by_others() -> bool:
+    global _is_frozen
+    _is_frozen = _is_frozen or gc.get_freeze_count() > FROZEN_BY_PYTHON
+    return _is_frozen

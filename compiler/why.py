@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from compiler.report import Decision, Graph, LoopNode, Report, ReportModel
 from compiler.rounds import every_unit, units_after
@@ -45,21 +45,34 @@ class Answer(ReportModel):
     together. Of a refusal they are every decision on the two or on the groups that they were in, the last one at the
     end, whose reason is the answer's."""
 
-    graph: str
-    a: str
-    b: str
-    verdict: Literal["fused", "refused", "never considered"]
-    reason: str
-    message: str
-    would_fuse_if: str = ""
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "graph": "graph_0",
+                "a": "buf0",
+                "b": "buf1",
+                "verdict": "never considered",
+                "reason": "policy.nothing_shared",
+                "message": "They share no buffer, so fusing them would save nothing.",
+            }
+        }
+    )
+
+    graph: str = Field(description="The graph that has both; two names with a comma between where none has.")
+    a: str = Field(description="The first loop node's name.")
+    b: str = Field(description="The second loop node's name.")
+    verdict: Literal["fused", "refused", "never considered"] = Field(description="What became of the two.")
+    reason: str = Field(description="Id of the reason, as GET /api/v1/reasons lists them.", examples=["shape.numel"])
+    message: str = Field(description="The reason in a sentence, with its numbers.")
+    would_fuse_if: str = Field(default="", description='What would have to be so for them to fuse; "" if unknown.')
     kernels: list[str] = Field(default=[], description="Where the two ended: one kernel, or that of a and that of b.")
-    lines: list[int] = []
-    decisions: list[Decision] = []
+    lines: list[int] = Field(default=[], description="Lines of the snippet that the two come from.")
+    decisions: list[Decision] = Field(default=[], description="The decisions that the answer rests on, in their order.")
 
 
-def why(report: Report, a: str, b: str) -> list[Answer]:
+def why(report: Report, a: str, b: str, most: int = MOST_PAIRS) -> list[Answer]:
     """The answers for two names, those that were asked about first: one for each pair of loop nodes that the names
-    stand for, in each graph that has both.
+    stand for, in each graph that has both, and no more than `most`.
 
     Raises UnknownNode for a name that no graph has."""
     histories = [History(graph) for graph in report.graphs]
@@ -73,7 +86,7 @@ def why(report: Report, a: str, b: str) -> list[Answer]:
         names = {"graph_a": graph_a, "graph_b": graph_b}
         return [_never(f"{graph_a}, {graph_b}", a, b, "policy.other_graph", names)]
     answers = [answer for history in both for answer in history.answers(a, b)]
-    return sorted(answers, key=lambda answer: _ORDER[answer.verdict])[:MOST_PAIRS]
+    return sorted(answers, key=lambda answer: _ORDER[answer.verdict])[:most]
 
 
 _ORDER = {"fused": 0, "refused": 1, "never considered": 2}

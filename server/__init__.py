@@ -1,17 +1,24 @@
-"""The service: HTTP in front, a queue behind it, one confined worker at the end.
+"""The service: two programs, *web* in front and a confined *worker* behind. `docs/service.md` is its design.
 
-A request becomes an exploration (`explorations.py`), which is looked up in the store (`store.py`) or put in the
-queue (`jobs.py`) and run by a process of its own (`worker/`), confined by `sandbox/`. Nothing in here compiles
-anything: that is the business of the `compiler` package, which knows nothing of this one.
+A request becomes an exploration (`explorations`), which is found in the database (`database/`) or queued there, given
+to a worker by the `dispatcher` through an executor (`executors/`), and run below `worker/` in what `sandbox/` confines.
+Nothing in here compiles anything: that is the business of the `compiler` package, which knows nothing of this one.
 
-app, routes/, security, problems      what answers, and what protects a browser and this machine
-requests, identity, settings          what may be asked, which two ask for the same, what can be set
-explorations, store, jobs, events     from a request to a report, and who follows it meanwhile
-wire/, worker_process, verdicts       what web and worker say, the worker's other end, and what its end means
+app, web, state, supervised           web put together, what routes ask of it, its background tasks
+routes/, stored_answers, negotiation  what answers, and in which form
+requests, problems, openapi           what may be asked, what is said of a wrong request, and its description
+request_context, security             a request's id and end; what protects a browser and this machine
+clients, tokens                       who asks, how much they may ask for, and the file of tokens
+settings, identity, profiles          what can be set, which two ask for the same, which devices there are
+explorations, dispatcher, running     from a request to a report
+watched, events                       who follows it meanwhile, and what they are told
+verdicts, observed                    what a job's end means, and what the service saw itself
+wire/, executors/, local_worker       what web and worker say, and who says it
 cli, doctor                           the command line
 printer, summary, beside, swept       a report for a terminal, and as Markdown
-captured, launches, memory, figures   the sentences and numbers of both
-wrong                                 what both say first, where a result is wrong
+document, plain_text                  the same as one HTML file, and what makes quoted text safe
+captured, launches, memory, figures   the sentences and numbers of all of them
+wrong                                 what they say first, where a result is wrong
 gallery, reasons, highlight           examples, reasons and colours, for readers
 logs, metrics                         for whoever runs it
 """

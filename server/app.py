@@ -4,84 +4,133 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
-from fastapi import FastAPI
+import structlog
+from fastapi import FastAPI, Request, Response, Security
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Scope
 
 from server import logs, problems
-from server.explorations import Explorations
+from server.clients import AdmissionMiddleware, Clients, Counts
+from server.database.engine import DatabaseUnavailable
+from server.database.reports import Stored
 from server.identity import compiler_version
-from server.jobs import Jobs
-from server.metrics import Metrics
-from server.problems import ProblemBody
-from server.routes import catalogue, explorations, health, page
-from server.security import SecurityMiddleware
-from server.settings import Settings
-from server.store import Store
-from server.worker_process import WorkerProcess
+from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
+from server.problems import Problem, problem_answers
+from server.request_context import HEADER, RequestContextMiddleware
+from server.routes import catalogue, explorations, health, page, renderings, session
+from server.security import SecurityMiddleware, SitePolicy
+from server.settings import Settings, WebSettings
+from server.state import WebState
+from server.stored_answers import StoredAnswers
+from server.tokens import Quota, TokenFile
+from server.web import running
+
+log = structlog.get_logger(__name__)
 
 MAX_BODY_BYTES = 1024 * 1024
 """Larger than any valid request: 64 KiB of source, all of it escaped, and the options."""
 
 
-def create_app(settings: Settings | None = None, **worker_overrides: object) -> FastAPI:
-    """The service with `settings`, by default those of the environment.
+def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None = None) -> FastAPI:
+    """Web with `settings`, by default those of the environment.
 
-    `worker_overrides` replace fields of the worker's configuration: tests put small programs in the compiler's place.
+    Where `worker` is given, that program is started beside it: `local_worker.PROGRAM`, or one that stands in its place.
     """
-    settings = settings or Settings.from_environment()
+    settings = settings or Settings.load()
     logs.configure(settings.log_format)
+    for sentence in settings.warnings():
+        log.warning("unsafe_settings", told=sentence)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        store = Store(f"sqlite+aiosqlite:///{settings.data_folder() / 'explorations.sqlite3'}")
-        await store.open()
-        worker = WorkerProcess(settings, **worker_overrides)
-        metrics = Metrics()
-        jobs = Jobs(settings, worker, store, metrics)
-        app.state.worker, app.state.metrics = worker, metrics
-        app.state.explorations = Explorations(store, jobs, worker, metrics)
-        # The worker imports torch for seconds; the service answers meanwhile.
-        worker.start()
-        jobs.start()
-        try:
+        async with running(settings, worker) as web:
+            app.state.web = web
             yield
-        finally:
-            await jobs.stop()
-            await worker.stop()
-            await store.close()
 
-    app = FastAPI(
+    app = DescribedAPI(
         title="Fusionscope",
         version=compiler_version(),
         summary="See what a compiler makes of your PyTorch code, and why.",
+        description=DESCRIPTION,
+        openapi_tags=TAGS,
         lifespan=lifespan,
         # Bodies that announce their size are refused by our own middleware, with a better answer.
         max_body_size=2 * MAX_BODY_BYTES,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=PATH,
+        # An address has one form; a redirection would only hide that another one was asked for.
+        redirect_slashes=False,
         # The interactive pages load their code from another site, which our own security policy forbids.
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(SecurityMiddleware, host_names=settings.host_names(), max_body_bytes=MAX_BODY_BYTES)
+    # The inner ones first. Events are left as they are: compressing them would hold them back.
+    app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
+    # What is answered here has passed every check that concerns all requests.
+    app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
+    _protect(app, settings)
     problems.install(app)
-    for router in (explorations.router, catalogue.router, health.router):
-        app.include_router(router)
+    app.add_exception_handler(DatabaseUnavailable, _answer_unavailable)
+    token = [Security(TOKEN_SCHEME)] if settings.tokens is not None else []
+    common = problem_answers(401, 421, 429, 500)
+    # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
+    for router in (renderings.router, explorations.router):
+        app.include_router(router, dependencies=token, responses={**common, **problem_answers(503)})
+    app.include_router(catalogue.router, dependencies=token, responses=common)
+    app.include_router(health.router, responses=common)
+    app.include_router(session.router)
     page.install(app, settings.static_folder())
-    _describe_problems(app)
     return app
 
 
-def _describe_problems(app: FastAPI) -> None:
-    """Adds the problem document, to which the routes only refer, to the description of the API."""
-    describe = app.openapi
+def _cached(app: FastAPI, id: str) -> Stored | None:
+    web: WebState | None = getattr(app.state, "web", None)
+    return web.explorations.cached(id) if web is not None else None
 
-    def openapi() -> dict[str, Any]:
-        description = describe()
-        schema = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas = description.setdefault("components", {}).setdefault("schemas", {})
-        schemas.update(schema.pop("$defs", {}))
-        schemas["ProblemBody"] = schema
-        return description
 
-    app.openapi = openapi  # type: ignore[method-assign]
+async def _answer_unavailable(request: Request, failure: Exception) -> Response:
+    log.warning("database_unavailable", path=request.url.path, problem=str(failure))
+    problem = Problem(
+        503,
+        "The database cannot be used at this moment. Nothing was lost; try again in a moment.",
+        headers={"Retry-After": "2"},
+    )
+    return problems.ProblemResponse(problem, request.scope)
+
+
+def _protect(app: FastAPI, settings: WebSettings) -> None:
+    """Puts the layers around the routes, the innermost first. Raises `WrongTokens`."""
+    tokens = TokenFile(settings.tokens) if settings.tokens is not None else None
+    without_token = Quota(
+        requests_per_minute=settings.requests_per_minute,
+        explorations_per_hour=settings.explorations_per_hour,
+        jobs_at_once=settings.jobs_at_once,
+    )
+    app.state.clients = Clients(tokens, without_token, settings.public_reads)
+    app.state.counts, app.state.read_only = Counts(), settings.read_only
+    app.add_middleware(AdmissionMiddleware, clients=app.state.clients, counts=app.state.counts)
+    if settings.cors_origins:
+        # A browser asks first whether it may send a token, and that question has none.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "HEAD", "POST", "DELETE"),
+            allow_headers=("Authorization", "Last-Event-ID", "If-None-Match", HEADER),
+            expose_headers=("ETag", "Location", "Retry-After", HEADER),
+        )
+    policy = SitePolicy(settings.host_names(), frozenset(settings.cors_origins), settings.frame_ancestors)
+    app.add_middleware(SecurityMiddleware, policy=policy, max_body_bytes=MAX_BODY_BYTES)
+    app.add_middleware(
+        RequestContextMiddleware,
+        log_requests=settings.log_requests,
+        observe=lambda scope, status, seconds: _observe(app, scope, status, seconds),
+    )
+
+
+def _observe(app: FastAPI, scope: Scope, status: int, seconds: float) -> None:
+    web: WebState | None = getattr(app.state, "web", None)
+    if web is not None:
+        # What is in memory, and what is refused, is answered before a route is looked for.
+        route = getattr(scope.get("route"), "path", "before routing")
+        web.metrics.observe_request(route, status, seconds)

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from compiler.comparison import Comparison, Figure
 from compiler.report import Report, WhatIf
+from server.plain_text import cell, joined
 
 _COLOURS = {"done": "green", "refused": "red", "no effect": "yellow", "unknown name": "red"}
 
@@ -43,10 +44,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 def comparison_as_markdown(comparison: Comparison) -> str:
     """The same as a section of a report's text."""
     table = ["| figure | how it is known | the first | what if | change |", "|---|---|---|---|---|"]
-    table += [f"| {' | '.join(row)} |" for row in _rows(comparison)]
+    table += [f"| {' | '.join(map(cell, row))} |" for row in _rows(comparison)]
     kernels = "\n".join(f"- {sentence}" for sentence in _kernel_sentences(comparison))
     parts = [f"## Beside exploration {comparison.before}", comparison.verdict, "\n".join(table), kernels]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return joined(parts) + "\n"
 
 
 def _rows(comparison: Comparison) -> list[tuple[str, str, str, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.report import Graph, GraphBreak, Recompile, Report, Rewrite
+from server.plain_text import code
 
 #: Guards of one graph that a text shows: the first ones are about the call's own arguments.
 MOST_GUARDS = 12
@@ -21,7 +22,7 @@ def break_sentences(found: GraphBreak) -> list[str]:
 
 def recompile_sentence(found: Recompile) -> str:
     made = f"; {found.graph} was made" if found.graph else ""
-    opened = ", which leaves open " + ", ".join(f"`{name}`" for name in found.symbolic) if found.symbolic else ""
+    opened = ", which leaves open " + ", ".join(code(name) for name in found.symbolic) if found.symbolic else ""
     return f"{found.function}{at(found.line)}: {found.reason}{made}{opened}."
 
 
@@ -37,7 +38,8 @@ def guard_sentences(graph: Graph) -> list[str]:
 
 def symbol_sentences(graph: Graph) -> list[str]:
     return [
-        f"`{symbol.source}` is left open: {symbol.range}" + (f", {symbol.value} when traced" if symbol.value else "")
+        f"{code(symbol.source)} is left open: {symbol.range}"
+        + (f", {symbol.value} when traced" if symbol.value else "")
         for symbol in graph.symbols
     ]
 

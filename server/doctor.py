@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compiler.runtime.instruction_sets import UnknownInstructionSet, instruction_set
+from server.settings import GROUPS, Settings, WrongSettings, group, shown, unknown_variables
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -63,9 +64,33 @@ def run_doctor() -> int:
         cells += [Text(part) for part in (finding.name, finding.found, finding.remedy)]
         table.add_row(*cells)
     console.print(table)
+    settings_are_usable = print_settings(console)
     missing = [finding.name for finding in findings if finding.mark == "missing"]
     console.print(f"Missing: {', '.join(missing)}." if missing else "Fusionscope works on this machine.")
-    return int(bool(missing))
+    return int(bool(missing) or not settings_are_usable)
+
+
+def print_settings(console: Console) -> bool:
+    """Print every setting with its value and where that came from; whether they can be used."""
+    table = Table(title="\nSettings", title_justify="left", box=None)
+    for heading in ("group", "setting", "value", "from"):
+        table.add_column(heading, overflow="fold")
+    try:
+        settings = Settings.load()
+    except WrongSettings as wrong:
+        console.print(Text(f"\n{wrong}", "bold red"))
+        return False
+    for title, model in GROUPS.items():
+        for name in model.model_fields:
+            if group(name) == title:
+                cells = (title, name, shown(getattr(settings, name)), settings.origin(name))
+                table.add_row(*map(Text, cells))
+    console.print(table)
+    for name, near in unknown_variables(os.environ).items():
+        hint = f"; did you mean {near}?" if near else ", see docs/settings.md."
+        console.print(Text(f"{name} is set and is no setting{hint}", "yellow"))
+    console.print()
+    return True
 
 
 def run_measurement(out: Path | None, large: int | None = None) -> int:

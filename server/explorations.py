@@ -1,117 +1,169 @@
-"""Asking for an exploration and finding it again: the store and the queue behind one door."""
+"""Asking for an exploration and finding it again: the database, the queue and what runs, behind one door."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
 from compiler.report import Report
-from compiler.why import Answer, UnknownNode, why
-from server.events import Event, replay
+from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
+from server.clients import Client
+from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
+from server.database.reports import Child, OtherVersion, Reports, Stored
+from server.dispatcher import Dispatcher
+from server.events import Event, EventId, replay
 from server.identity import exploration_id
-from server.jobs import Job, Jobs, QueueFull
 from server.metrics import Metrics
 from server.problems import Problem
+from server.profiles import Profiles
 from server.requests import ExplorationRequest
-from server.store import Child, Store
-from server.worker_process import WorkerProcess, WorkerUnavailable
+from server.running import empty_report
+from server.settings import WebSettings
+from server.watched import Watch, Watches
 
-_RETRY_SECONDS = "10"
+__all__ = ["Exploration", "Explorations", "QueueFull"]
+
+_CANCEL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """An exploration as it stands: its report as JSON, and whether that may still change."""
+    """An exploration as it stands. `stored` is there once it is done; until then `so_far` is its report as JSON."""
 
     id: str
     status: str
-    body: bytes
-    is_reusable: bool
+    stored: Stored | None
+    so_far: bytes = b""
 
     @property
     def is_done(self) -> bool:
-        return self.status != "running"
+        return self.stored is not None
+
+    @property
+    def is_reusable(self) -> bool:
+        return self.stored is not None and self.stored.is_reusable
+
+    @property
+    def body(self) -> bytes:
+        return self.stored.body if self.stored is not None else self.so_far
 
 
 class Explorations:
     """What is asked of explorations: answered from the store, or by a job, one for all who ask for the same."""
 
-    def __init__(self, store: Store, jobs: Jobs, worker: WorkerProcess, metrics: Metrics) -> None:
-        self._store = store
-        self._jobs = jobs
-        self._worker = worker
+    def __init__(
+        self,
+        settings: WebSettings,
+        table: JobTable,
+        reports: Reports,
+        watches: Watches,
+        dispatcher: Dispatcher,
+        profiles: Profiles,
+        build: str,
+        metrics: Metrics,
+    ) -> None:
+        self._limits = Limits(settings.queue_limit, settings.client_queue_limit)
+        self._table = table
+        self._reports = reports
+        self.watches = watches
+        self._dispatcher = dispatcher
+        self._profiles = profiles
+        self._build = build
         self._metrics = metrics
 
-    async def ask(self, request: ExplorationRequest, wait_seconds: float) -> Exploration:
-        """The stored report, or a new job's, waiting up to `wait_seconds` for it to finish."""
-        try:
-            hello = await self._worker.ready()
-        except WorkerUnavailable as unavailable:
-            raise Problem(
-                503, f"{unavailable} Try again in a moment.", headers={"Retry-After": _RETRY_SECONDS}
-            ) from None
+    async def ask(
+        self,
+        request: ExplorationRequest,
+        client: Client,
+        wait_seconds: float,
+        admit: Callable[[], None] = lambda: None,
+    ) -> Exploration:
+        """The stored report, or a job's, waiting up to `wait_seconds` for it to finish.
+
+        `admit` is called before a new job is made, and raises a `Problem` where there may be none. A job is written
+        down for good when this returns. Raises `QueueFull`, and a `Problem` for a wrong request.
+        """
         options = request.options()
         if request.based_on is not None:
             await self._check_parent(request.based_on, request.source)
-        id = exploration_id(request.source, options, hello.identity, request.based_on)
-        job = self._jobs.active(id)
-        if job is None and request.cache == "use":
-            stored = await self._store.get(id)
-            if stored is not None and stored.is_reusable:
-                self._metrics.served_from_store.inc()
-                return Exploration(id, stored.status, stored.body, True)
-            # Looking in the store took a moment in which another request may have asked for the same.
-            job = self._jobs.active(id)
-        if job is None:
-            try:
-                job = await self._jobs.submit(id, request.source, options, hello.identity, request.based_on)
-            except QueueFull:
-                raise Problem(
-                    503,
-                    f"{self._jobs.waiting} explorations are waiting already, which is as many as may. "
-                    f"Try again in {_RETRY_SECONDS} seconds.",
-                    headers={"Retry-After": _RETRY_SECONDS},
-                ) from None
-        if wait_seconds > 0:
-            try:
-                async with asyncio.timeout(wait_seconds):
-                    await job.finished.wait()
-            except TimeoutError:
-                pass
-        return await self._of_job(job)
+        profile = self._profiles.pick(options.device)
+        id = exploration_id(request.source, options, profile, self._build, request.based_on)
+        is_refresh = request.cache == "refresh"
+        stored = None if is_refresh else await self._answer(id)
+        if stored is not None:
+            self._metrics.served_from_store.inc()
+            return Exploration(id, stored.status, stored)
+        if not await self._table.active([id]):
+            admit()
+        wanted = Wanted(id, client.key, request.source, options, request.based_on, profile, self._build)
+        limits = replace(self._limits, at_once=client.jobs_at_once)
+        try:
+            found = await self._table.enqueue(wanted, limits, self._dispatcher.seconds_a_job, is_refresh)
+        except QueueFull:
+            self._metrics.refused.inc()
+            raise
+        if isinstance(found, Stored):
+            return Exploration(id, found.status, found)
+        self._reports.forget(id)
+        watch = self.watches.of(found.job)
+        if found.before is not None:
+            watch.tell_position(found.before)
+        self._dispatcher.arrived()
+        await self._wait(watch, wait_seconds)
+        return await self.find(id)
+
+    def cached(self, id: str) -> Stored | None:
+        """The report where it is in memory and cannot change."""
+        return self._reports.cached(id)
 
     async def find(self, id: str) -> Exploration:
         """The exploration with this id; a `Problem` when there is none."""
-        job = self._jobs.find(id)
+        stored = self._reports.cached(id)
+        if stored is not None:
+            return Exploration(id, stored.status, stored)
+        watch = self.watches.find(id)
+        if watch is not None and watch.report is not None:
+            watch.asked()
+            return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body))
+        job = (await self._table.active([id])).get(id)
         if job is not None:
-            return await self._of_job(job)
-        stored = await self._store.get(id)
+            self.watches.of(job).asked()
+            return Exploration(id, "running", None, (await asyncio.to_thread(_empty_body, job)))
+        stored = await self._reports.get(id)
         if stored is None:
             raise Problem(
                 404,
                 f"There is no exploration {id} here. It may have been made by another server or another version; "
                 "post its snippet to /api/v1/explorations to run it here.",
             )
-        return Exploration(id, stored.status, stored.body, stored.is_reusable)
+        return Exploration(id, stored.status, stored)
 
     async def report(self, id: str) -> Report:
+        """The report so far; a `Problem` where there is none, or none that this version can read."""
         exploration = await self.find(id)
-        return await asyncio.to_thread(Report.model_validate_json, exploration.body)
+        try:
+            if exploration.stored is not None:
+                return await asyncio.to_thread(exploration.stored.report)
+            return await asyncio.to_thread(Report.model_validate_json, exploration.so_far)
+        except OtherVersion as other:
+            raise Problem(409, str(other)) from None
 
     async def why(self, id: str, a: str, b: str) -> list[Answer]:
-        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has."""
+        """Why the nodes `a` and `b` are, or are not, in one kernel; a `Problem` for a name that no graph has. One more
+        than `MOST_PAIRS` where there are more."""
         report = await self.report(id)
         try:
-            return await asyncio.to_thread(why, report, a, b)
+            return await asyncio.to_thread(why, report, a, b, MOST_PAIRS + 1)
         except UnknownNode as unknown:
             raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
 
     async def children(self, id: str) -> list[Child]:
         """The explorations that are based on this one and done, the newest first."""
         await self.find(id)
-        return await self._store.children(id)
+        return await self._reports.children(id)
 
     async def comparison(self, id: str, other: str | None) -> Comparison:
         """The exploration `id` beside `other`, or beside the one that it is based on."""
@@ -140,32 +192,49 @@ class Explorations:
 
     async def cancel(self, id: str) -> Exploration:
         """Cancels it where it waits or runs; one that is done stays as it is."""
-        job = self._jobs.active(id)
-        if job is None:
-            return await self.find(id)
-        await self._jobs.cancel(job)
-        try:
-            async with asyncio.timeout(10.0):
-                await job.finished.wait()
-        except TimeoutError:
-            pass
-        return await self._of_job(job)
-
-    async def events(self, id: str, after: int) -> AsyncIterator[Event]:
-        """Events past and to come, after the one numbered `after`. The exploration must exist."""
-        job = self._jobs.find(id)
+        job = (await self._table.active([id])).get(id)
         if job is not None:
-            async for event in job.events.follow(after):
+            watch = self.watches.of(job)
+            await self._dispatcher.cancel(id)
+            await self._wait(watch, _CANCEL_SECONDS)
+        return await self.find(id)
+
+    async def events(self, id: str, after: EventId | None) -> AsyncIterator[Event]:
+        """Events past and to come, after that one. The exploration must exist."""
+        watch = self.watches.find(id)
+        if watch is None:
+            job = (await self._table.active([id])).get(id)
+            watch = self.watches.of(job) if job is not None else None
+            self._dispatcher.arrived()
+        if watch is not None:
+            async for event in watch.follow(after):
                 yield event
             return
-        exploration = await self.find(id)
-        report = await asyncio.to_thread(Report.model_validate_json, exploration.body)
-        for event in replay(report, exploration.body.decode(), after):
+        stored = (await self.find(id)).stored
+        if stored is None:
+            return  # asked for again at this moment: the reader comes back
+        for event in await asyncio.to_thread(_replayed, stored, after):
             yield event
 
-    async def _of_job(self, job: Job) -> Exploration:
-        if job.stored is not None:
-            return Exploration(job.id, job.stored.status, job.stored.body, job.stored.is_reusable)
-        # Until the job has ended its report says "running", whatever the snippet's process claims.
-        so_far = job.report.model_copy(update={"status": "running"})
-        return Exploration(job.id, "running", (await asyncio.to_thread(so_far.model_dump_json)).encode(), False)
+    async def _answer(self, id: str) -> Stored | None:
+        """The stored report where it is the answer; while the same is run again, that one is waited for."""
+        stored = await self._reports.get(id)
+        return stored if stored is not None and stored.is_reusable else None
+
+    async def _wait(self, watch: Watch, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        with watch.waiting():
+            try:
+                async with asyncio.timeout(seconds):
+                    await watch.finished.wait()
+            except TimeoutError:
+                pass
+
+
+def _empty_body(job: Job) -> bytes:
+    return empty_report(job).model_dump_json().encode()
+
+
+def _replayed(stored: Stored, after: EventId | None) -> list[Event]:
+    return replay(json.loads(stored.body), stored.attempt, stored.last_event, after)

@@ -10,18 +10,30 @@ import ast
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 FOLDER = Path(__file__).parent / "examples"
 
 
 class Example(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    """A snippet that comes with the product and shows one idea."""
 
-    name: str
-    title: str
-    lesson: str
-    source: str
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "example": {
+                "name": "softmax_by_hand",
+                "title": "Softmax by hand becomes one kernel",
+                "lesson": "Five operators read the scores five times; one kernel reads them once.",
+                "source": "import torch\n",
+            }
+        },
+    )
+
+    name: str = Field(description="Unique among the examples.", examples=["softmax_by_hand"])
+    title: str = Field(description="What it shows, in a few words.", examples=["Softmax by hand becomes one kernel"])
+    lesson: str = Field(description="What to look at, and why: Markdown.")
+    source: str = Field(description="The snippet, ready to be posted.", examples=["import torch\n"])
 
 
 @lru_cache

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from server.executors.protocol import WorkerDevice
+from server.wire.messages import Ended
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -20,18 +25,107 @@ class Metrics:
             buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
             registry=self.registry,
         )
+        self.queue_seconds = Histogram(
+            "fusionscope_queue_seconds",
+            "Time that an exploration waited before it was given to a worker.",
+            buckets=(0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300),
+            registry=self.registry,
+        )
+        self.stage_seconds = Histogram(
+            "fusionscope_stage_seconds",
+            "Time of one stage, as the exploration itself says, by stage and device.",
+            ("stage", "device"),
+            buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+            registry=self.registry,
+        )
         self.served_from_store = Counter(
             "fusionscope_served_from_store", "Explorations answered without running.", registry=self.registry
         )
         self.refused = Counter(
             "fusionscope_refused", "Explorations refused because the queue was full.", registry=self.registry
         )
+        self.jobs = Counter(
+            "fusionscope_jobs",
+            "Attempts at explorations that are over, by device and how the service saw them end.",
+            ("device", "ending"),
+            registry=self.registry,
+        )
+        self.timing_wait_seconds = Histogram(
+            "fusionscope_timing_wait_seconds",
+            "Time that an exploration waited until it had the device for itself, to be timed.",
+            ("device",),
+            buckets=(0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60),
+            registry=self.registry,
+        )
+        self.peak_memory_bytes = Histogram(
+            "fusionscope_peak_memory_bytes",
+            "Most memory that an exploration used at one time, by where.",
+            ("where",),
+            buckets=tuple(2.0**power for power in range(26, 38)),
+            registry=self.registry,
+        )
+        self.requests = Counter(
+            "fusionscope_requests", "Requests, by route and status.", ("route", "status"), registry=self.registry
+        )
+        self.request_seconds = Histogram(
+            "fusionscope_request_seconds",
+            "Time from a request to the end of its answer, by route; streams of events are not among them.",
+            ("route",),
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 60),
+            registry=self.registry,
+        )
+        self._add_worker_gauges()
+
+    def _add_worker_gauges(self) -> None:
         self.worker_restarts = Gauge(
-            "fusionscope_worker_restarts", "Times that the worker had to be started again.", registry=self.registry
+            "fusionscope_worker_restarts",
+            "Times that workers, or what runs snippets in them, had to be started again.",
+            registry=self.registry,
         )
         self.worker_ready = Gauge(
-            "fusionscope_worker_ready", "1 while the worker can take a job.", registry=self.registry
+            "fusionscope_worker_ready", "1 while a worker can take a job.", registry=self.registry
+        )
+        labels = ("worker", "device", "device_name")
+        self.device_ready = Gauge(
+            "fusionscope_device_ready", "1 while this worker's device can be used.", labels, registry=self.registry
+        )
+        self.device_slots = Gauge(
+            "fusionscope_device_slots", "Explorations that it runs at once.", labels, registry=self.registry
+        )
+        self.device_free_slots = Gauge(
+            "fusionscope_device_free_slots", "Of these: how many are free.", labels, registry=self.registry
+        )
+        self.device_restarts = Gauge(
+            "fusionscope_device_restarts", "Times that it had to be started again.", labels, registry=self.registry
         )
 
+    def observe_end(self, device: str, ended: Ended) -> None:
+        """Counts an attempt as the worker saw it. `device` is "cpu" or "cuda"."""
+        self.jobs.labels(device, ended.ending).inc()
+        self.timing_wait_seconds.labels(device).observe(ended.waited_seconds)
+        if ended.peak_memory_bytes is not None:
+            self.peak_memory_bytes.labels("host").observe(ended.peak_memory_bytes)
+        if ended.peak_gpu_memory_bytes is not None:
+            self.peak_memory_bytes.labels("gpu").observe(ended.peak_gpu_memory_bytes)
+
+    def observe_devices(self, devices: Sequence[WorkerDevice]) -> None:
+        """Takes the workers and their devices as they are now; those that are gone are told of no more."""
+        gauges = (self.device_ready, self.device_slots, self.device_free_slots, self.device_restarts)
+        for gauge in gauges:
+            gauge.clear()
+        for one in devices:
+            values = (one.ready, one.slots, one.free, one.restarts)
+            for gauge, value in zip(gauges, values, strict=True):
+                gauge.labels(one.name, one.profile.device, one.profile.device_name).set(value)
+        self.worker_ready.set(any(one.ready for one in devices))
+        self.worker_restarts.set(sum(one.restarts for one in devices))
+
+    def observe_request(self, route: str, status: int, seconds: float) -> None:
+        """Counts an answered request. `route` is a pattern such as /api/v1/reasons/{id}, never an address."""
+        self.requests.labels(route, status).inc()
+        if not route.endswith("/events"):
+            self.request_seconds.labels(route).observe(seconds)
+
     def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
         return generate_latest(self.registry)

@@ -9,34 +9,55 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 MEDIA_TYPE = "application/problem+json"
-
-log = structlog.get_logger(__name__)
+MOST_ERRORS = 20
+MOST_TEXT = 300
 
 
 class FieldProblem(BaseModel):
-    """One thing that is wrong with a request, and where: `body.timing.min_runs`, `query.wait`."""
+    """One thing that is wrong with a request, and where."""
 
-    where: str
-    message: str
+    where: str = Field(
+        description="The field of the body, or the parameter, with dots between.", examples=["body.timing.min_runs"]
+    )
+    message: str = Field(description="What is wrong with it.", examples=["Input should be greater than or equal to 1"])
 
 
 class ProblemBody(BaseModel):
     """The body of every error answer."""
 
-    type: str = "about:blank"
-    title: str
-    status: int
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "type": "about:blank",
+                "title": "Not Found",
+                "status": 404,
+                "detail": "There is no exploration 00000000000000000000 here.",
+                "instance": "/api/v1/explorations/00000000000000000000",
+                "request_id": "4f0c6c1b0f4e4a0f9d7c2f5f0b1e6a3d",
+                "errors": [],
+            }
+        }
+    )
+
+    type: str = Field(default="about:blank", description="Always about:blank: the status says of what kind it is.")
+    title: str = Field(description="The name of the status.")
+    status: int = Field(description="The status of the answer.")
     detail: str = Field(description="What is wrong, where, and what to do, in a sentence or two.")
     instance: str | None = Field(default=None, description="The path that was asked for.")
-    errors: list[FieldProblem] = []
+    request_id: str | None = Field(
+        default=None, description="The request's id, as in the answer's X-Request-ID and in the service's log."
+    )
+    errors: list[FieldProblem] = Field(
+        default=[], description=f"All that is wrong with the request, up to {MOST_ERRORS} faults; `detail` counts them."
+    )
 
 
 class Problem(Exception):
@@ -55,21 +76,24 @@ class Problem(Exception):
 
 
 class ProblemResponse(Response):
+    """A problem as the answer to the request of `scope`."""
+
     media_type = MEDIA_TYPE
 
-    def __init__(self, problem: Problem, path: str) -> None:
+    def __init__(self, problem: Problem, scope: Scope) -> None:
         body = ProblemBody(
             title=HTTPStatus(problem.status).phrase,
             status=problem.status,
-            detail=problem.detail,
-            instance=path,
+            detail=_whole(problem.detail),
+            instance=_whole(scope["path"]),
+            request_id=scope.get("state", {}).get("request_id"),
             errors=problem.errors,
         )
         super().__init__(body.model_dump_json(), problem.status, problem.headers)
 
 
 def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route that can answer with these statuses."""
+    """The `responses` of a route that can answer with these statuses. `DescribedAPI` defines what they refer to."""
     schema = {"$ref": "#/components/schemas/ProblemBody"}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -78,42 +102,47 @@ def problem_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Makes every error of `app` a problem document."""
+    """Makes every foreseen error of `app` a problem document. `RequestContextMiddleware` sees to the others."""
     app.add_exception_handler(Problem, _answer_problem)
     app.add_exception_handler(HTTPException, _answer_http)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
-    app.add_exception_handler(Exception, _answer_unexpected)
 
 
 async def _answer_problem(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, Problem)
-    return ProblemResponse(failure, request.url.path)
+    return ProblemResponse(failure, request.scope)
 
 
 async def _answer_http(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, HTTPException)
+    path = request.url.path[:MOST_TEXT]
     detail = {
-        404: f"There is nothing at {request.url.path}. The API is described at /api/v1/openapi.json.",
-        405: f"{request.url.path} does not answer {request.method}; see /api/v1/openapi.json for what it answers.",
+        400: "The body of the request is not JSON in UTF-8, or is nested too deeply.",
+        404: f"There is nothing at {path}. The API is described at /api/v1/openapi.json.",
+        405: f"{path} does not answer {request.method}; see /api/v1/openapi.json for what it answers.",
         413: "The body of the request is too large; a snippet may have at most 64 KiB.",
     }.get(failure.status_code, str(failure.detail))
     headers = dict(failure.headers) if failure.headers else None
-    return ProblemResponse(Problem(failure.status_code, detail, headers=headers), request.url.path)
+    return ProblemResponse(Problem(failure.status_code, detail, headers=headers), request.scope)
 
 
 async def _answer_invalid(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, RequestValidationError)
+    found = failure.errors()
+    # Only what the checks say is passed on: neither the input nor the context, which may quote the snippet.
     errors = [
-        FieldProblem(where=".".join(str(part) for part in error["loc"]), message=error["msg"])
-        for error in failure.errors()
+        FieldProblem(where=_whole(".".join(str(part) for part in error["loc"])), message=_whole(error["msg"]))
+        for error in found[:MOST_ERRORS]
     ]
     first = errors[0] if errors else FieldProblem(where="body", message="invalid")
-    more = f" ({len(errors) - 1} more in `errors`)" if len(errors) > 1 else ""
+    listed = "in `errors`" if len(found) <= MOST_ERRORS else f"of which `errors` has the first {MOST_ERRORS}"
+    more = f" ({len(found) - 1} more, {listed})" if len(found) > 1 else ""
     detail = f"The request is not valid at {first.where}: {first.message}{more}. Change it and send it again."
-    return ProblemResponse(Problem(422, detail, errors=errors), request.url.path)
+    return ProblemResponse(Problem(422, detail, errors=errors), request.scope)
 
 
-async def _answer_unexpected(request: Request, failure: Exception) -> Response:
-    log.exception("request_failed", path=request.url.path, exc_info=failure)
-    detail = "The service failed while it answered; its log says more. Sending the request again may help."
-    return ProblemResponse(Problem(500, detail), request.url.path)
+def _whole(text: str) -> str:
+    """`text` as UTF-8 can carry it, and no longer than an answer should quote."""
+    if len(text) > MOST_TEXT + 200:
+        text = f"{text[:MOST_TEXT]}… ({len(text)} characters)"
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -9,24 +9,42 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 #: Where the pages are: in a wheel beside this file, in a checkout among the documents.
 FOLDERS = (Path(__file__).parent / "reason_pages", Path(__file__).parents[1] / "docs" / "reasons")
 
 
+_EXAMPLE: JsonDict = {
+    "id": "shape.numel",
+    "family": "shape",
+    "sentence": "They have different numbers of elements: {a_numel} and {b_numel}.",
+}
+
+
 class ReasonEntry(BaseModel):
     """One reason why two nodes were fused or not; `family` groups reasons that are about the same thing."""
 
-    id: str
-    family: str
-    sentence: str
+    model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE})
+
+    id: str = Field(description="As decisions name it.", examples=["shape.numel"])
+    family: str = Field(description="The group of reasons that it belongs to.", examples=["shape"])
+    sentence: str = Field(
+        description="What it says, with the names of its numbers in braces.",
+        examples=["They have different numbers of elements: {a_numel} and {b_numel}."],
+    )
 
 
 class ReasonPage(ReasonEntry):
     """A reason with its page."""
 
-    page: str = Field(description="What it means, an example that leaves it, and what to do: Markdown.")
+    model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE | {"page": "# shape.numel\n\n## What to do\n"}})
+
+    page: str = Field(
+        description="What it means, an example that leaves it, and what to do: Markdown.",
+        examples=["# shape.numel\n\n## What to do\n\n..."],
+    )
 
 
 def reasons() -> dict[str, ReasonEntry]:

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from compiler.options import Options
+from server.highlight import MAX_BYTES as MOST_COLOURED_BYTES
 from server.settings import MAX_SOURCE_BYTES
+
+EXAMPLE_SOURCE = """\
+import torch
+
+
+def softmax(scores: torch.Tensor) -> torch.Tensor:
+    exponentials = (scores - scores.amax(-1, keepdim=True)).exp()
+    return exponentials / exponentials.sum(-1, keepdim=True)
+
+
+softmax(torch.randn(64, 256))
+"""
+
+
+def _is_text(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("it contains half of a character (a lone surrogate)") from None
+    return value
+
+
+Text = Annotated[str, AfterValidator(_is_text)]
+"""What JSON calls a string may not be one: an escape may stand for half of a character."""
 
 
 class ExplorationRequest(Options):
     """One snippet, and every option of the compiler."""
 
-    source: str = Field(min_length=1, description="Python source, at most 64 KiB.")
+    model_config = ConfigDict(json_schema_extra={"example": {"source": EXAMPLE_SOURCE, "peer": False}})
+
+    source: Text = Field(
+        min_length=1,
+        description="Python source of at most 64 KiB as UTF-8; a longer one is refused, not cut.",
+        examples=[EXAMPLE_SOURCE],
+    )
     cache: Literal["use", "refresh"] = Field(
         default="use", description='"use" takes a stored report where there is one; "refresh" always runs again.'
     )
@@ -22,15 +53,13 @@ class ExplorationRequest(Options):
         min_length=1,
         max_length=64,
         description="Id of an exploration of the same source, which the new one is linked to and compared with.",
+        examples=["0123456789abcdef0123"],
     )
 
     @field_validator("source")
     @classmethod
-    def _fits_and_is_text(cls, source: str) -> str:
-        try:
-            size = len(source.encode("utf-8"))
-        except UnicodeEncodeError:
-            raise ValueError("the source contains half of a character (a lone surrogate)") from None
+    def _fits_and_can_run(cls, source: str) -> str:
+        size = len(source.encode("utf-8"))
         if size > MAX_SOURCE_BYTES:
             raise ValueError(f"the source has {size} bytes; at most {MAX_SOURCE_BYTES} are accepted")
         if "\0" in source:
@@ -42,13 +71,24 @@ class ExplorationRequest(Options):
 
 
 class HighlightRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """A text that is wanted in colours."""
 
-    source: str
-    language: Literal["python", "cpp", "cuda", "ptx", "llvm", "text"] = "python"
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "x = 1", "language": "python"}})
+
+    source: Text = Field(
+        description=f"The text to colour, at most {MOST_COLOURED_BYTES // 1024} KiB as UTF-8; a longer one is refused.",
+        examples=["x = 1"],
+    )
+    language: Literal["python", "cpp", "cuda", "ptx", "llvm", "text"] = Field(
+        default="python", description="What the text is written in."
+    )
 
 
 class HighlightAnswer(BaseModel):
     """One piece of HTML a line. It holds only text and `span` elements with classes."""
 
-    lines: list[str]
+    model_config = ConfigDict(json_schema_extra={"example": {"lines": ['<span class="n">x</span> = 1']}})
+
+    lines: list[str] = Field(
+        description="One for each line of the source.", examples=[['<span class="n">x</span> = 1']]
+    )

@@ -1,50 +1,93 @@
-"""Everything about the service that a person can set, in one frozen model.
+"""Everything about the service that a person can set: three groups of settings, each a frozen model.
 
-Each setting has a default that suits one person on one machine. It is read from the environment variable named
-`FUSIONSCOPE_` plus its name in capitals, and the command line overrides a few of them. `docs/settings.md` lists
-every one; a test fails when the two disagree.
+`LimitSettings` are what one exploration may use, known to both programs. `WebSettings` and `WorkerSettings` add what
+one program alone needs, so that a worker never holds a secret of web's. `Settings` is all of them, for `fusionscope
+serve` and for whoever lists them. Names are unique over all groups.
+
+Each setting has a default that suits one person on one machine. A value is taken from the first of these that has one:
+the command line, the environment variable `FUSIONSCOPE_` plus the name in capitals, and the file that
+`FUSIONSCOPE_SETTINGS` names. `docs/settings.md` lists every setting; a test fails when the two disagree.
 """
 
 from __future__ import annotations
 
+import difflib
+import importlib.util
+import ipaddress
 import os
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 ENVIRONMENT_PREFIX = "FUSIONSCOPE_"
+FILE_VARIABLE = "FUSIONSCOPE_SETTINGS"
+TRUST = "yes-i-trust-every-snippet"
 MAX_SOURCE_BYTES = 64 * 1024
 """Largest snippet accepted. Part of the API's contract, so not a setting."""
 
+OTHER_VARIABLES = frozenset(
+    {
+        FILE_VARIABLE,
+        "FUSIONSCOPE_CACHE_DIR",
+        "FUSIONSCOPE_CACHE_MIB",
+        "FUSIONSCOPE_CHROMIUM",
+        "FUSIONSCOPE_COMMIT",
+        "FUSIONSCOPE_COMPILE_HELPERS",
+        "FUSIONSCOPE_DEVICE_RECORD",
+        "FUSIONSCOPE_INSTRUCTION_SET",
+    }
+)
+"""What the compiler, the tests and the tools read themselves."""
 
-class Settings(BaseModel):
-    """How the service runs. Sizes are in the unit that the name ends in, times in seconds."""
+Origin = Literal["command line", "environment", "file", "default"]
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: str = Field(default="127.0.0.1", description="Address to listen on.")
-    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 lets the system choose one.")
-    data: Path | None = Field(
-        default=None,
-        description="Folder of the store. By default `~/.local/share/fusionscope`, or a temporary folder where the "
-        "home folder cannot be written.",
+class WrongSettings(Exception):
+    """Settings that cannot be used; the message has one sentence for each fault and no value of a secret."""
+
+
+def _split(value: object) -> object:
+    """A list as an environment variable writes it: with commas between, and space where one likes."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _is_origin(text: str) -> str:
+    """An origin as browsers send it. What else there is would become part of a header."""
+    if text != "*" and not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?", text):
+        raise ValueError("a site is written as https://name.example, in small letters and without a path")
+    return text
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+Origins = Annotated[tuple[Annotated[str, AfterValidator(_is_origin)], ...], NoDecode, BeforeValidator(_split)]
+
+
+class LimitSettings(BaseSettings):
+    """What one exploration may use, and how both programs log. Sizes are in the unit that the name ends in, times in
+    seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
     )
-    static: Path | None = Field(
-        default=None, description="Folder of the built page. By default `server/static`, where `npm run build` puts it."
-    )
-    allowed_hosts: tuple[str, ...] = Field(
-        default=(),
-        description="Host names that browsers may call this server by, separated by commas; `*` allows every name. "
-        "By default `localhost`, the loopback addresses and `host`. This keeps other web sites from running snippets "
-        "here by pointing their own name at this machine.",
-    )
-    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 503.")
+
     wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a CPU.")
     gpu_wall_seconds: float = Field(default=60.0, gt=0, description="Longest time one exploration may run on a GPU.")
-    memory_gib: float = Field(default=8.0, gt=0, description="Memory that one process of an exploration may write to.")
+    memory_gib: float = Field(
+        default=8.0, gt=0, description="Memory that all processes of one exploration may use together."
+    )
     gpu_memory_gib: float = Field(
         default=32.0, gt=0, description="The same where there is a GPU; CUDA reserves a lot of host memory for itself."
     )
@@ -57,30 +100,191 @@ class Settings(BaseModel):
         description="Raw output (print, warnings, native code) after which an exploration is stopped.",
     )
     report_mib: int = Field(default=32, ge=1, description="Largest report that is accepted from a worker.")
-    threads: int = Field(
-        default=0, ge=0, description="Threads that torch and our own kernels use on a CPU; 0 means one for each core."
-    )
-    recent_jobs: int = Field(
-        default=32, ge=1, description="Finished explorations whose events are kept in memory, to be sent again."
-    )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="How log lines look: coloured text in a terminal and JSON elsewhere, or always one."
     )
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Self:
-        """Reads every setting from `environment`; an override that is None is no override."""
-        environment = os.environ if environment is None else environment
-        values: dict[str, Any] = {}
-        for name in cls.model_fields:
-            text = environment.get(ENVIRONMENT_PREFIX + name.upper())
-            if text is None:
-                continue
-            values[name] = (
-                tuple(part.strip() for part in text.split(",") if part.strip()) if name == "allowed_hosts" else text
+    def load(cls, **overrides: Any) -> Self:
+        """Reads every setting; an override is the command line's word, and one that is None is none.
+
+        Raises `WrongSettings`.
+        """
+        try:
+            return cls(**{name: value for name, value in overrides.items() if value is not None})
+        except ValidationError as invalid:
+            raise WrongSettings("\n".join(_told(error) for error in invalid.errors())) from None
+        except SettingsError as unreadable:
+            raise WrongSettings(f"{unreadable}.") from None
+
+    def origin(self, name: str, overridden: frozenset[str] = frozenset()) -> Origin:
+        """Where the value of the setting `name` came from; `overridden` names what the command line gave."""
+        if name in overridden:
+            return "command line"
+        if ENVIRONMENT_PREFIX + name.upper() in os.environ:
+            return "environment"
+        return "file" if name in self.model_fields_set else "default"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The sources, the strongest first. Called by pydantic-settings."""
+        named = os.environ.get(FILE_VARIABLE)
+        files = (_file(settings_cls, Path(named)),) if named else ()
+        return (init_settings, env_settings, *files)
+
+
+class WebSettings(LimitSettings):
+    """What the program web needs."""
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 lets the system choose one.")
+    data: Path | None = Field(
+        default=None,
+        description="Folder of the store. By default `~/.local/share/fusionscope`, or a temporary folder where the "
+        "home folder cannot be written.",
+    )
+    static: Path | None = Field(
+        default=None, description="Folder of the built page. By default `server/static`, where `npm run build` puts it."
+    )
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Names that browsers may call this server by, separated by commas, such as `fusion.example.org`. "
+        "`localhost`, IP addresses and `host` are always accepted. `*` accepts every name, and with it every web site "
+        "that points its own name at this machine.",
+    )
+    cors_origins: Origins = Field(
+        default=(),
+        description="Other sites whose scripts may use the API, separated by commas, such as "
+        "`https://notes.example.org`. `*` allows all of them, and is refused where there are tokens.",
+    )
+    frame_ancestors: Origins = Field(
+        default=(),
+        description="Other sites that may show `/embed/{id}` in a frame, separated by commas, such as "
+        "`https://wiki.example.org`. Nothing else of this server is ever shown in a frame.",
+    )
+    tokens: Path | None = Field(
+        default=None,
+        description="File of tokens, which `fusionscope token` writes. With it every request needs a token, except for "
+        "health; without it nobody does, which suits a service that only its own machine can reach.",
+    )
+    public_reads: bool = Field(
+        default=False,
+        description="Whether explorations and the page can be read without a token where there are tokens.",
+    )
+    read_only: bool = Field(
+        default=False, description="Whether nothing new is explored: what is stored is answered as ever."
+    )
+    requests_per_minute: int = Field(
+        default=600,
+        ge=0,
+        description="Requests a minute of one address without a token; 0 for any number. This machine's own are not "
+        "counted. A token has a quota of its own.",
+    )
+    explorations_per_hour: int = Field(default=120, ge=0, description="The same for new explorations an hour.")
+    jobs_at_once: int = Field(
+        default=8, ge=0, description="The same for explorations that wait or run at the same time."
+    )
+    trusted_proxies: Names = Field(
+        default=("127.0.0.1",),
+        description="Addresses of proxies, separated by commas, that are believed whom they ask for "
+        "(`X-Forwarded-For`) and how (`X-Forwarded-Proto`).",
+    )
+    log_requests: bool = Field(default=False, description="Whether each request is logged, not only what fails.")
+    database: SecretStr | None = Field(
+        default=None,
+        description="SQLAlchemy's URL of a database that several webs may share, such as "
+        "`postgresql+asyncpg://user:password@host/name`. By default a file of SQLite in `data`.",
+    )
+    database_busy_seconds: float = Field(
+        default=5.0, gt=0, description="How long a request waits for a database that is locked or gone."
+    )
+    workers: Names = Field(
+        default=(),
+        description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
+        "its own where none is named.",
+    )
+    executor: Literal["local", "ray"] = Field(
+        default="local",
+        description="Where explorations run: `local`, with the workers of this machine, or `ray`, with those of a Ray "
+        "cluster, which needs the extra `fusionscope[ray]` (see [many machines](service.md#many-machines)).",
+    )
+    ray_address: str = Field(
+        default="auto",
+        description="Where the head of the Ray cluster is, as `host:port`. By default the cluster that this machine is "
+        "a node of.",
+    )
+    ray_token: Path | None = Field(
+        default=None,
+        description="File of the Ray cluster's token. By default Ray's own place for it, `~/.ray/auth_token`.",
+    )
+    profiles: Path | None = Field(
+        default=None,
+        description="JSON file of the profiles of the workers' devices, as `fusionscope worker --write-profile` writes "
+        "it. By default the profile of this machine.",
+    )
+    queue_limit: int = Field(default=32, ge=1, description="Explorations that may wait; the next one is answered 429.")
+    client_queue_limit: int = Field(
+        default=16, ge=1, description="Of these: how many one client may have waiting, so that others find room."
+    )
+    unwanted_seconds: float = Field(
+        default=600.0, gt=0, description="A waiting exploration is dropped where nobody has asked for it for so long."
+    )
+    lease_seconds: float = Field(
+        default=15.0,
+        ge=1,
+        description="A running exploration whose web has not been heard of for so long is run again by another one.",
+    )
+    attempts: int = Field(default=3, ge=1, description="Times that one exploration is begun whose worker is lost.")
+    keep_days: float = Field(default=0.0, ge=0, description="Days that finished explorations are kept; 0 sets no end.")
+    keep_mib: int = Field(
+        default=4096, ge=0, description="What they may take on disk; the oldest go first. 0 sets no bound."
+    )
+    cache_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
+
+    @model_validator(mode="after")
+    def _tokens_are_not_for_every_site(self) -> Self:
+        if self.tokens is not None and "*" in self.cors_origins:
+            raise ValueError("where there are tokens, name in cors_origins the sites that may use them instead of *")
+        return self
+
+    @model_validator(mode="after")
+    def _executor_can_be_had(self) -> Self:
+        if self.executor == "ray" and self.workers:
+            raise ValueError("the workers of a Ray cluster are found by themselves: set either executor=ray or workers")
+        if self.executor == "ray" and importlib.util.find_spec("ray") is None:
+            raise ValueError("executor=ray needs Ray: install it with `pip install 'fusionscope[ray]'`")
+        if self.ray_address.startswith("ray://"):
+            raise ValueError(
+                "ray_address is the address of the cluster's head, host:port, and not of a Ray Client server"
             )
-        values.update({name: value for name, value in overrides.items() if value is not None})
-        return cls.model_validate(values)
+        return self
+
+    def needs_own_worker(self) -> bool:
+        """Whether no worker is named that could run anything."""
+        return self.executor == "local" and not self.workers
+
+    def warnings(self) -> list[str]:
+        """What whoever runs the service should know about these settings, a sentence each."""
+        found = []
+        if not _is_loopback(self.host) and self.tokens is None:
+            found.append(
+                f"The service listens on {self.host} without tokens: whoever reaches it can run code in its sandbox. "
+                "Make tokens with `fusionscope token NAME` and name their file in FUSIONSCOPE_TOKENS."
+            )
+        if "*" in self.allowed_hosts:
+            found.append(
+                "FUSIONSCOPE_ALLOWED_HOSTS is *: any web site can make its visitors' browsers use the service."
+            )
+        if "*" in self.cors_origins:
+            found.append("FUSIONSCOPE_CORS_ORIGINS is *: any web site can use the service from its visitors' browsers.")
+        return found
 
     def data_folder(self) -> Path:
         """The folder of the store, made when missing. Only a folder that was not named falls back to another."""
@@ -100,10 +304,115 @@ class Settings(BaseModel):
         return self.static if self.static is not None else Path(__file__).parent / "static"
 
     def host_names(self) -> frozenset[str]:
-        """The names that the Host header may carry, without port; `*` among them allows all."""
-        if self.allowed_hosts:
-            return frozenset(name.lower() for name in self.allowed_hosts)
-        if self.host in ("0.0.0.0", "::"):
-            # Whoever listens on every address means to be reached by names that we cannot know.
-            return frozenset({"*"})
-        return frozenset({"localhost", "127.0.0.1", "[::1]", self.host.lower()})
+        """The names that the Host header may carry besides localhost and IP addresses; `*` among them allows all."""
+        return frozenset(name.lower() for name in (*self.allowed_hosts, self.host))
+
+
+class WorkerSettings(LimitSettings):
+    """What the program worker needs."""
+
+    socket: Path | None = Field(
+        default=None,
+        description="Unix socket that the worker listens at. By default `fusionscope/worker.sock` in "
+        "`$XDG_RUNTIME_DIR`, or in a folder of the user's own below the one for temporary files.",
+    )
+    slots: int = Field(
+        default=0, ge=0, le=1024, description="Explorations that run at the same time; 0 means 1 on a CPU, 4 on a GPU."
+    )
+    spares: int = Field(
+        default=2, ge=0, le=64, description="Processes that wait, warm and confined, for the next exploration."
+    )
+    tier: Literal["A", "B", "trusted"] | None = Field(
+        default=None,
+        description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
+        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
+        "needs `trust_snippets`.",
+    )
+    trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
+        default=None,
+        description="The operator's word, `yes-i-trust-every-snippet`, that snippets may run with all the rights of "
+        "the worker where no tier works.",
+    )
+    disk_mib: int = Field(default=1024, ge=16, description="What the files of one exploration may take together.")
+    shared_memory_mib: int = Field(
+        default=256, ge=1, description="What one exploration may keep in `/dev/shm`; it is memory, and counts as that."
+    )
+    threads: int = Field(
+        default=0, ge=0, description="Threads that torch and our own kernels use on a CPU; 0 means one for each core."
+    )
+
+    def socket_path(self) -> Path:
+        """Where the worker listens, if it was not told to listen elsewhere."""
+        if self.socket is not None:
+            return self.socket
+        runtime = os.environ.get("XDG_RUNTIME_DIR")
+        below = Path(runtime) / "fusionscope" if runtime else Path(tempfile.gettempdir()) / f"fusionscope-{os.getuid()}"
+        return below / "worker.sock"
+
+
+class Settings(WebSettings, WorkerSettings):
+    """All settings: of `fusionscope serve`, which is both programs."""
+
+
+GROUPS: Mapping[str, type[LimitSettings]] = {"limits": LimitSettings, "web": WebSettings, "worker": WorkerSettings}
+
+
+def group(name: str) -> str:
+    """The group that the setting `name` belongs to: "limits", "web" or "worker"."""
+    return next(title for title, model in GROUPS.items() if name in model.model_fields)
+
+
+def shown(value: object) -> str:
+    """A setting's value for people, in the form that an environment variable takes; a secret is not shown."""
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, SecretStr):
+        return "set, and secret"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def unknown_variables(environment: Iterable[str]) -> dict[str, str]:
+    """Names in `environment` that look like settings and are none, each with the nearest one that is, or ""."""
+    known = OTHER_VARIABLES | {ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+    found = (name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known)
+    return {name: next(iter(difflib.get_close_matches(name, known, 1)), "") for name in sorted(found)}
+
+
+def _file(settings_cls: type[BaseSettings], path: Path) -> PydanticBaseSettingsSource:
+    """The values in a file of settings: TOML by their names, or lines as those of the environment. Both programs may
+    be given the same file, so what only the other one knows is passed over. Raises `SettingsError`."""
+    if not path.is_file():
+        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, is not there")
+    if path.suffix != ".toml":
+        return DotEnvSettingsSource(settings_cls, env_file=path, dotenv_filtering="only_existing")
+    values = _toml(path)
+    return InitSettingsSource(settings_cls, {k: v for k, v in values.items() if k in settings_cls.model_fields})
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as failure:
+        raise SettingsError(f"The file {path}, which {FILE_VARIABLE} names, cannot be read: {failure}") from None
+    for name in values:
+        if name not in Settings.model_fields:
+            near = difflib.get_close_matches(name, Settings.model_fields, 1)
+            hint = f"; did you mean {near[0]}?" if near else ", see docs/settings.md"
+            raise SettingsError(f"The file {path} sets {name}, which is no setting{hint}")
+    return values
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    if not where:
+        return f"The settings do not go together: {error['msg'].removeprefix('Value error, ')}."
+    return f"The setting {where} ({ENVIRONMENT_PREFIX}{where.upper()}) is not valid: {error['msg']}."

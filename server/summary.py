@@ -1,4 +1,7 @@
-"""A report as text: what a person would paste into a review or a chat. Markdown, without anything from HTML."""
+"""A report as text: what a person would paste into a review or a chat. Markdown, without anything from HTML.
+
+What it quotes is made safe by `plain_text`: here each part only says whether it is prose or code.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from server.captured import (
 from server.figures import microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
+from server.observed import observed_sentences
+from server.plain_text import cell, code, fenced, joined, one_line
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
 
@@ -24,7 +29,7 @@ from server.wrong import untimed_sentence, wrong_sentences
 def markdown(report: Report) -> str:
     """The answer first, then the kernels, then the decisions that shaped them, then the snippet."""
     parts = [f"# Exploration {report.id}", _answer(report)]
-    parts += [f"> {note.message}" for note in report.notes]
+    parts += [f"> {one_line(note.message)}" for note in report.notes]
     parts += [_what_if(report), _capture(report)]
     for graph in report.graphs:
         parts.append(_graph(graph, report.environment))
@@ -35,8 +40,10 @@ def markdown(report: Report) -> str:
     if report.sweep is not None:
         parts.append(_sweep(report))
     parts.append(_environment(report))
-    parts.append("## Snippet\n\n" + _fenced(report.source, "python"))
-    return "\n\n".join(part for part in parts if part) + "\n"
+    if report.observed is not None:
+        parts.append(f"## What the service saw\n\n{_listed(list(map(one_line, observed_sentences(report.observed))))}")
+    parts += ["## Snippet", fenced(report.source, "python")]
+    return joined(parts) + "\n"
 
 
 def _answer(report: Report) -> str:
@@ -45,9 +52,11 @@ def _answer(report: Report) -> str:
         lines.append(_listed([f"**{sentence}**" for sentence in wrong_sentences(report.wrong_results)]))
     if report.error is not None:
         where = f" (line {report.error.line})" if report.error.line is not None else ""
-        lines.append(f"{report.error.type}{where}: {report.error.message}")
-        if report.error.hint:
-            lines.append(report.error.hint)
+        if "\n" in report.error.message:
+            lines += [one_line(f"{report.error.type}{where}:"), fenced(report.error.message, "text")]
+        else:
+            lines.append(one_line(f"{report.error.type}{where}: {report.error.message}"))
+        lines.append(report.error.hint or "")
     summary = report.summary
     # The verdict of a failed exploration is its error, said again.
     if summary.verdict and report.error is None:
@@ -63,7 +72,7 @@ def _answer(report: Report) -> str:
         table = ["| | eager | compiled | peer |", "|---|---|---|---|"]
         table += [f"| {name} | {_cell(eager)} | {_cell(ours)} | {_cell(peer)} |" for name, eager, ours, peer in known]
         lines.append("\n".join(table))
-    return "\n\n".join(lines)
+    return joined(lines)
 
 
 def _error(report: Report) -> float | str | None:
@@ -94,11 +103,15 @@ def _capture(report: Report) -> str:
 
 
 def _listed(sentences: list[str]) -> str:
-    return "\n".join(f"- {sentence}" for sentence in sentences)
+    return "\n".join(f"- {one_line(sentence)}" for sentence in sentences)
 
 
 def _graph(graph: Graph, environment: Environment) -> str:
-    title = f"## Graph {graph.name}" + (f" of `{graph.function}`" if graph.function else "") + f" ({graph.phase})"
+    title = (
+        f"## Graph {one_line(graph.name)}"
+        + (f" of {code(graph.function)}" if graph.function else "")
+        + f" ({graph.phase})"
+    )
     parts = [title]
     told = [*symbol_sentences(graph), *training_sentences(graph), *rewrite_sentences(graph), *launch_sentences(graph)]
     if told:
@@ -112,8 +125,8 @@ def _graph(graph: Graph, environment: Environment) -> str:
         parts.append(f"### Memory of {graph.name}\n\n{_listed(memory_sentences(graph))}")
     parts += [_kernel(kernel, place, graph, environment) for place, kernel in enumerate(graph.kernels)]
     if graph.decisions:
-        parts.append("### Decisions\n\n" + "\n".join(_decision(decision) for decision in graph.decisions))
-    return "\n\n".join(parts)
+        parts.append("### Decisions\n\n" + _listed([_decision(decision) for decision in graph.decisions]))
+    return joined(parts)
 
 
 def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) -> str:
@@ -126,8 +139,8 @@ def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) 
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
-    parts = [f"### Kernel {kernel.name}", "; ".join(facts), _listed(told), _fenced(kernel.source, kernel.language)]
-    return "\n\n".join(part for part in parts if part)
+    heading = f"### Kernel {one_line(kernel.name)}"
+    return joined([heading, one_line("; ".join(facts)), _listed(told), fenced(kernel.source, kernel.language)])
 
 
 def same_code(kernel: Kernel, graph: Graph) -> list[str]:
@@ -154,31 +167,38 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
 
 def _decision(decision: Decision) -> str:
     change = f". It would fuse if {decision.would_fuse_if}." if decision.would_fuse_if else ""
-    return f"- `{decision.a}` and `{decision.b}`: {decision.verdict}. {decision.message}{change}"
+    return f"{code(decision.a)} and {code(decision.b)}: {decision.verdict}. {decision.message}{change}"
 
 
 def _timing(report: Report) -> str:
     assert report.timing is not None
     rows = [
-        f"| {item.name} | {item.median_ms:.4g} | {item.low_ms:.4g} to {item.high_ms:.4g} | {len(item.samples_ms)} |"
+        _row(
+            [item.name, f"{item.median_ms:.4g}", f"{item.low_ms:.4g} to {item.high_ms:.4g}", str(len(item.samples_ms))]
+        )
         for item in report.timing.contestants
     ]
     head = ["| | median ms | middle half | samples |", "|---|---|---|---|"]
     parts = [f"## Timing\n\n{report.timing.method}", untimed_sentence(report), "\n".join([*head, *rows])]
-    return "\n\n".join(part for part in parts if part)
+    return joined(parts)
 
 
 def _sweep(report: Report) -> str:
     assert report.sweep is not None
     columns, rows = swept_table(report)
     table = [_row(columns), "|---" * len(columns) + "|", *map(_row, rows)]
-    parts = [f"## Sizes of {report.sweep.name}", report.sweep.verdict, columns_sentence(report), "\n".join(table)]
+    parts = [
+        f"## Sizes of {one_line(report.sweep.name)}",
+        report.sweep.verdict,
+        columns_sentence(report),
+        "\n".join(table),
+    ]
     parts.append(_listed(sweep_sentences(report.sweep)))
-    return "\n\n".join(part for part in parts if part)
+    return joined(parts)
 
 
 def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(map(cell, cells))} |"
 
 
 def _environment(report: Report) -> str:
@@ -191,18 +211,10 @@ def _environment(report: Report) -> str:
         ("python", environment.python),
         ("seed", environment.seed),
     ]
-    return "## Environment\n\n" + "\n".join(f"- {name}: {value}" for name, value in known if value not in ("", None))
+    return "## Environment\n\n" + _listed([f"{name}: {value}" for name, value in known if value not in ("", None)])
 
 
 def _cell(value: float | str | None) -> str:
     if value is None or isinstance(value, str):
         return value or "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-
-
-def _fenced(text: str, language: str) -> str:
-    """A code block whose fence is longer than any run of backticks inside it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,89 +1,69 @@
-"""From what a worker sent, and how its job ended, to the report that people see.
-
-The snippet's process wrote the report, so it is checked like any input from outside: strict JSON of the agreed
-shape, no infinities. What the service knows better (id, source, options, versions) is put in place of what the report
-claims, and how the job ended was seen from outside of it.
-"""
+"""How an exploration ended, in words: from what the snippet's process said last, and from how it was seen to end."""
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-from typing import Any, NoReturn, get_args
-
-from pydantic import ValidationError
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 from compiler.budget import TIME_LIMIT
-from compiler.options import Options, StageName
-from compiler.report import Environment, Error, Report
-from server.identity import WorkerIdentity, compiler_version
-from server.worker.messages import Ended
+from compiler.options import StageName
+from compiler.report import Error, Report, Status
+from server.wire.messages import Ended
 
 _SNIPPET_LINE = re.compile(r'File "(?:snippet\.py|<snippet>)", line (\d+)')
 _OUTPUT_SHOWN = 16 * 1024
 
 
-class ReportRejected(Exception):
-    """What came through the report pipe is not a report."""
+@dataclass(frozen=True)
+class Verdict:
+    """How an exploration ended, as people see it."""
+
+    status: Status
+    error: Error | None
 
 
-def parse_report(raw: bytes) -> Report:
-    """The report in `raw`, or `ReportRejected` with the reason."""
-    try:
-        text = raw.decode("utf-8")
-        json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
-        return Report.model_validate_json(raw)
-    except (ValidationError, ValueError, RecursionError) as failure:
-        raise ReportRejected(f"{type(failure).__name__}: {str(failure)[:500]}") from None
+NOT_BELIEVED = "This report is not to be believed:"
+"""What the verdict of a report begins with that says what cannot be."""
 
 
-def _refuse_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {text[:40]} is too large")
-    return value
-
-
-def empty_report(id: str, source: str, options: Options, worker: WorkerIdentity, based_on: str | None = None) -> Report:
-    """The report of an exploration that has not begun."""
-    report = Report(source=source)
-    return stamp(report, id, source, options, worker, based_on)
-
-
-def stamp(
-    report: Report, id: str, source: str, options: Options, worker: WorkerIdentity, based_on: str | None = None
-) -> Report:
-    """Puts what the service knows itself in place of what the report says of it."""
-    known: dict[str, Any] = {"python": worker.python, "torch": worker.torch, "triton": worker.triton}
-    if not report.environment.device:
-        known |= {"device": options.device or worker.device, "device_name": worker.device_name}
-        known |= {"target": options.target, "seed": options.seed}
-    if not report.environment.compiler:
-        known["compiler"] = compiler_version()
-    return report.model_copy(
-        update={
-            "id": id,
-            "source": source,
-            "based_on": based_on,
-            "options": options.model_dump(mode="json"),
-            "environment": Environment.model_validate(report.environment.model_dump() | known),
-        }
-    )
-
-
-def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | None = None) -> Report:
-    """The final report: `latest` as it is when the job ended well, otherwise with the status and error that say how."""
-    if ended.ending == "exited" and ended.exit_code == 0 and latest.status != "running" and rejected is None:
+def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | None = None) -> Verdict:
+    """What became of `latest`: its own word where the job ended well, otherwise what was seen from outside."""
+    has_ended_well = ended.ending == "exited" and ended.exit_code == 0 and rejected is None
+    if has_ended_well and latest.status not in ("running", "cancelled", "dropped"):
         return _tell_lack_of_memory(latest)
     status, error = _explain(ended, wall_limit, rejected)
     if status == "timeout":
         error = error.model_copy(update={"message": f"{error.message} {_what_there_is(latest)}"})
-    return latest.model_copy(update={"status": status, "error": error})
+    return Verdict(status, error)
+
+
+def never_ran(why: Literal["cancelled", "dropped", "lost"], tries: int) -> Verdict:
+    """Of a job without an end of its own: it was cancelled or dropped while it waited, or all its workers were lost."""
+    if why == "cancelled":
+        return Verdict("cancelled", _CANCELLED)
+    if why == "dropped":
+        message = "Nobody waited for this exploration any longer, so it was taken out of the queue before it ran."
+        return Verdict("dropped", Error(type="Dropped", message=message, hint="Run it again, and wait for its end."))
+    return Verdict("crashed", _lost(tries))
+
+
+def believed_verdict(verdict: str, contradictions: list[str]) -> str:
+    """The sentence on top of a report, with what cannot be first."""
+    return f"{NOT_BELIEVED} {contradictions[0]} {verdict}".strip() if contradictions else verdict
+
+
+_CANCELLED = Error(type="Cancelled", message="The exploration was cancelled.", hint="Run it again.")
+
+
+def _lost(tries: int) -> Error:
+    often = f" This happened {tries} times in a row." if tries > 1 else ""
+    return Error(
+        type="WorkerLost",
+        message=f"The worker that ran the exploration ended unexpectedly.{often}",
+        hint="Run it again; if it happens again, the snippet itself may be what ends the worker.",
+    )
 
 
 def _what_there_is(latest: Report) -> str:
@@ -96,22 +76,22 @@ def _what_there_is(latest: Report) -> str:
     return f"{told} Missing: {', '.join(missing)}." if missing else told
 
 
-def _tell_lack_of_memory(report: Report) -> Report:
+def _tell_lack_of_memory(report: Report) -> Verdict:
     """To the compiler, running out of memory is an error of the snippet like any other; but it depends on the limit
     that the service sets, so it has a status of its own, with which it is not kept as the snippet's result."""
     error = report.error
     if error is None or report.status not in ("user_error", "crashed"):
-        return report
+        return Verdict(report.status, error)
     if error.type not in ("MemoryError", "OutOfMemoryError") and "can't allocate memory" not in error.message:
-        return report
+        return Verdict(report.status, error)
     hint = error.hint or "Use smaller shapes, or raise the setting `memory_gib` of the service."
-    return report.model_copy(update={"status": "out_of_memory", "error": error.model_copy(update={"hint": hint})})
+    return Verdict("out_of_memory", error.model_copy(update={"hint": hint}))
 
 
-def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[str, Error]:
+def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[Status, Error]:
     line = _last_snippet_line(ended.last_output)
     if ended.ending == "cancelled":
-        return "cancelled", Error(type="Cancelled", message="The exploration was cancelled.", hint="Run it again.")
+        return "cancelled", _CANCELLED
     if ended.ending == "time_limit" or ended.signal == signal.SIGXCPU:
         return "timeout", Error(
             type=TIME_LIMIT,
@@ -132,16 +112,26 @@ def _explain(ended: Ended, wall_limit: float, rejected: str | None) -> tuple[str
             message="The report grew larger than is allowed, and the exploration was stopped.",
             hint="Explore a smaller part of the program.",
         )
-    if ended.ending == "worker_lost":
-        return "crashed", Error(
-            type="WorkerLost",
-            message="The worker that ran the exploration ended unexpectedly; a new one has been started.",
-            hint="Run it again; if it happens again, the snippet itself may be what ends the worker.",
+    if ended.ending == "memory_limit":
+        return "out_of_memory", Error(
+            type="OutOfMemory",
+            message="The exploration used more memory than it may, in all of its processes together, and was stopped.",
+            hint="Use smaller shapes, or raise the setting `memory_gib` of the service.",
+            line=line,
         )
+    if ended.ending == "disk_limit":
+        return "crashed", Error(
+            type="DiskLimit",
+            message="The exploration wrote more into its folder and /dev/shm than it may, and was stopped.",
+            hint="Write less, or remove what is not needed any more.",
+            line=line,
+        )
+    if ended.ending == "worker_lost":
+        return "crashed", _lost(1)
     return _explain_exit(ended, line, rejected)
 
 
-def _explain_exit(ended: Ended, line: int | None, rejected: str | None) -> tuple[str, Error]:
+def _explain_exit(ended: Ended, line: int | None, rejected: str | None) -> tuple[Status, Error]:
     # The list of loaded extension modules, with which a crash ends, says nothing about the snippet.
     last_words = _printable(ended.last_output).partition("\nExtension modules:")[0][-_OUTPUT_SHOWN:].strip() or None
     ran_out = "bad_alloc" in ended.last_output or "Cannot allocate memory" in ended.last_output

@@ -10,6 +10,7 @@ from typing import Any
 from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import Capture, EntryCall
 from compiler.capture.reference import is_random
+from compiler.lease import TimingTurns
 from compiler.options import Options
 from compiler.peer.inductor import explore_peer
 from compiler.report import Kernel, Peer, TimingResult, WrongResult
@@ -45,6 +46,7 @@ def compare_with_peer(
     timing: TimingResult | None,
     is_compiled_wrong: bool = False,
     budget: Budget = UNLIMITED,
+    turns: TimingTurns | None = None,
     changes: SnippetChanges = NO_CHANGES,
 ) -> Compared:
     """TorchInductor's kernels for every callable that the snippet compiled, and new times with the peer among them.
@@ -53,7 +55,7 @@ def compare_with_peer(
     then said in the peer's message, where its results are wrong, and where no times are wanted. Contestants that were
     not interleaved with each other would not be comparable, so with the peer all are measured again; a compiled result
     that is wrong stays out of it. A peer that has not compiled when the budget is spent is stopped; one for which there
-    is no time left beside the others is not timed. Its message says so.
+    is no time left beside the others is not timed. Its message says so. Times are taken in one of `turns`.
     """
     limit = budget.left
     entries = captured.timed_entries
@@ -82,7 +84,8 @@ def compare_with_peer(
     if timing is None or not entries or not options.timing.enabled or found.wrong:
         return Compared(peer, timing, found.wrong)
     try:
-        return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong, budget, changes))
+        with (turns or TimingTurns()).turn():
+            return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong, budget, changes))
     except OutOfTime:
         late = "It was not timed: one call of each of the three takes longer than there was time left."
         return Compared(peer.model_copy(update={"message": " ".join([*found.messages, late])}), timing)

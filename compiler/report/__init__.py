@@ -49,6 +49,7 @@ from compiler.report.kernels import (
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
+from compiler.report.observed import Observed
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
 from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
@@ -100,6 +101,7 @@ __all__ = [
     "Memory",
     "NamedSize",
     "Note",
+    "Observed",
     "Outcome",
     "PaddingCopy",
     "PaddingDecision",

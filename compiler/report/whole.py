@@ -22,15 +22,18 @@ from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel, example
+from compiler.report.observed import Observed
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
 from compiler.report.timings import Peer, TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 
 StageStatus = Literal["done", "failed", "skipped"]
-Status = Literal["running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled"]
+Status = Literal[
+    "running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled", "dropped"
+]
 
 
 class Stage(ReportModel):
@@ -180,7 +183,8 @@ class Summary(ReportModel):
 
 class Report(ReportModel):
     """Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result"
-    where all stages ended and a compiled result is wrong, here or at a size of the sweep."""
+    where all stages ended and a compiled result is wrong, here or at a size of the sweep. The service sets "cancelled"
+    where somebody asked for the end, and "dropped" where nobody waited for it any longer."""
 
     version: int = Field(default=REPORT_VERSION, description="Version of this format.")
     id: str = Field(
@@ -212,3 +216,6 @@ class Report(ReportModel):
     gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
     error: Error | None = Field(default=None, description="What stopped it; null where nothing did.")
+    observed: Observed | None = Field(
+        default=None, description="What the service saw of it from outside; null of one that it did not run."
+    )

@@ -8,10 +8,10 @@ size is in memory at a time. What goes wrong at a size is told in its row.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Protocol, TypeVar
 
 from compiler import report as rep
@@ -42,7 +42,7 @@ Publish = Callable[[rep.SweepResult, str, float], None]
 @dataclass
 class Run:
     """One sweep under way. `publish` is told after each size what is known so far; the time of the sweep counts from
-    `began`, on the clock of `time.perf_counter`."""
+    `began`, on `clock`."""
 
     source: str
     options: Options
@@ -50,6 +50,7 @@ class Run:
     explore: Explore
     publish: Publish
     began: float
+    clock: Callable[[], float]
     attempts: list[Attempt] = field(default_factory=list)
     #: What it took to compile each size.
     seconds: list[float] = field(default_factory=list)
@@ -58,10 +59,10 @@ class Run:
         """Raises `UnknownSize` before the first size is tried."""
         with_size(self.source, self.options, self.sweep.name, self.sweep.values[0])
         for value in self.sweep.values:
-            started = time.perf_counter()
+            started = self.clock()
             with self._explored(value, with_times=False) as explored:
                 self.attempts.append(_attempt(value, explored))
-            self.seconds.append(time.perf_counter() - started)
+            self.seconds.append(self.clock() - started)
             self.publish(self.result(), f"sweep {value}", self.seconds[-1])
 
     def measure_all(self) -> str | None:
@@ -71,13 +72,13 @@ class Run:
         for place, attempt in enumerate(self.attempts):
             if attempt.size.error is not None or not attempt.has_kernels:
                 continue
-            started = time.perf_counter()
+            started = self.clock()
             if started + rate * self.seconds[place] - self.began > self.sweep.max_seconds:
                 left = ", ".join(str(other.size.value) for other in self.attempts[place:])
                 return f"Not measured, as it would take longer than {self.sweep.max_seconds:g} seconds: {left}."
             with self._explored(attempt.size.value, with_times=True) as explored:
                 _add_times(attempt.size, explored.report)
-            took = time.perf_counter() - started
+            took = self.clock() - started
             rate = took / self.seconds[place]
             self.publish(self.result(), f"measure {attempt.size.value}", took)
         return None
@@ -92,7 +93,7 @@ class Run:
         short = Timing.model_validate(
             timing.model_dump() | {"max_seconds": min(timing.max_seconds, _SECONDS_PER_SIZE), "enabled": with_times}
         )
-        left = max(self.began + self.sweep.max_seconds - time.perf_counter(), _SECONDS_PER_SIZE)
+        left = max(self.began + self.sweep.max_seconds - self.clock(), _SECONDS_PER_SIZE)
         most = left if self.options.max_seconds is None else min(left, self.options.max_seconds)
         alone = self.options.model_copy(update={"sweep": None, "peer": False, "timing": short, "max_seconds": most})
         explored = self.explore(*with_size(self.source, alone, self.sweep.name, value), with_times)
@@ -103,10 +104,17 @@ class Run:
             gc.collect()
 
 
-def sweep_sizes(source: str, options: Options, explore: Explore, publish: Publish, began: float) -> rep.SweepResult:
+def sweep_sizes(
+    source: str,
+    options: Options,
+    explore: Explore,
+    publish: Publish,
+    began: float,
+    clock: Callable[[], float] = perf_counter,
+) -> rep.SweepResult:
     """The sweep that `options` ask for. Raises `UnknownSize` before it begins, SyntaxError if `source` is no Python."""
     assert options.sweep is not None
-    run = Run(source, options, options.sweep, explore, publish, began)
+    run = Run(source, options, options.sweep, explore, publish, began, clock)
     run.compile_all()
     wants_times = options.timing.enabled and (options.produce is None or "measure" in options.produce)
     message = run.measure_all() if wants_times else "Nothing was measured: timing was turned off."

@@ -7,7 +7,7 @@ knows nothing of queues, retries or the database. It keeps no job that nobody ho
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,8 +54,9 @@ class WorkerDevice:
 class Handle(Protocol):
     """A job that was submitted."""
 
-    def events(self) -> AsyncIterator[Event]:
-        """Every event, in order, the last of them `Ended`. To be read once. Raises nothing of the job's or worker's."""
+    def events(self) -> AsyncGenerator[Event]:
+        """Every event, in order, the last of them `Ended`. To be read once, and closed by whoever reads no further.
+        Raises nothing of the job's or worker's."""
         ...
 
     async def cancel(self) -> None:

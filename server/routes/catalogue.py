@@ -5,59 +5,98 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Query, Response
+from fastapi import Path as PathParameter
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from compiler.options import DEVICE_MODELS, LARGEST_GROUP, RULES
 from compiler.report import REPORT_VERSION
 from server import gallery
 from server.highlight import MAX_BYTES, Theme, highlight_lines, style_sheet
-from server.identity import WorkerIdentity, compiler_version
+from server.identity import compiler_version
 from server.problems import Problem, problem_answers
 from server.reasons import ReasonEntry, ReasonPage, reasons, with_page
 from server.requests import HighlightAnswer, HighlightRequest
-from server.worker.messages import DeviceFacts
-from server.worker_process import WorkerProcess
+from server.routes.health import Web
+from server.wire.messages import DeviceFacts, WorkerIdentity
 
 router = APIRouter(prefix="/api/v1", tags=["catalogue"])
 
 
-class Version(BaseModel):
-    """What is running. `worker` is null while the worker is still importing its libraries."""
+ReasonId = Annotated[
+    str,
+    PathParameter(
+        description="Id of a reason, as decisions name it.",
+        max_length=100,
+        pattern=r"^[\w.]+$",
+        examples=["shape.numel"],
+    ),
+]
 
-    compiler: str
-    report: int
-    worker: WorkerIdentity | None
+
+_PROFILE: JsonDict = {
+    "python": "3.11.9",
+    "torch": "2.13.0",
+    "triton": "3.7.1",
+    "device": "cuda",
+    "device_name": "NVIDIA H200",
+}
+_DEVICE: JsonDict = {"name": "H200", "kind": "cuda", "target": "sm_90", "facts": {"sm_count": 132}}
+
+
+class Version(BaseModel):
+    """What is running. `worker` is the profile that explorations run with where they name no device; it is declared,
+    whether or not a worker is there."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"compiler": "0.2.0", "report": 3, "build": "0123456789abcdef", "worker": _PROFILE}
+        }
+    )
+
+    compiler: str = Field(description="Version of the product.", examples=["0.2.0"])
+    report: int = Field(description="Version of the report's form; it rises with each change.", examples=[3])
+    build: str = Field(description="This build of the compiler, which ids are made of.", examples=["0123456789abcdef"])
+    worker: WorkerIdentity = Field(description="The profile that explorations run with where they name no device.")
 
 
 class Devices(BaseModel):
     """`here` is the device that explorations run on; `known` are all that kernels can be generated for."""
 
-    here: WorkerIdentity | None
-    known: tuple[DeviceFacts, ...]
+    model_config = ConfigDict(json_schema_extra={"example": {"here": _PROFILE, "known": [_DEVICE]}})
+
+    here: WorkerIdentity = Field(description="What explorations run on where they name no device.")
+    known: tuple[DeviceFacts, ...] = Field(
+        description="What kernels can be generated for; empty until a worker has said so."
+    )
 
 
 class Choices(BaseModel):
     """What may be decided otherwise, by name."""
 
-    rules: tuple[str, ...]
-    device_models: tuple[str, ...]
-    largest_group: int
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"rules": ["inline", "horizontal"], "device_models": ["H200", "A100"], "largest_group": 512}
+        }
+    )
+
+    rules: tuple[str, ...] = Field(description="What `rules_off` may name.", examples=[["inline", "horizontal"]])
+    device_models: tuple[str, ...] = Field(description="What `device_model` may name.", examples=[["H200", "A100"]])
+    largest_group: int = Field(description="What `largest_group` is where nothing else is asked for.", examples=[512])
 
 
 @router.get("/version")
-async def version(request: Request) -> Version:
-    worker: WorkerProcess = request.app.state.worker
-    identity = worker.hello.identity if worker.hello is not None else None
-    return Version(compiler=compiler_version(), report=REPORT_VERSION, worker=identity)
+async def version(web: Web) -> Version:
+    """What is running, and for which device."""
+    return Version(compiler=compiler_version(), report=REPORT_VERSION, build=web.build, worker=web.profiles.declared[0])
 
 
 @router.get("/devices")
-async def devices(request: Request) -> Devices:
-    worker: WorkerProcess = request.app.state.worker
-    if worker.hello is None:
-        return Devices(here=None, known=())
-    return Devices(here=worker.hello.identity, known=worker.hello.devices)
+async def devices(web: Web) -> Devices:
+    """The device that explorations run on, and all that kernels can be generated for, once a worker has said so."""
+    known = next((device.facts for device in web.executor.devices() if device.facts), ())
+    return Devices(here=web.profiles.declared[0], known=known)
 
 
 @router.get("/choices")
@@ -68,6 +107,7 @@ async def choices() -> Choices:
 
 @router.get("/examples")
 async def examples() -> list[gallery.Example]:
+    """The examples that come with the product, from the first idea to the last."""
     return list(gallery.examples())
 
 
@@ -77,8 +117,8 @@ async def list_reasons() -> list[ReasonEntry]:
     return list((await _reasons()).values())
 
 
-@router.get("/reasons/{id}", responses=problem_answers(404, 503))
-async def one_reason(id: str) -> ReasonPage:
+@router.get("/reasons/{id}", responses=problem_answers(404, 422, 503))
+async def one_reason(id: ReasonId) -> ReasonPage:
     """A reason with its page: what it means, an example that leaves it, and what to do."""
     found = (await _reasons()).get(id)
     if found is None:
@@ -93,7 +133,7 @@ async def _reasons() -> dict[str, ReasonEntry]:
         raise Problem(503, f"The list of reasons cannot be loaded: {missing}.") from None
 
 
-@router.post("/highlight", responses=problem_answers(413, 422))
+@router.post("/highlight", responses=problem_answers(400, 403, 413, 422))
 async def highlight(asked: HighlightRequest) -> HighlightAnswer:
     """Source as one piece of HTML a line; its classes are those of /api/v1/highlight.css."""
     size = len(asked.source.encode("utf-8", errors="replace"))
@@ -102,6 +142,16 @@ async def highlight(asked: HighlightRequest) -> HighlightAnswer:
     return HighlightAnswer(lines=await asyncio.to_thread(highlight_lines, asked.source, asked.language))
 
 
-@router.get("/highlight.css", response_class=Response)
-async def highlight_css(theme: Annotated[Theme, Query()] = "light") -> Response:
+@router.get(
+    "/highlight.css",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/css": {"schema": {"type": "string"}, "example": ".highlight .k { color: #A90D91 }"}}},
+        **problem_answers(422),
+    },
+)
+async def highlight_css(
+    theme: Annotated[Theme, Query(description="For a light or a dark page.", examples=["light"])] = "light",
+) -> Response:
+    """The style sheet for what `/api/v1/highlight` answers."""
     return Response(style_sheet(theme), media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})

@@ -2,53 +2,142 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
+from typing import Annotated
 
-from server.metrics import CONTENT_TYPE, Metrics
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from server.metrics import CONTENT_TYPE
 from server.problems import Problem, problem_answers
-from server.worker_process import WorkerProcess
+from server.state import WebState
 
 router = APIRouter(tags=["health"])
 
 
-class Health(BaseModel):
-    """`isolation` lists what confines a snippet on this machine, as a trial job found it; null until it has run."""
+class WorkerHealth(BaseModel):
+    """One worker, as web sees it."""
 
-    status: str
-    worker: str
-    isolation: list[str] | None
-    restarts: int
+    name: str = Field(description="Where it is reached: a socket's path, or a node and its device.")
+    state: str = Field(description='"ready", or why it is not.')
+    device: str = Field(description='"cpu" or "cuda"; empty while it is not known.')
+    device_name: str = Field(description="Name of the device; empty while it is not known.")
+    slots: int = Field(description="Explorations that it runs at the same time.")
+    free: int = Field(description="Of these: how many could be given to it now.")
+    tier: str | None = Field(
+        description='What confines a snippet: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing.'
+    )
+    isolation: list[str] = Field(description="The layers of that in force, as a trial job found them.")
+    restarts: int = Field(description="Times that it, or what runs snippets in it, had to be started again.")
+
+
+class TaskHealth(BaseModel):
+    """One of web's background tasks."""
+
+    name: str = Field(description="Its name.")
+    state: str = Field(description='"works", or why it failed last.')
+    restarts: int = Field(description="Times that it failed and was started again.")
+
+
+class Health(BaseModel):
+    """How the service does. `worker`, `isolation` and `restarts` speak of the first worker, or of all in one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "status": "ok",
+                "worker": "ready",
+                "isolation": ["own network namespace", "resource limits"],
+                "restarts": 0,
+                "database": "writable",
+                "build": "0123456789abcdef",
+                "workers": [],
+                "tasks": [{"name": "dispatcher", "state": "works", "restarts": 0}],
+                "warnings": [],
+            }
+        }
+    )
+
+    status: str = Field(description='"ok": the service answers.')
+    worker: str = Field(description='"ready" where a worker is, otherwise why none is.')
+    isolation: list[str] | None = Field(description="What confines a snippet; null until a worker has said so.")
+    restarts: int = Field(description="Times that workers had to be started again.")
+    database: str = Field(description='"writable", or why it is not.')
+    build: str = Field(description="This build of the compiler, which ids are made of.")
+    workers: list[WorkerHealth] = Field(description="Every worker that is known, ready or not.")
+    tasks: list[TaskHealth] = Field(description="Background tasks.")
+    warnings: list[str] = Field(description="What of its settings makes it unsafe, a sentence each.")
 
 
 class Ready(BaseModel):
-    status: str
-    device: str
+    """That new explorations can be taken and finished."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"status": "ready", "device": "NVIDIA H200"}})
+
+    status: str = Field(description='"ready".')
+    device: str = Field(description="Name of a device that is ready.")
+
+
+async def web_state(request: Request) -> WebState:
+    found: WebState = request.app.state.web
+    return found
+
+
+Web = Annotated[WebState, Depends(web_state)]
 
 
 @router.get("/healthz")
-async def health(request: Request) -> Health:
-    """The service itself answers; how its worker does is told beside it."""
-    worker: WorkerProcess = request.app.state.worker
-    state = "ready" if worker.hello is not None else worker.problem or "starting"
-    isolation = list(worker.hello.isolation) if worker.hello is not None else None
-    return Health(status="ok", worker=state, isolation=isolation, restarts=worker.restarts)
+async def health(web: Web) -> Health:
+    """The service itself answers; how workers, database and background tasks do is told beside it."""
+    devices = web.executor.devices()
+    ready = next((device for device in devices if device.ready), None)
+    told = ready or (devices[0] if devices else None)
+    database = await web.database_problem()
+    return Health(
+        status="ok",
+        worker="ready" if ready else web.worker_problem(),
+        isolation=list(told.isolation) if told is not None and told.tier is not None else None,
+        restarts=sum(device.restarts for device in devices),
+        database=database or "writable",
+        build=web.build,
+        workers=[
+            WorkerHealth(
+                name=device.name,
+                state="ready" if device.ready else device.problem or "starting",
+                device=device.profile.device if device.tier else "",
+                device_name=device.profile.device_name,
+                slots=device.slots,
+                free=device.free,
+                tier=device.tier,
+                isolation=list(device.isolation),
+                restarts=device.restarts,
+            )
+            for device in devices
+        ],
+        tasks=[
+            TaskHealth(name=task.name, state=task.problem or "works", restarts=task.restarts)
+            for task in web.tasks.states.values()
+        ],
+        warnings=web.warnings,
+    )
 
 
 @router.get("/readyz", responses=problem_answers(503))
-async def ready(request: Request) -> Ready:
-    """200 once the worker has imported its libraries and can take a job."""
-    worker: WorkerProcess = request.app.state.worker
-    if worker.hello is None:
-        reason = worker.problem or "it is still importing its libraries"
-        raise Problem(503, f"The worker cannot take jobs yet: {reason}.", headers={"Retry-After": "2"})
-    return Ready(status="ready", device=worker.hello.identity.device_name)
+async def ready(web: Web) -> Ready:
+    """200 while new explorations can be taken and finished: a worker is ready, and the database can be written."""
+    found = next((device for device in web.executor.devices() if device.ready), None)
+    problems = [] if found is not None else [f"no worker is ready: {web.worker_problem()}"]
+    database = await web.database_problem()
+    if database is not None:
+        problems.append(f"the database cannot be written: {database}")
+    problems += web.tasks.problems()
+    if found is None or problems:
+        raise Problem(
+            503, f"New explorations cannot be finished now: {'; '.join(problems)}.", headers={"Retry-After": "2"}
+        )
+    return Ready(status="ready", device=found.profile.device_name)
 
 
 @router.get("/metrics", response_class=Response, include_in_schema=False)
-async def metrics(request: Request) -> Response:
-    counted: Metrics = request.app.state.metrics
-    worker: WorkerProcess = request.app.state.worker
-    counted.worker_ready.set(worker.hello is not None)
-    counted.worker_restarts.set(worker.restarts)
-    return Response(counted.text(), headers={"Content-Type": CONTENT_TYPE})
+async def metrics(web: Web) -> Response:
+    web.metrics.observe_devices(web.executor.devices())
+    return Response(web.metrics.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -26,5 +26,7 @@ def install(app: FastAPI, folder: Path) -> None:
 
     router.add_api_route("/", page, methods=["GET"])
     router.add_api_route("/x/{id}", page_on, methods=["GET"])
+    # The same page for the frame of another site; `security` says which sites may show it.
+    router.add_api_route("/embed/{id}", page_on, methods=["GET"])
     app.include_router(router)
     app.frontend("/", directory=folder, fallback=None, check_dir=False)

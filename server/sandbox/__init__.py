@@ -1,5 +1,37 @@
-"""Confining a job: what the kernel offers to an ordinary process, asked for through ctypes, one module a means.
+"""Runs snippets that nobody trusts. It knows nothing of the compiler, of messages or of the web.
 
-`confine` does all of it, once, in a fresh child: `landlock` for files and the network, `code_access` for what must stay
-readable. `processes` ends what a job leaves behind, and `kernel` has the calls that Python has no function for.
+Three processes use it. The worker chooses a tier (`tiers`, by a `trial`) and watches jobs from outside (`watch`). The
+zygote enters the sandbox and forks jobs (`sandbox`). Each job is confined before it runs anything (`job`).
+
+    config, limits     what a sandbox and a job are told; allowance: what of the machine a job may see
+    isolation          what differs between the tiers; namespaces is tier A, landlocked tier B
+    keeper, guard      the processes above the zygote and above each job that let nothing survive
+    processes          finding and ending all that a job has started; leftovers: deleting all that it has written
+    descriptors        which descriptors a process keeps
+    landlock, syscalls    what a process may do to files, and which system calls it may make
+    users, code_access    a user for each job, and what of root's folders it must be able to read
+    confine            how snippets were confined before
+    kernel             the calls that Python has no function for
 """
+
+from server.sandbox.config import NoSandbox, SandboxConfig, code_folders
+from server.sandbox.limits import GIB, MIB, JobLimits, begin
+from server.sandbox.sandbox import Exit, Job, Sandbox
+from server.sandbox.tiers import choose_tier
+from server.sandbox.watch import Usage, Watch
+
+__all__ = [
+    "GIB",
+    "MIB",
+    "Exit",
+    "Job",
+    "JobLimits",
+    "NoSandbox",
+    "Sandbox",
+    "SandboxConfig",
+    "Usage",
+    "Watch",
+    "begin",
+    "choose_tier",
+    "code_folders",
+]

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from server.sandbox import kernel
@@ -26,6 +27,26 @@ def closed_ancestor(folder: Path) -> Path | None:
     """The uppermost of `folder` and its parents that others may not enter."""
     path_down = [*reversed(folder.parents), folder]
     return next((path for path in path_down if not path.stat().st_mode & stat.S_IXOTH), None)
+
+
+def open_to_others(folders: Iterable[Path], workspace: Path) -> None:
+    """Makes `folders` readable for other users, for this process and its children alone. Needs the right to mount.
+
+    Raises PermissionError, with a sentence, where mounts are forbidden.
+    """
+    needed = sorted({folder.resolve() for folder in folders if closed_ancestor(folder.resolve()) is not None})
+    if not needed:
+        return
+    try:
+        kernel.unshare(kernel.CLONE_NEWNS)
+        kernel.mount(None, Path("/"), kernel.MS_REC | kernel.MS_PRIVATE)
+        while (closed := next(filter(None, map(closed_ancestor, needed)), None)) is not None:
+            _empty_but_for(closed, [folder for folder in needed if folder.is_relative_to(closed)], workspace)
+    except OSError as failure:
+        raise PermissionError(
+            f"Jobs run as users of their own, who may not read {needed[0]}, and this cannot be changed by a mount "
+            f"({failure}): install Python where others may read it, or start the worker as another user than root."
+        ) from None
 
 
 def open_code_to_jobs(workspace: Path) -> bool:

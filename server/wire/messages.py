@@ -52,20 +52,23 @@ class Message(BaseModel):
 class WorkerIdentity(Message):
     """The device profile: what of a machine a report depends on, and so what ids are made of."""
 
-    python: str = ""
-    torch: str = ""
-    triton: str | None = None
-    device: str = "cpu"
-    device_name: str = ""
+    python: str = Field(default="", description="Python's version.", examples=["3.11.9"])
+    torch: str = Field(default="", description="torch's version.", examples=["2.13.0"])
+    triton: str | None = Field(default=None, description="Triton's version; null where there is none.")
+    device: str = Field(default="cpu", description='"cpu" or "cuda".', examples=["cuda"])
+    device_name: str = Field(default="", description="As its maker calls it.", examples=["NVIDIA H200"])
 
 
 class DeviceFacts(Message):
     """A device that kernels can be generated for: its name, its target, and its other figures by their names."""
 
-    name: str
-    kind: str
-    target: str
-    facts: dict[str, int | float | bool | str]
+    name: str = Field(description="As the compiler calls it.", examples=["H200"])
+    kind: str = Field(description='"cpu" or "cuda".', examples=["cuda"])
+    target: str = Field(description="What kernels for it are generated for.", examples=["sm_90"])
+    facts: dict[str, int | float | bool | str] = Field(
+        description="Its figures, such as bandwidths and sizes of memories, each with its unit in its name.",
+        examples=[{"sm_count": 132}],
+    )
 
 
 class Limits(Message):

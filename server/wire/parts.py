@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -63,19 +63,28 @@ def split(report: Report) -> dict[str, bytes]:
 
 def join(parts: Mapping[str, bytes]) -> bytes:
     """The whole report as JSON: the same bytes as `Report.model_dump_json`, of whatever `split` made."""
-    fields = []
+    return b"".join(text for before, value in in_order(parts) for text in (before, value))
+
+
+def in_order(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Every part as it stands in the whole report, and what stands before it; the end comes with an empty part."""
+    before = b"{"
     for name in Report.model_fields:
-        value = parts[f"/{name}"] if name != "graphs" else _join_graphs(parts)
-        fields.append(b'"%s":%s' % (name.encode(), value))
-    return b"{" + b",".join(fields) + b"}"
-
-
-def _join_graphs(parts: Mapping[str, bytes]) -> bytes:
-    graphs = []
-    for number in range(int(parts[GRAPHS])):
-        fields = (b'"%s":%s' % (name.encode(), parts[f"/graphs/{number}/{name}"]) for name in _GRAPH_FIELDS)
-        graphs.append(b"{" + b",".join(fields) + b"}")
-    return b"[" + b",".join(graphs) + b"]"
+        before += b'"%s":' % name.encode()
+        if name == "graphs":
+            before += b"["
+            for number in range(int(parts[GRAPHS])):
+                before += b"{" if number == 0 else b",{"
+                for field in _GRAPH_FIELDS:
+                    yield before + b'"%s":' % field.encode(), parts[f"/graphs/{number}/{field}"]
+                    before = b","
+                before = b"}"
+            before += b"]"
+        else:
+            yield before, parts[f"/{name}"]
+            before = b""
+        before += b","
+    yield before[:-1] + b"}", b""
 
 
 def as_object(parts: Mapping[str, bytes], names: Iterable[str]) -> bytes:
@@ -135,6 +144,17 @@ class Parts:
         """Takes what the service itself says the report is; the pointers of what differs now."""
         return self._replace(split(report))
 
+    def write(self, **fields: Any) -> list[str]:
+        """Takes what the service itself says of some fields, `summary=...`; the pointers of what differs now.
+
+        Not bounded: a report that has just found room can still be concluded."""
+        return self._set({**self._parts, **{f"/{name}": _dumped(name, value) for name, value in fields.items()}})
+
+    def write_of_graph(self, number: int, **fields: Any) -> list[str]:
+        """The same of one graph."""
+        changed = {f"/graphs/{number}/{name}": _GRAPH_FIELDS[name].dump_json(value) for name, value in fields.items()}
+        return self._set({**self._parts, **changed})
+
     def join(self) -> bytes:
         return join(self._parts)
 
@@ -165,9 +185,16 @@ class Parts:
         total = sum(len(name) + len(value) for name, value in parts.items())
         if total > self._most_bytes:
             raise PartsRejected(f"The report has {total} bytes; at most {self._most_bytes} are allowed.")
+        return self._set(parts)
+
+    def _set(self, parts: dict[str, bytes]) -> list[str]:
         names = [name for name, value in parts.items() if self._parts.get(name) != value]
         self._parts = parts
         return names
+
+
+def _dumped(name: str, value: Any) -> bytes:
+    return _REPORT_FIELDS[name].dump_json(value)
 
 
 def _is_beyond(name: str, count: int) -> bool:

@@ -229,7 +229,7 @@ def asked(report: Report, options: Options) -> Report:
     return report.model_copy(update={"graphs": [graph], "summary": more})
 
 
-def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
+def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None, **_: object) -> Report:
     wish = source.splitlines()[0].removeprefix("# ").strip()
     report = asked(varied(STORED.model_copy(update={"source": source, "id": ""}), wish), options)
     if options.sweep is not None:

@@ -23,6 +23,7 @@ def _as_it_was() -> Iterator[None]:
     gc.enable()
     yield
     gc.unfreeze()
+    compiler.garbage._is_frozen = False
     (gc.enable if was_enabled else gc.disable)()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -16,16 +18,20 @@ from fastapi import FastAPI
 
 from server.app import create_app
 from server.settings import Settings
+from server.worker.channel import Program
+from server.worker.records import REPORT
+from server.worker.snippet import REPORTS
+from tests.server.run_worker import PLAIN, command
 
-TARGET = "tests.server.programs:explore"
+TRUSTED = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
+"""For tests that are not about the sandbox: what they run does no harm."""
 
 
 @asynccontextmanager
-async def running_service(
-    data: Path, target: str = TARGET, imports: tuple[str, ...] = (), **settings: Any
-) -> AsyncIterator[Service]:
-    """The whole service in this process, its worker included; over when the block ends."""
-    app = create_app(Settings(data=data, log_format="json", **settings), target=target, imports=imports)
+async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:
+    """Web in this process and the worker as a program of its own; over when the block ends."""
+    chosen = Settings(data=data, log_format="json", **{**TRUSTED, **settings})
+    app = create_app(chosen, worker=command(program) if chosen.needs_own_worker() else None)
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as client:
@@ -44,6 +50,25 @@ class Service:
         report: dict[str, Any] = answer.json()
         return report
 
+    async def start(self, source: str, **fields: Any) -> str:
+        """The id of `source`, which waits or runs when this returns."""
+        answer = await self.client.post("/api/v1/explorations", json={"source": source, **fields})
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["id"])
+
+    async def until_started(self, id: str) -> None:
+        """Until the exploration has a stage, so that its snippet runs or is about to."""
+        await self.until(id, lambda report: bool(report["stages"]))
+
+    async def until(self, id: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Its report, as soon as it is so."""
+        async with asyncio.timeout(240):
+            while True:
+                report: dict[str, Any] = (await self.client.get(f"/api/v1/explorations/{id}")).json()
+                if is_so(report):
+                    return report
+                await asyncio.sleep(0.02)
+
     async def events(self, id: str, after: str | None = None) -> list[dict[str, str]]:
         """All events of an exploration until it is done."""
         headers = {"Last-Event-ID": after} if after is not None else {}
@@ -55,6 +80,13 @@ class Service:
         """A job after a bad one runs as if nothing had been."""
         report = await self.explore("verdict = 'fine'", cache="refresh")
         assert (report["status"], report["summary"]["verdict"]) == ("ok", "fine")
+
+
+def forging(parts: dict[str, Any] | bytes, leave: str = "os._exit(0)") -> str:
+    """A snippet that writes `parts`, by their pointers, to the pipe of the report itself, past the compiler."""
+    payload = parts if isinstance(parts, bytes) else json.dumps(parts).encode()
+    record = REPORT + len(payload).to_bytes(4, "big") + payload
+    return f"import os\nos.write({REPORTS}, {record!r})\n{leave}"
 
 
 def parse_events(text: str) -> list[dict[str, str]]:

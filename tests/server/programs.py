@@ -16,7 +16,7 @@ from compiler.options import Options
 from compiler.report import Error, Report, Stage, Summary
 
 
-def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
+def explore(source: str, options: Options, on_stage: Callable[[Report], None] | None = None, **_: object) -> Report:
     report = Report(source=source)
     namespace: dict[str, Any] = {"__name__": "__main__", "options": options}
     output = io.StringIO()
@@ -38,5 +38,5 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
     return report.model_copy(update={"status": "ok", "summary": Summary(verdict=verdict, kernels=1)})
 
 
-def fail(source: str, options: Options, on_stage: Callable[[Report], None] | None = None) -> Report:
+def fail(source: str, *_: object, **__: object) -> Report:
     raise RuntimeError("a defect of the compiler")

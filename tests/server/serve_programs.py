@@ -1,4 +1,8 @@
-"""Runs the service by uvicorn with a small program in the compiler's place; prints its port. For tests."""
+"""Runs web by uvicorn and beside it a worker with a small program in the compiler's place; prints its port. For tests.
+
+    python -m tests.server.serve_programs DATA [NAME=VALUE ...]
+
+where the names are those of settings."""
 
 from __future__ import annotations
 
@@ -10,9 +14,12 @@ import uvicorn
 
 from server.app import create_app
 from server.settings import Settings
+from tests.server.conftest import TRUSTED
+from tests.server.run_worker import command
 
+given = dict(argument.split("=", 1) for argument in sys.argv[2:])
+settings = Settings.model_validate({"data": Path(sys.argv[1]), "log_format": "json", **TRUSTED, **given})
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-app = create_app(Settings(data=Path(sys.argv[1])), target="tests.server.programs:explore", imports=())
-config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+config = uvicorn.Config(create_app(settings, worker=command()), log_level="warning", timeout_graceful_shutdown=1)
 uvicorn.Server(config).run(sockets=[listener])

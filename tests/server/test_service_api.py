@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 
 import pytest
 
 from compiler.options import DEVICE_MODELS, RULES, Options
 from compiler.report import REPORT_VERSION
-from tests.server.conftest import Service, running_service
+from server.database.compressed import body_of_text
+from server.database.reports import Finished, write
+from server.worker.channel import Program
+from tests.server.conftest import Service, forging, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -125,39 +128,87 @@ async def test_what_does_not_exist_is_a_problem_with_a_way_out(service: Service,
 
 async def test_a_full_queue_says_when_to_come_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     async with running_service(tmp_path_factory.mktemp("full"), queue_limit=1) as busy:
-        sources = [f"import time; time.sleep(50)  # {number}" for number in range(3)]
-        answers = []
-        for source in sources:
-            answers.append(await busy.client.post("/api/v1/explorations?wait=0.3", json={"source": source}))
-        assert [answer.status_code for answer in answers] == [202, 202, 503]
-        assert int(answers[2].headers["retry-after"]) > 0
-        waiting = answers[1].json()["id"]
+        await busy.next_job_is_fine()
+        running = await busy.start("import time; time.sleep(500)")
+        await busy.until_started(running)
+        waiting = await busy.start("import time; time.sleep(501)")
+        refused = await busy.client.post("/api/v1/explorations", json={"source": "third = 3"})
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
         assert (await busy.client.delete(f"/api/v1/explorations/{waiting}")).json()["status"] == "cancelled"
-        running = answers[0].json()["id"]
         cancelled = await busy.client.delete(f"/api/v1/explorations/{running}")
         assert cancelled.json()["status"] == "cancelled"
         assert [stage["name"] for stage in cancelled.json()["stages"]] == ["capture"]
         await busy.next_job_is_fine()
 
 
-async def test_a_worker_that_cannot_start_is_explained(tmp_path_factory: pytest.TempPathFactory) -> None:
-    async with running_service(tmp_path_factory.mktemp("down"), target="no_such_module:explore") as down:
-        answer = await down.client.post("/api/v1/explorations", json={"source": "x = 1"})
-        assert answer.status_code == 503
-        assert "no_such_module" in answer.json()["detail"]
-        assert (await down.client.get("/readyz")).status_code == 503
+async def test_without_a_worker_what_is_stored_is_answered_and_what_is_new_waits(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    data = tmp_path_factory.mktemp("down")
+    async with running_service(data) as first:
+        kept = await first.explore("verdict = 'kept'")
+    async with running_service(data, Program(explore="no_such_module:explore", imports=())) as down:
+        assert (await down.client.get(f"/api/v1/explorations/{kept['id']}")).json() == kept
+        asked_again = await down.client.post("/api/v1/explorations", json={"source": "verdict = 'kept'"})
+        assert (asked_again.status_code, asked_again.json()) == (200, kept)
+        new = await down.client.post("/api/v1/explorations", json={"source": "verdict = 'new'"})
+        assert new.status_code == 202
+        not_ready = await down.client.get("/readyz")
+        assert not_ready.status_code == 503 and "no worker is ready" in not_ready.json()["detail"]
         assert (await down.client.get("/healthz")).status_code == 200
+    async with running_service(data) as third:
+        report = await third.explore("verdict = 'new'")
+        assert (report["id"], report["summary"]["verdict"]) == (new.json()["id"], "new")
 
 
-async def test_health_names_what_confines_a_snippet(service: Service) -> None:
+async def test_health_tells_of_worker_database_and_tasks(service: Service) -> None:
     await service.explore("x = 1")
     health = (await service.client.get("/healthz")).json()
-    assert health["worker"] == "ready"
-    assert "resource limits" in health["isolation"]
+    assert (health["worker"], health["database"]) == ("ready", "writable")
+    (worker,) = health["workers"]
+    assert (worker["state"], worker["device"], worker["tier"], worker["free"]) == ("ready", "cpu", "trusted", 1)
+    assert {"dispatcher", "leases", "queue", "sweeper"} <= {task["name"] for task in health["tasks"]}
+    assert all(task["state"] == "works" for task in health["tasks"])
     assert (await service.client.get("/readyz")).status_code == 200
     metrics = (await service.client.get("/metrics")).text
     assert "fusionscope_worker_ready 1.0" in metrics
     assert 'fusionscope_job_seconds_count{device="cpu",status="ok"}' in metrics
+    assert 'fusionscope_stage_seconds_count{device="cpu",stage="capture"}' in metrics
+
+
+async def test_a_body_comes_compressed_where_that_is_accepted_and_is_known_again(service: Service) -> None:
+    report = await service.explore("verdict = 'encoded'; print('line ' * 3000)")
+    path = f"/api/v1/explorations/{report['id']}"
+    plain = await service.client.get(path, headers={"Accept-Encoding": "identity"})
+    packed = await service.client.get(path, headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    refused = await service.client.get(path, headers={"Accept-Encoding": "gzip;q=0"})
+    assert "content-encoding" not in plain.headers and "content-encoding" not in refused.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 10
+    assert plain.json() == packed.json() == refused.json() == report
+    tags = {plain.headers["etag"], packed.headers["etag"]}
+    assert len(tags) == 2, "two forms are two things"
+    for tag in (*tags, f'"other", W/{plain.headers["etag"]}', "*"):
+        assert (await service.client.get(path, headers={"If-None-Match": tag})).status_code == 304
+    assert (await service.client.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
+
+
+async def test_fifty_who_ask_for_the_same_at_once_share_one_job(service: Service) -> None:
+    source = "import time; time.sleep(0.3); verdict = time.time_ns()"
+
+    async def ask_and_read() -> tuple[str, str]:
+        answer = await service.client.post("/api/v1/explorations", json={"source": source})
+        assert answer.status_code in (200, 202)
+        found = await service.client.get(answer.headers["location"])
+        assert found.status_code == 200, "an id that was promised"
+        events = await service.events(answer.json()["id"])
+        assert events[-1]["event"] == "done"
+        report = (await service.client.get(answer.headers["location"])).json()
+        return report["id"], report["summary"]["verdict"]
+
+    found = await asyncio.gather(*(ask_and_read() for _ in range(50)))
+    assert len(set(found)) == 1, "all saw the one report"
 
 
 async def test_the_catalogue(service: Service) -> None:
@@ -205,9 +256,9 @@ async def test_why_answers_for_two_loops_in_either_order(service: Service) -> No
     loops = [
         {"name": name, "kind": "pointwise", "sizes": [place]} for place, name in enumerate(("buf0", "buf1", "buf2"))
     ]
-    graphs = [{"name": "g", "loops": loops, "decisions": [decision]}]
-    forged = json.dumps({"source": "", "status": "ok", "graphs": graphs})
-    report = await service.explore(f"import os\nos.write(3, {forged.encode()!r} + b'\\n')\nos._exit(0)")
+    parts = {"/status": "ok", "/graphs": 1, "/graphs/0/name": "g"}
+    parts |= {"/graphs/0/loops": loops, "/graphs/0/decisions": [decision]}
+    report = await service.explore(forging(parts))
     path = f"/api/v1/explorations/{report['id']}/why"
     for pair in ({"a": "buf0", "b": "buf1"}, {"a": "buf1", "b": "buf0"}):
         assert [found["message"] for found in (await service.client.get(path, params=pair)).json()] == ["m"]
@@ -215,3 +266,38 @@ async def test_why_answers_for_two_loops_in_either_order(service: Service) -> No
     assert (never["verdict"], never["reason"]) == ("never considered", "policy.nothing_shared")
     unknown = await service.client.get(path, params={"a": "buf0", "b": "buf9"})
     assert unknown.status_code == 404 and "The nearest are buf2, buf1, buf0" in unknown.json()["detail"]
+
+
+async def test_a_report_of_another_version_is_read_as_it_is_and_never_an_error_of_the_server(service: Service) -> None:
+    body = b'{"version": 99, "id": "abcdefabcdefabcdefab", "stages": [], "status": "ok", "of the future": {}}'
+    id = "abcdefabcdefabcdefab"
+    finished = Finished(id, 1, "ok", True, "another build", None, "", 5, body_of_text(body))
+    async with service.app.state.web.database.write() as connection:
+        await write(connection, finished)
+    path = f"/api/v1/explorations/{id}"
+    read = await service.client.get(path)
+    assert (read.status_code, read.content) == (200, body)
+    assert [event["event"] for event in await service.events(id)] == ["done"]
+    for rest in (".md", "/why?a=x&b=y", "/comparison"):
+        answer = await service.client.get(f"{path}{rest}")
+        assert answer.status_code == 409, (rest, answer.text)
+        assert "another version" in answer.json()["detail"]
+    based = await service.client.post("/api/v1/explorations", json={"source": "x = 1", "based_on": id})
+    assert based.status_code == 422 and "another version" in based.json()["detail"]
+
+
+async def test_an_answer_that_was_cut_says_so(service: Service) -> None:
+    names = [f"buf{number}" for number in range(8)]
+    loops = [
+        {"name": name, "kind": "pointwise", "sizes": [place + 1], "origins": ["left" if place < 4 else "right"]}
+        for place, name in enumerate(names)
+    ]
+    aten = [{"name": name, "op": "call_function", "target": name} for name in ("left", "right")]
+    graphs = {"/graphs": 1, "/graphs/0/name": "g", "/graphs/0/loops": loops, "/graphs/0/aten": aten}
+    report = await service.explore(forging({"/status": "ok", **graphs}))
+    path = f"/api/v1/explorations/{report['id']}/why"
+    many = await service.client.get(path, params={"a": "left", "b": "right"})
+    assert many.status_code == 200, many.text
+    assert (len(many.json()), many.headers["x-cut-at"]) == (9, "9")
+    few = await service.client.get(path, params={"a": "buf0", "b": "right"})
+    assert len(few.json()) == 4 and "x-cut-at" not in few.headers

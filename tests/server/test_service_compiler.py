@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
-import httpx2
 import pytest
 import pytest_asyncio
 
 from compiler.report import Report
 from server import gallery
-from server.app import create_app
-from server.settings import Settings
-from tests.server.conftest import Service
+from server.worker.channel import Program
+from tests.server.conftest import Service, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """With the compiler, in the tier that works here."""
     # The kernel counts processes by user, and a fork bomb of another test may run as the same one at this moment.
-    app = create_app(Settings(data=tmp_path_factory.mktemp("data"), log_format="json", processes=2048))
-    async with app.router.lifespan_context(app):
-        transport = httpx2.ASGITransport(app=app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as client:
-            yield Service(app, client)
+    data = tmp_path_factory.mktemp("data")
+    async with running_service(data, Program(), tier=None, trust_snippets=None, processes=2048) as running:
+        yield running
 
 
 async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: Service) -> None:
@@ -35,6 +33,7 @@ async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: S
     assert report.status == "ok", report.error
     assert [stage.name for stage in report.stages][:2] == ["capture", "lower"]
     assert len(report.graphs[0].kernels) == 1
+    assert report.observed is not None and report.observed.tier in ("A", "B")
     text = await real_service.client.get(f"/api/v1/explorations/{report.id}.md")
     assert report.graphs[0].kernels[0].name in text.text
     pair = report.graphs[0].decisions[0]
@@ -45,6 +44,15 @@ async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: S
     )
     assert unknown.headers["content-type"] == "application/problem+json" and unknown.status_code == 404
     assert f"The nearest are {pair.a}" in unknown.json()["detail"]
+
+
+async def test_measured_times_of_an_honest_snippet_contradict_nothing(real_service: Service) -> None:
+    raw = await real_service.explore(SIZES, wait=60, timing={"min_runs": 3})
+    report = Report.model_validate(raw)
+    assert report.status == "ok" and report.observed is not None, report.error
+    assert report.observed.contradictions == []
+    assert report.summary.eager_ms and report.timing is not None and report.environment.device == "cpu"
+    assert report.observed.wall_seconds >= sum(stage.ms for stage in report.stages) / 1000 - 0.25
 
 
 async def test_a_crash_below_the_compiler_names_the_line(real_service: Service) -> None:
@@ -75,7 +83,7 @@ async def test_a_sweep_runs_confined_like_every_snippet_and_is_told_as_text(real
     # Python says it in other words from release to release.
     assert (report.sweep.sizes[0].error or "").startswith("ZeroDivisionError (line 5): ")
     stages = [event for event in await real_service.events(report.id) if event["event"] == "stage"]
-    assert sum('"name":"sweep ' in event["data"].partition('"report"')[0] for event in stages) == 3
+    assert sum(json.loads(event["data"])["stage"]["name"].startswith("sweep ") for event in stages) == 3
     text = (await real_service.client.get(f"/api/v1/explorations/{report.id}.md")).text
     assert "## Sizes of N" in text and "| 128 | 1 | 4,128 |" in text
     assert "- N = 0: ZeroDivisionError (line 5): " in text

@@ -9,120 +9,129 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from compiler.options import Options
 from server.sandbox.processes import descendants
-from server.worker.job import Channel, JobProcess
-from server.worker.messages import Cancel, Run
 from tests.server.conftest import Service, eventually, processes_mentioning, running_service
 
 ROOT = Path(__file__).parents[2]
 
 
-async def _is_ready_again(service: Service, restarts: int) -> None:
-    for _ in range(1200):
-        health = (await service.client.get("/healthz")).json()
-        if health["restarts"] >= restarts and health["worker"] == "ready":
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the worker was not started again")
-
-
-@pytest.mark.asyncio
-async def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    async with running_service(tmp_path) as service:
-        await service.next_job_is_fine()
-        keeper = service.app.state.worker._process.pid
-        parent = descendants(keeper)[0]
-        os.kill(parent, signal.SIGKILL)
-        await _is_ready_again(service, 1)
-        await service.next_job_is_fine()
-        os.kill(service.app.state.worker._process.pid, signal.SIGKILL)
-        await _is_ready_again(service, 2)
-        await service.next_job_is_fine()
-
-
-@pytest.mark.asyncio
-async def test_a_job_whose_worker_dies_says_so(tmp_path: Path) -> None:
-    async with running_service(tmp_path) as service:
-        answer = await service.client.post(
-            "/api/v1/explorations?wait=0.5", json={"source": "import time; time.sleep(50)"}
-        )
-        keeper = service.app.state.worker._process.pid
-        os.kill(descendants(keeper)[0], signal.SIGKILL)
-        events = await service.events(answer.json()["id"])
-        assert json.loads(events[-1]["data"]) == {"status": "crashed"}
-        report = (await service.client.get(f"/api/v1/explorations/{answer.json()['id']}")).json()
-        assert report["error"]["type"] == "WorkerLost"
-        await service.next_job_is_fine()
-
-
-@pytest.mark.asyncio
-async def test_a_parent_that_is_stuck_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.worker_process.GRACE_SECONDS", 1.0)
-    async with running_service(tmp_path, wall_seconds=4) as service:
-        await service.next_job_is_fine()
-        os.kill(descendants(service.app.state.worker._process.pid)[0], signal.SIGSTOP)
-        report = await service.explore("verdict = 'stuck'")
-        assert report["error"]["type"] == "WorkerLost"
-        await service.next_job_is_fine()
-
-
-def test_a_cancel_that_comes_together_with_its_job_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.sandbox.processes.end_descendants", lambda _: None)  # this process has others
-    sent = (Run(job="a", source="", options=Options(), wall_seconds=300), Cancel(job="a"))
-    incoming, service = os.pipe()
-    os.write(service, b"".join(message.model_dump_json().encode() + b"\n" for message in sent))
-    channel = Channel(incoming, service)
-    assert channel.next_message() == sent[0]
-    snippet = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    (reports, _), (output, _) = pipes = os.pipe(), os.pipe()
-    ended = JobProcess("a", snippet.pid, reports, output, 1000, 1000).watch(channel, 300)
-    snippet.returncode = 0  # it was waited for
-    for descriptor in (incoming, service, *(writing for _, writing in pipes)):
-        os.close(descriptor)
-    assert (ended.ending, ended.signal) == ("cancelled", signal.SIGKILL)
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+@contextmanager
+def served(data: Path, **settings: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The service as a program of its own, and its address. Killed when the block ends, if it still runs."""
+    given = [f"{name}={value}" for name, value in settings.items()]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.server.serve_programs", str(tmp_path)],
+        [sys.executable, "-m", "tests.server.serve_programs", str(data), *given],
         cwd=ROOT,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=(data / "log").open("ab"),
         text=True,
     )
     assert process.stdout is not None
-    yield process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    try:
+        url = f"http://127.0.0.1:{process.stdout.readline().strip()}/api/v1/explorations"
+        assert eventually(lambda: _answers(url)), (data / "log").read_text()[-3000:]
+        yield process, url
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/none", timeout=60).status_code == 404
+    except httpx2.TransportError:
+        return False
+
+
+def post(url: str, source: str) -> str:
+    """The id that was promised."""
+    answer = httpx2.post(url, json={"source": source}, timeout=300)
+    assert answer.status_code in (200, 202), answer.text
+    return str(answer.json()["id"])
+
+
+def done(url: str, id: str) -> dict[str, object] | None:
+    """The report, once it is done. An id that was promised is never unknown."""
+    answer = httpx2.get(f"{url}/{id}", timeout=300)
+    assert answer.status_code == 200, answer.text
+    report: dict[str, object] = answer.json()
+    return None if report["status"] == "running" else report
+
+
+def _worker_processes(service: Service) -> list[int]:
+    worker = service.app.state.web.local_worker
+    assert worker is not None and worker.process_id is not None
+    return [worker.process_id, *descendants(worker.process_id)]
+
+
+@pytest.mark.asyncio
+async def test_a_job_whose_worker_is_killed_runs_again_and_the_worker_is_replaced(tmp_path: Path) -> None:
+    async with running_service(tmp_path / "data") as service:
+        await service.next_job_is_fine()
+        # The second attempt finds what the first has left, which tells them apart.
+        mark = tmp_path / "begun"
+        id = await service.start(
+            f"import pathlib, time\nmark = pathlib.Path({str(mark)!r})\nif not mark.exists():\n"
+            "    mark.write_text('')\n    time.sleep(600)\nverdict = 'again'"
+        )
+        assert await asyncio.to_thread(eventually, mark.exists)
+        os.kill(_worker_processes(service)[0], signal.SIGKILL)
+        events = await service.events(id)
+        assert json.loads(events[-1]["data"]) == {"status": "ok"}
+        report = (await service.client.get(f"/api/v1/explorations/{id}")).json()
+        assert (report["summary"]["verdict"], report["observed"]["attempt"]) == ("again", 2)
+        assert events[-1]["id"].startswith("2-")
+        await service.next_job_is_fine()
+        assert (await service.client.get("/healthz")).json()["restarts"] >= 1
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_costs_every_worker_its_life_is_given_up_and_says_so(tmp_path: Path) -> None:
+    async with running_service(tmp_path, attempts=2) as service:
+        await service.next_job_is_fine()
+        id = await service.start("import time; time.sleep(600)")
+        for attempt in (1, 2):
+            await asyncio.to_thread(eventually, lambda number=attempt: _runs(service, id, number))
+            os.kill(_worker_processes(service)[0], signal.SIGKILL)
+        events = await service.events(id)
+        assert json.loads(events[-1]["data"]) == {"status": "crashed"}
+        report = (await service.client.get(f"/api/v1/explorations/{id}")).json()
+        assert report["error"]["type"] == "WorkerLost" and "2 times in a row" in report["error"]["message"]
+        await service.next_job_is_fine()
+
+
+def _runs(service: Service, id: str, attempt: int) -> bool:
+    watch = service.app.state.web.explorations.watches.find(id)
+    return watch is not None and watch.report is not None and watch.job.attempt == attempt and _has_stage(watch.log)
+
+
+def _has_stage(log: object) -> bool:
+    return log.last("stage") is not None  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_no_process_outlives_the_service(
-    served: tuple[subprocess.Popen[str], str], marker: str, number: signal.Signals
-) -> None:
-    process, url = served
+def test_no_process_outlives_the_service(tmp_path: Path, marker: str, number: signal.Signals) -> None:
     source = (
         "import subprocess, sys, time\n"
         f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', {marker!r}], start_new_session=True)\n"
         "time.sleep(60)"
     )
-    answer = httpx2.post(f"{url}/api/v1/explorations", json={"source": source}, timeout=300)
-    assert answer.status_code == 202
-    assert eventually(lambda: processes_mentioning(marker))
-    below = descendants(process.pid)
-    assert len(below) >= 3
-    process.send_signal(number)
-    process.wait(timeout=300)
-    assert eventually(lambda: not processes_mentioning(marker))
-    assert eventually(lambda: not any(map(_is_alive, below)))
+    with served(tmp_path) as (process, url):
+        post(url, source)
+        assert eventually(lambda: processes_mentioning(marker))
+        below = descendants(process.pid)
+        assert len(below) >= 3
+        process.send_signal(number)
+        process.wait(timeout=300)
+        assert eventually(lambda: not processes_mentioning(marker))
+        assert eventually(lambda: not any(map(_is_alive, below)))
 
 
 def _is_alive(process: int) -> bool:
@@ -132,17 +141,15 @@ def _is_alive(process: int) -> bool:
         return False
 
 
-def test_events_arrive_while_the_job_runs(served: tuple[subprocess.Popen[str], str]) -> None:
+def test_events_arrive_while_the_job_runs(tmp_path: Path) -> None:
     """The job is cancelled when its first event comes, and would be ended by the service otherwise."""
-    _, url = served
-    source = {"source": "import time; time.sleep(600)"}
-    answer = httpx2.post(f"{url}/api/v1/explorations", json=source, timeout=300)
-    place = f"{url}/api/v1/explorations/{answer.json()['id']}"
-    seen: list[str] = []
-    with httpx2.stream("GET", f"{place}/events", timeout=300) as stream:
-        for line in stream.iter_lines():
-            if line == "event: stage":
-                httpx2.delete(place, timeout=300)
-            seen += [line] if line.startswith("event: ") else []
-    assert seen[-1] == "event: done" and "event: stage" in seen
-    assert httpx2.get(place, timeout=300).json()["status"] == "cancelled"
+    with served(tmp_path) as (_, url):
+        place = f"{url}/{post(url, 'import time; time.sleep(600)')}"
+        seen: list[str] = []
+        with httpx2.stream("GET", f"{place}/events", timeout=300) as stream:
+            for line in stream.iter_lines():
+                if line == "event: stage":
+                    httpx2.delete(place, timeout=300)
+                seen += [line] if line.startswith("event: ") else []
+        assert seen[-1] == "event: done" and "event: stage" in seen
+        assert httpx2.get(place, timeout=300).json()["status"] == "cancelled"

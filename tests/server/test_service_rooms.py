@@ -11,7 +11,6 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from pydantic import ValidationError
 
 from compiler.options import Options
 from compiler.report import Error, Report
@@ -20,35 +19,11 @@ from server import gallery
 from server.app import create_app
 from server.highlight import highlight_lines, style_sheet
 from server.identity import ID_PATTERN, WorkerIdentity, exploration_id
-from server.settings import ENVIRONMENT_PREFIX, Settings
+from server.settings import Settings
 from server.summary import markdown
-from server.worker import child
+from server.worker import snippet
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_every_setting_is_documented_as_it_is() -> None:
-    rows = re.findall(
-        r"^\| `(\w+)` \| `(\w+)` \| (.+?) \| (.+) \|$", (ROOT / "docs/settings.md").read_text(), re.MULTILINE
-    )
-    documented = {name: (variable, default.strip("`"), text) for name, variable, default, text in rows}
-    actual = {
-        name: (
-            ENVIRONMENT_PREFIX + name.upper(),
-            "none" if field.default in (None, ()) else str(field.default),
-            field.description,
-        )
-        for name, field in Settings.model_fields.items()
-    }
-    assert documented == actual
-
-
-def test_settings_come_from_the_environment_and_the_command_line_wins() -> None:
-    environment = {"FUSIONSCOPE_PORT": "9", "FUSIONSCOPE_HOST": "0.0.0.0", "FUSIONSCOPE_ALLOWED_HOSTS": "a.org, b.org"}
-    settings = Settings.from_environment(environment, port=10, data=None)
-    assert (settings.port, settings.host, settings.allowed_hosts) == (10, "0.0.0.0", ("a.org", "b.org"))
-    with pytest.raises(ValidationError):
-        Settings.from_environment({"FUSIONSCOPE_PORT": "many"})
 
 
 def test_the_store_falls_back_where_home_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -63,16 +38,18 @@ def test_the_store_falls_back_where_home_cannot_be_written(monkeypatch: pytest.M
 def test_an_id_depends_on_everything_that_the_report_depends_on() -> None:
     worker = WorkerIdentity(torch="2.13.0", triton="3.7.1")
     ids = [
-        exploration_id("x", Options(), worker),
-        exploration_id("y", Options(), worker),
-        exploration_id("x", Options(seed=1), worker),
-        exploration_id("x", Options(), worker.model_copy(update={"torch": "2.12.0"})),
-        exploration_id("x", Options(), worker.model_copy(update={"triton": None})),
-        exploration_id("x", Options(), worker.model_copy(update={"device_name": "other"})),
+        exploration_id("x", Options(), worker, "build"),
+        exploration_id("y", Options(), worker, "build"),
+        exploration_id("x", Options(seed=1), worker, "build"),
+        exploration_id("x", Options(), worker, "another build"),
+        exploration_id("x", Options(), worker, "build", based_on="0" * 20),
+        exploration_id("x", Options(), worker.model_copy(update={"torch": "2.12.0"}), "build"),
+        exploration_id("x", Options(), worker.model_copy(update={"triton": None}), "build"),
+        exploration_id("x", Options(), worker.model_copy(update={"device_name": "other"}), "build"),
     ]
     assert len(set(ids)) == len(ids)
     assert all(re.match(ID_PATTERN, id) for id in ids)
-    assert exploration_id("x", Options(), worker) == ids[0]
+    assert exploration_id("x", Options(), worker, "build") == ids[0]
 
 
 def test_every_example_has_a_title_a_lesson_and_runs_as_python() -> None:
@@ -194,7 +171,7 @@ def test_a_job_compiles_into_its_own_folder(tmp_path: Path, monkeypatch: pytest.
     folder.mkdir()
     for name in ("FUSIONSCOPE_CACHE_DIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"):
         os.environ[name] = str(shared)
-    child._point_caches_to(folder)
+    snippet.point_caches_to(folder)
     assert cache_directory("cpp").is_relative_to(folder) and cache_directory("triton").is_relative_to(folder)
     assert Path(os.environ["TRITON_CACHE_DIR"]).is_relative_to(folder)
     assert not shared.exists()

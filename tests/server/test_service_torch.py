@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.server.conftest import TARGET, Service, running_service
+from tests.server.conftest import Service, running_service
+from tests.server.run_worker import PLAIN
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -17,7 +18,8 @@ LIBRARIES = ("torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def torch_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
     data = tmp_path_factory.mktemp("data")
-    async with running_service(data, TARGET, imports=LIBRARIES, wall_seconds=60, threads=2) as running:
+    program = PLAIN.model_copy(update={"imports": LIBRARIES})
+    async with running_service(data, program, wall_seconds=60, threads=2) as running:
         yield running
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from server.worker.channel import Program
 from tests.server.conftest import Service, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,9 +29,7 @@ API = "/api/v1/explorations"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    target, imports = "compiler.pipeline:explore", ("torch", "compiler.pipeline")
-    data = tmp_path_factory.mktemp("data")
-    async with running_service(data, target, imports, processes=2048) as running:
+    async with running_service(tmp_path_factory.mktemp("data"), Program(), processes=2048) as running:
         yield running
 
 

@@ -1,5 +1,6 @@
 /** The HTTP API, and nothing else: no state is kept here. */
-import type { Decision, Report, Stage } from "./report";
+import type { Parts } from "./parts";
+import type { Decision, Report } from "./report";
 import type { SweepRequest } from "./sweep";
 
 const API = "/api/v1";
@@ -105,10 +106,10 @@ export interface Choices {
   largest_group: number;
 }
 
-/** `worker` is null while the worker still starts. */
+/** `worker` is what explorations run on, as declared: it says nothing of whether a worker is there. */
 export interface Version {
   compiler: string;
-  worker: { torch: string; triton: string | null; device: string; device_name: string } | null;
+  worker: { torch: string; triton: string | null; device: string; device_name: string };
 }
 
 /** What went wrong with a request, in words for the person at the page. */
@@ -166,8 +167,14 @@ export const highlight = (source: string, language: string): Promise<{ lines: st
   post("/highlight", { source, language });
 
 export interface EventHandlers {
+  /** So many wait before it. */
   queued(position: number): void;
-  stage(stage: Stage, report: Report | null): void;
+  /** It runs, for so many seconds at the most. */
+  started(wallSeconds: number): void;
+  /** A stage has ended, and these parts of the report are new. */
+  stage(changed: Parts): void;
+  /** Its worker was lost: it begins again, and nothing that was told of it holds. */
+  again(): void;
   done(): void;
   /** The stream is gone for good; the report has to be asked for. */
   lost(): void;
@@ -176,16 +183,22 @@ export interface EventHandlers {
 /** Follow an exploration until it is done; the answer stops following. */
 export function followEvents(id: string, handlers: EventHandlers): () => void {
   const stream = new EventSource(`${API}/explorations/${encodeURIComponent(id)}/events`);
+  let attempt: string | null = null;
   const listen = (name: string, act: (data: Record<string, unknown>) => void): void =>
     stream.addEventListener(name, (event) => {
+      const { data, lastEventId } = event as MessageEvent<string>;
+      const told = lastEventId.split("-")[0] ?? "";
+      if (attempt !== null && told !== attempt) handlers.again();
+      attempt = told;
       try {
-        act(JSON.parse((event as MessageEvent<string>).data || "{}") as Record<string, unknown>);
+        act(JSON.parse(data || "{}") as Record<string, unknown>);
       } catch {
         // One unreadable event is not worth losing the others: the finished report is fetched whole.
       }
     });
   listen("queued", (data) => handlers.queued(Number(data.position ?? 0)));
-  listen("stage", (data) => handlers.stage(data.stage as Stage, (data.report as Report | undefined) ?? null));
+  listen("started", (data) => handlers.started(Number(data.wall_seconds ?? 0)));
+  listen("stage", (data) => handlers.stage((data.changed as Parts | undefined) ?? {}));
   listen("done", () => {
     stream.close();
     handlers.done();

@@ -1,7 +1,9 @@
 /** Running an exploration: post it, follow its events, put what arrives into the state. */
 import { batch } from "@preact/signals";
 import * as api from "./api";
+import { isEmbedded, ONLY_TO_READ } from "./embed";
 import { fieldsFrom, options } from "./options";
+import { begunAgain, withParts } from "./parts";
 import type { Report } from "./report";
 import * as state from "./state";
 
@@ -14,17 +16,21 @@ export function pathOf(id: string): string {
 }
 
 export function idInPath(path: string): string | null {
-  const match = /^\/x\/([^/]+)\/?$/.exec(path);
+  const match = /^\/(?:x|embed)\/([^/]+)\/?$/.exec(path);
   return match?.[1] ? decodeURIComponent(match[1]) : null;
 }
 
 export async function explore(request: api.ExplorationRequest, address: "push" | "keep" = "push"): Promise<void> {
+  if (isEmbedded()) {
+    state.problem.value = ONLY_TO_READ;
+    return;
+  }
   const mine = begin();
   try {
     const first = await api.startExploration(request);
     if (mine !== turn) return;
     if (address === "push" && first.id) history.pushState(null, "", pathOf(first.id));
-    follow(first, mine);
+    follow(first, mine, "from the start");
   } catch (error) {
     if (mine === turn) fail(error);
   }
@@ -38,7 +44,7 @@ export async function open(id: string): Promise<void> {
     if (mine !== turn) return;
     state.source.value = stored.source;
     options.value = fieldsFrom(stored.options);
-    follow(stored, mine);
+    follow(stored, mine, "from now on");
   } catch (error) {
     if (mine === turn) fail(error);
   }
@@ -65,6 +71,7 @@ function begin(): number {
     state.report.value = null;
     state.runningSince.value = performance.now();
     state.queuePosition.value = null;
+    state.time.value = null;
     state.problem.value = null;
     state.hovered.value = null;
     state.pinned.value = null;
@@ -73,7 +80,7 @@ function begin(): number {
   return turn;
 }
 
-function follow(first: Report, mine: number): void {
+function follow(first: Report, mine: number, from: "from the start" | "from now on"): void {
   show(first);
   if (first.status !== "running") {
     end();
@@ -82,9 +89,18 @@ function follow(first: Report, mine: number): void {
   const finish = (): void => void fetchUntilDone(first.id, mine);
   stopFollowing = api.followEvents(first.id, {
     queued: (position) => (state.queuePosition.value = position),
-    stage: (_stage, partial) => {
-      state.queuePosition.value = null;
-      if (partial && mine === turn) show({ ...partial, status: "running" });
+    started: (limit) =>
+      batch(() => {
+        state.queuePosition.value = null;
+        // Whoever comes while it runs does not know when it began.
+        state.time.value = { since: from === "from the start" ? performance.now() : null, limit };
+      }),
+    stage: (changed) => {
+      if (mine === turn && state.report.value) show({ ...withParts(state.report.value, changed), status: "running" });
+    },
+    again: () => {
+      state.time.value = null;
+      if (mine === turn && state.report.value) show(begunAgain(state.report.value));
     },
     done: finish,
     lost: finish,
@@ -121,6 +137,7 @@ function end(): void {
   batch(() => {
     state.runningSince.value = null;
     state.queuePosition.value = null;
+    state.time.value = null;
     if (state.report.value === null) state.report.value = state.previous.value;
     state.previous.value = null;
   });

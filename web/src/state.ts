@@ -18,7 +18,10 @@ export const source = signal("");
 export const report = signal<Report | null>(null);
 export const previous = signal<Report | null>(null);
 export const runningSince = signal<number | null>(null);
+/** How many wait before it, while it waits. */
 export const queuePosition = signal<number | null>(null);
+/** While it runs: since when, where that is known, and how many seconds it may take. */
+export const time = signal<{ since: number | null; limit: number } | null>(null);
 /** What is wrong with the service or the request: not what is wrong with the snippet, which is a result. */
 export const problem = signal<string | null>(null);
 /** Said aloud by a screen reader. */

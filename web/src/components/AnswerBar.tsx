@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report, Summary } from "../report";
-import { type BottomTab, beside, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince } from "../state";
+import { type BottomTab, beside, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince, time } from "../state";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 import { GraphSelector } from "./GraphSelector";
 
@@ -135,7 +135,23 @@ const STATUS_WORDS: Record<Exclude<Report["status"], "ok" | "wrong_result">, str
   out_of_memory: "out of memory",
   crashed: "the process crashed",
   cancelled: "cancelled",
+  dropped: "nobody waited for it",
 };
+
+/** It says what cannot be: the verdict says so first. */
+function isDoubted(shown: Report): boolean {
+  return (shown.observed?.contradictions.length ?? 0) > 0;
+}
+
+/** How far it is: "queued, 2 before this one", "run done · 12 s of 60". */
+function progress(lastStage: string | undefined, seconds: number): string {
+  if (time.value === null && queuePosition.value !== null)
+    return queuePosition.value > 0 ? `queued, ${queuePosition.value} before this one` : "queued, next in line";
+  const done = lastStage ? `${lastStage} done` : time.value ? "running" : "starting";
+  if (time.value === null) return `${done} · ${seconds.toFixed(1)} s`;
+  const { since, limit } = time.value;
+  return since === null ? `${done} · at most ${limit} s` : `${done} · ${((performance.now() - since) / 1000).toFixed(0)} s of ${limit}`;
+}
 
 export function AnswerBar() {
   const current = report.value;
@@ -164,13 +180,11 @@ export function AnswerBar() {
         {figures.length === 0 && !isRunning.value && <span class="quiet">Paste PyTorch code and press Ctrl+Enter.</span>}
       </div>
       <div class="answer-line">
-        <p class="verdict" data-tone={shown && isWrong(shown) && !isRunning.value ? "bad" : undefined}>
+        <p class="verdict" data-tone={shown && (isWrong(shown) || isDoubted(shown)) && !isRunning.value ? "bad" : undefined}>
           {isRunning.value ? (
             <>
               <span class="spinner" aria-hidden="true" />
-              {queuePosition.value !== null && queuePosition.value > 0
-                ? `queued, ${queuePosition.value} before this one`
-                : `${lastStage ? `${lastStage} done` : "starting"} · ${seconds.toFixed(1)} s`}
+              {progress(lastStage, seconds)}
             </>
           ) : (
             shown && (

@@ -1,4 +1,5 @@
-import { explore } from "../explore";
+import { isEmbedded } from "../embed";
+import { explore, idInPath, pathOf } from "../explore";
 import { requestFrom, setOption } from "../options";
 import { examples, flash, helpIsOpen, report, say, source, version } from "../state";
 import { theme, toggleTheme } from "../theme";
@@ -30,18 +31,40 @@ function environmentText(): string {
   return [name || device, `torch ${torch}`, triton && `triton ${triton}`].filter(Boolean).join(" · ");
 }
 
+function Brand() {
+  return (
+    <>
+      <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
+        <path d="M8 5c0 9 8 7 8 18" class="brand-a" />
+        <path d="M24 5c0 9-8 7-8 18" class="brand-b" />
+        <circle cx="16" cy="25" r="4" class="brand-c" />
+      </svg>
+      <h1>Fusionscope</h1>
+    </>
+  );
+}
+
+/** In a frame: what this is, and the way to the whole page. */
+function EmbeddedHeader() {
+  const id = idInPath(location.pathname);
+  return (
+    <header class="header">
+      <a class="brand" href={id ? pathOf(id) : "/"} target="_blank" rel="noopener" aria-label="Open in Fusionscope, in a new tab">
+        <Brand />
+      </a>
+      <p class="environment">{environmentText()}</p>
+    </header>
+  );
+}
+
 export function Header() {
+  if (isEmbedded()) return <EmbeddedHeader />;
   const current = examples.value.find((example) => example.source === source.value);
   const environment = environmentText();
   return (
     <header class="header">
       <a class="brand" href="/" aria-label="Fusionscope, start page">
-        <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
-          <path d="M8 5c0 9 8 7 8 18" class="brand-a" />
-          <path d="M24 5c0 9-8 7-8 18" class="brand-b" />
-          <circle cx="16" cy="25" r="4" class="brand-c" />
-        </svg>
-        <h1>Fusionscope</h1>
+        <Brand />
       </a>
       <label class="field">
         <span>Example</span>

@@ -5,6 +5,7 @@ export type * from "./decisions";
 export type * from "./kernels";
 export type * from "./loops";
 export type * from "./memory";
+export type * from "./observed";
 export type * from "./replays";
 export type * from "./sweep";
 export type * from "./timings";

@@ -5,6 +5,7 @@ import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round,
 import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
 import type { Buffer, Memory } from "./memory";
+import type { Observed } from "./observed";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
 import type { Peer, TimingResult, WrongResult } from "./timings";
@@ -186,14 +187,14 @@ export interface Summary {
   verdict: string;
 }
 
-/** Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result" where all stages ended and a compiled result is wrong, here or at a size of the sweep. */
+/** Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result" where all stages ended and a compiled result is wrong, here or at a size of the sweep. The service sets "cancelled" where somebody asked for the end, and "dropped" where nobody waited for it any longer. */
 export interface Report {
   /** Version of this format. */
   version: number;
   /** Id of the exploration: a hash of the snippet, the options, the build and the device. */
   id: string;
   /** How it ended, or that it is running. */
-  status: "running" | "ok" | "wrong_result" | "user_error" | "timeout" | "out_of_memory" | "crashed" | "cancelled";
+  status: "running" | "ok" | "wrong_result" | "user_error" | "timeout" | "out_of_memory" | "crashed" | "cancelled" | "dropped";
   /** The snippet as it was given. */
   source: string;
   /** The options that it was given, by name; those that are unset are left out. */
@@ -232,4 +233,6 @@ export interface Report {
   output: string;
   /** What stopped it; null where nothing did. */
   error: Error | null;
+  /** What the service saw of it from outside; null of one that it did not run. */
+  observed: Observed | null;
 }

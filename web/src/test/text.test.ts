@@ -84,6 +84,7 @@ describe("options of a stored report", () => {
 describe("small things", () => {
   it("names a stored exploration in the address", () => {
     expect(idInPath(pathOf("a1b2"))).toBe("a1b2");
+    expect(idInPath("/embed/a1b2")).toBe("a1b2");
     expect(idInPath("/")).toBeNull();
   });
 

@@ -1,0 +1,41 @@
+"""What was seen of an exploration from outside, by the service that ran it. All else in a report is what the snippet's
+own process says of itself."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from compiler.report.model import ReportModel
+
+
+class Observed(ReportModel):
+    """How the process of the snippet ran and ended, as the service saw it. The snippet cannot change any of this."""
+
+    attempt: int = Field(default=1, description="Which attempt this is: earlier ones were lost with their worker.")
+    ending: str = Field(
+        default="",
+        description='Why it was over: "exited" by itself, a limit that it overstepped ("time_limit", "output_limit", '
+        '"report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".',
+    )
+    exit_code: int | None = Field(default=None, description="Exit code of the process, where it exited.")
+    signal: int | None = Field(default=None, description="Number of the signal that ended the process, if one did.")
+    wall_seconds: float = Field(default=0.0, description="From the snippet's start to its end, all waiting included.")
+    waited_seconds: float = Field(default=0.0, description="Of these: waiting until others had timed on the device.")
+    processor_seconds: float | None = Field(default=None, description="Processor time of all its processes.")
+    peak_memory_bytes: int | None = Field(default=None, description="Most memory of all its processes at one time.")
+    peak_gpu_memory_bytes: int | None = Field(default=None, description="Most memory on the GPU at one time.")
+    tier: str | None = Field(
+        default=None,
+        description='What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.',
+    )
+    isolation: list[str] = Field(default=[], description="The layers of that in force, in words.")
+    python: str = Field(default="", description="Version of Python on the worker.")
+    torch: str = Field(default="", description="Version of torch on the worker.")
+    triton: str | None = Field(default=None, description="Version of Triton on the worker, where it has one.")
+    device: str = Field(default="", description='"cpu" or "cuda": what it was given.')
+    device_name: str = Field(default="", description="Name of that device.")
+    contradictions: list[str] = Field(
+        default=[],
+        description="What the report says and cannot be, a sentence each. Such a report is not given as an answer "
+        "again, and the figures that cannot be are left out.",
+    )

@@ -1,0 +1,391 @@
+"""The durable queue. Every change is one transaction, guarded by the state and the attempt that it starts from, so any
+number of webs may share the table: what one has taken or ended, another finds taken or ended.
+
+    queued  --lease-->  leased  --finish-->  done
+       ^                  |
+       +--- expired, or given back
+
+The next job is of the client whose turn it is: of those who have one waiting, the one who was served the longest ago.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, and_, delete, func, or_, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from compiler.options import Options
+from server.database import reports
+from server.database.engine import Database
+from server.database.reports import Finished, Stored, insert_or_ignore, upserting
+from server.database.tables import clients, explorations, jobs
+from server.wire.messages import WorkerIdentity
+
+State = Literal["queued", "leased", "done"]
+
+
+class QueueFull(Exception):
+    """As many explorations wait as may: in all ("all"), or of this client ("own"), or as many of this client's wait and
+    run as may ("running"). `number` is how many do, and `seconds` says when to ask again."""
+
+    def __init__(self, of: Literal["all", "own", "running"], number: int, seconds: float) -> None:
+        super().__init__(f"{number} explorations wait.")
+        self.of, self.number, self.seconds = of, number, seconds
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An exploration that is asked for."""
+
+    id: str
+    client: str
+    source: str
+    options: Options
+    based_on: str | None
+    profile: WorkerIdentity
+    build: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A row of the table."""
+
+    id: str
+    state: State
+    attempt: int
+    tries: int
+    client: str
+    source: str
+    options: Options
+    based_on: str | None
+    profile: WorkerIdentity
+    build: str
+    queued_at: float
+    owner: str | None
+    lease_until: float | None
+    deadline: float | None
+    started_at: float | None
+    wall_seconds: float | None
+    is_cancelled: bool
+
+    @property
+    def name(self) -> str:
+        """What the worker knows this attempt by."""
+        return f"{self.id}.{self.attempt}"
+
+    @property
+    def uses_gpu(self) -> bool:
+        return self.profile.device == "cuda" and self.options.device != "cpu"
+
+
+@dataclass(frozen=True)
+class Enqueued:
+    """A job that waits or runs. `before` is how many wait before it; None where it was there already."""
+
+    job: Job
+    before: int | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many may wait, in all and of one client, and how many of this client may wait and run."""
+
+    waiting: int
+    of_one_client: int
+    at_once: int | None = None
+
+
+class JobTable:
+    """The jobs of one database, as one web, `owner`, sees and changes them."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self.owner = owner
+
+    async def enqueue(
+        self, wanted: Wanted, limits: Limits, seconds_a_job: float, is_refresh: bool
+    ) -> Stored | Enqueued:
+        """Writes the job down, or finds that there is one already, or its report. Committed when it returns.
+
+        Raises `QueueFull`.
+        """
+        async with self._database.write() as connection:
+            is_new = await self._insert(connection, wanted)
+            if is_new and not is_refresh:
+                # Only now: with the row in our hands nobody else can store a report of it meanwhile.
+                stored = await reports.read(connection, wanted.id)
+                if stored is not None and stored.is_reusable:
+                    await connection.rollback()
+                    return stored
+            before = None
+            if is_new:
+                before = await self._check_room(connection, wanted.client, limits, seconds_a_job)
+                await connection.execute(insert_or_ignore(connection, clients), {"key": wanted.client, "served_at": 0})
+            return Enqueued(await _job(connection, wanted.id), before)
+
+    async def _insert(self, connection: AsyncConnection, wanted: Wanted) -> bool:
+        """Whether it is a new job: False where one waits or runs."""
+        earlier = await connection.scalar(select(explorations.c.attempt).where(explorations.c.id == wanted.id))
+        now = time.time()
+        values: dict[str, Any] = {
+            "state": "queued",
+            "attempt": (earlier or 0) + 1,
+            "tries": 1,
+            "client": wanted.client,
+            "source": wanted.source,
+            "options": wanted.options.model_dump_json(),
+            "based_on": wanted.based_on,
+            "profile": wanted.profile.model_dump_json(),
+            "build": wanted.build,
+            "queued_at": now,
+            "wanted_at": now,
+            "owner": None,
+            "lease_until": None,
+            "deadline": None,
+            "started_at": None,
+            "wall_seconds": None,
+            "is_cancelled": False,
+            "finished_at": None,
+        }
+        inserted = await connection.execute(
+            upserting(connection, jobs)
+            .values(id=wanted.id, **values)
+            .on_conflict_do_update(
+                index_elements=[jobs.c.id],
+                set_={**values, "attempt": jobs.c.attempt + 1},
+                where=jobs.c.state == "done",
+            )
+            .returning(jobs.c.id)
+        )
+        return inserted.one_or_none() is not None
+
+    async def _check_room(self, connection: AsyncConnection, client: str, limits: Limits, seconds_a_job: float) -> int:
+        """How many wait before the new job."""
+        is_own, is_waiting = jobs.c.client == client, jobs.c.state == "queued"
+        counts = (func.count().filter(is_waiting), func.count().filter(is_waiting, is_own), func.count().filter(is_own))
+        row = (await connection.execute(select(*counts).where(jobs.c.state != "done"))).one()
+        of_all, of_client, at_once = map(int, row)
+        # The new one counts itself. What waits will have been taken, one of it, after the time of a job.
+        if of_all > limits.waiting:
+            raise QueueFull("all", of_all - 1, max(1.0, seconds_a_job))
+        if of_client > limits.of_one_client:
+            raise QueueFull("own", of_client - 1, max(1.0, seconds_a_job))
+        if limits.at_once is not None and at_once > limits.at_once:
+            raise QueueFull("running", at_once - 1, max(1.0, seconds_a_job))
+        return of_all - 1
+
+    async def get(self, id: str) -> Job | None:
+        async with self._database.read() as connection:
+            return await _job_or_none(connection, id)
+
+    async def active(self, ids: Collection[str]) -> dict[str, Job]:
+        """Those of `ids` that wait or run."""
+        async with self._database.read() as connection:
+            found = await connection.execute(select(jobs).where(jobs.c.id.in_(ids), jobs.c.state != "done"))
+            return {row.id: _of(row) for row in found}
+
+    async def queue(self) -> list[str]:
+        """Ids of all that wait, in the order in which they will be taken, as far as that can be said now."""
+        async with self._database.read() as connection:
+            found = await connection.execute(
+                select(jobs.c.id, jobs.c.client, func.coalesce(clients.c.served_at, 0))
+                .select_from(jobs.outerjoin(clients, jobs.c.client == clients.c.key))
+                .where(jobs.c.state == "queued")
+                .order_by(jobs.c.queued_at)
+            )
+            return in_turn((row[0], row[1], row[2]) for row in found)
+
+    async def lease(self, profiles: Collection[str], build: str, seconds: float) -> Job | None:
+        """Takes the next job that one of `profiles` (as JSON) can run; None where there is none."""
+        waiting = and_(
+            jobs.c.state == "queued",
+            jobs.c.is_cancelled.is_(False),
+            jobs.c.profile.in_(profiles),
+            jobs.c.build == build,
+        )
+        async with self._database.read() as connection:
+            if await connection.scalar(select(jobs.c.id).where(waiting).limit(1)) is None:
+                return None
+        async with self._database.write() as connection:
+            candidate = (
+                select(jobs.c.id, jobs.c.client)
+                .select_from(jobs.outerjoin(clients, jobs.c.client == clients.c.key))
+                .where(waiting)
+                .order_by(func.coalesce(clients.c.served_at, 0), jobs.c.queued_at)
+                .limit(1)
+                .with_for_update(of=jobs, skip_locked=True)
+            )
+            found = (await connection.execute(candidate)).one_or_none()
+            if found is None:
+                return None
+            now = time.time()
+            taken = await connection.execute(
+                update(jobs)
+                .where(jobs.c.id == found.id, jobs.c.state == "queued")
+                .values(state="leased", owner=self.owner, lease_until=now + seconds, started_at=None)
+            )
+            if taken.rowcount == 0:
+                return None
+            served = upserting(connection, clients).values(key=found.client, served_at=now)
+            await connection.execute(
+                served.on_conflict_do_update(index_elements=[clients.c.key], set_={"served_at": now})
+            )
+            return await _job(connection, found.id)
+
+    async def begin(self, job: Job, wall_seconds: float, deadline: float) -> None:
+        """Notes that a job of ours has started."""
+        values = {"started_at": time.time(), "wall_seconds": wall_seconds, "deadline": deadline}
+        async with self._database.write() as connection:
+            await connection.execute(update(jobs).where(self._is_ours(job)).values(values))
+
+    async def renew(self, running: Iterable[Job], seconds: float | None) -> tuple[set[str], set[str]]:
+        """Prolongs leases of ours, or, where `seconds` is None, looks at them: the names of those that are lost, and of
+        those that are to be cancelled."""
+        by_key = {(job.id, job.attempt): job.name for job in running}
+        if not by_key:
+            return set(), set()
+        ours = and_(
+            tuple_(jobs.c.id, jobs.c.attempt).in_(list(by_key)), jobs.c.state == "leased", jobs.c.owner == self.owner
+        )
+        async with self._database.read() if seconds is None else self._database.write() as connection:
+            if seconds is not None:
+                await connection.execute(update(jobs).where(ours).values(lease_until=time.time() + seconds))
+            rows = await connection.execute(select(jobs.c.id, jobs.c.attempt, jobs.c.is_cancelled).where(ours))
+            found = {by_key[row.id, row.attempt]: row.is_cancelled for row in rows}
+        lost = {name for name in by_key.values() if name not in found}
+        return lost, {name for name, is_cancelled in found.items() if is_cancelled}
+
+    async def give_back(self, job: Job, has_run: bool, counts: bool) -> None:
+        """Puts a job of ours back into the queue, at its old place; `counts` says whether that was one of its tries."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(jobs)
+                .where(self._is_ours(job))
+                .values(
+                    state="queued",
+                    owner=None,
+                    lease_until=None,
+                    started_at=None,
+                    attempt=jobs.c.attempt + int(has_run),
+                    tries=jobs.c.tries + int(counts),
+                )
+            )
+
+    async def expired(self, most_tries: int, running: Collection[str]) -> list[Job]:
+        """Puts back those whose owner has not been heard of; those that were tried often enough are returned. `running`
+        are the ids of those that run here: a lease of ours that could not be renewed in time is no lost one."""
+        has_expired = and_(jobs.c.state == "leased", jobs.c.lease_until < time.time(), jobs.c.id.not_in(running))
+        async with self._database.read() as connection:
+            if await connection.scalar(select(jobs.c.id).where(has_expired).limit(1)) is None:
+                return []
+        async with self._database.write() as connection:
+            may_run_again = and_(has_expired, jobs.c.tries < most_tries, jobs.c.is_cancelled.is_(False))
+            await connection.execute(
+                update(jobs)
+                .where(may_run_again)
+                .values(
+                    state="queued",
+                    owner=None,
+                    lease_until=None,
+                    started_at=None,
+                    attempt=jobs.c.attempt + 1,
+                    tries=jobs.c.tries + 1,
+                )
+            )
+            return [_of(row) for row in await connection.execute(select(jobs).where(has_expired))]
+
+    async def cancel(self, id: str) -> Job | None:
+        """Notes that the job is to end, wherever it is; None where there is none that waits or runs."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(jobs).where(jobs.c.id == id, jobs.c.state != "done").values(is_cancelled=True)
+            )
+            job = await _job_or_none(connection, id)
+        return None if job is None or job.state == "done" else job
+
+    async def tell_wanted(self, ids: Collection[str]) -> None:
+        """Notes that somebody waits for these."""
+        if not ids:
+            return
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(jobs).where(jobs.c.id.in_(ids), jobs.c.state == "queued").values(wanted_at=time.time())
+            )
+
+    async def to_end(self, unwanted_seconds: float, build: str) -> list[Job]:
+        """Waiting jobs that are to be cancelled, or that nobody has waited for so long, or whose build has gone."""
+        before = time.time() - unwanted_seconds
+        is_of_the_past = and_(jobs.c.build != build, jobs.c.queued_at < before)
+        over = or_(jobs.c.is_cancelled, jobs.c.wanted_at < before, is_of_the_past)
+        async with self._database.read() as connection:
+            return [_of(row) for row in await connection.execute(select(jobs).where(jobs.c.state == "queued", over))]
+
+    async def finish(self, job: Job, finished: Finished) -> Stored | None:
+        """Ends the job and stores its report, both or neither; None where another attempt has taken its place."""
+        async with self._database.write() as connection:
+            ended = await connection.execute(
+                update(jobs)
+                .where(self._is_as_found(job))
+                .values(state="done", finished_at=time.time(), owner=None, lease_until=None, source="", options="{}")
+            )
+            if ended.rowcount == 0:
+                return None
+            return await reports.write(connection, finished)
+
+    async def changed_since(self, moment: float) -> list[str]:
+        """Ids of the explorations whose report may be another one than before `moment`."""
+        may_differ = or_(jobs.c.state != "done", jobs.c.finished_at >= moment)
+        async with self._database.read() as connection:
+            return list(await connection.scalars(select(jobs.c.id).where(may_differ)))
+
+    async def remove_done(self, before: float) -> None:
+        """Forgets jobs that ended before then, and clients whose jobs are all gone."""
+        async with self._database.write() as connection:
+            await connection.execute(delete(jobs).where(jobs.c.state == "done", jobs.c.finished_at < before))
+            has_jobs = select(jobs.c.id).where(jobs.c.client == clients.c.key).exists()
+            await connection.execute(delete(clients).where(clients.c.served_at < before, ~has_jobs))
+
+    def _is_ours(self, job: Job) -> ColumnElement[bool]:
+        return and_(
+            jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.state == "leased", jobs.c.owner == self.owner
+        )
+
+    def _is_as_found(self, job: Job) -> ColumnElement[bool]:
+        of_owner = jobs.c.owner.is_(None) if job.owner is None else jobs.c.owner == job.owner
+        found = and_(jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.state == job.state, of_owner)
+        # A lease of another web must not have been renewed since.
+        is_expired = job.owner is not None and job.owner != self.owner
+        return and_(found, jobs.c.lease_until == job.lease_until) if is_expired else found
+
+
+def in_turn(waiting: Iterable[tuple[str, str, float]]) -> list[str]:
+    """The order in which jobs are taken: `waiting` has id, client and when the client was served, the oldest first."""
+    served: dict[str, float] = {}
+    of_client: dict[str, list[str]] = {}
+    for id, client, served_at in waiting:
+        served.setdefault(client, served_at)
+        of_client.setdefault(client, []).append(id)
+    # Stable: of clients who were served at the same time, the one whose job is the oldest comes first.
+    turn = sorted(of_client, key=lambda client: served[client])
+    rounds = max(map(len, of_client.values()), default=0)
+    return [of_client[client][place] for place in range(rounds) for client in turn if place < len(of_client[client])]
+
+
+async def _job(connection: AsyncConnection, id: str) -> Job:
+    return _of((await connection.execute(select(jobs).where(jobs.c.id == id))).one())
+
+
+async def _job_or_none(connection: AsyncConnection, id: str) -> Job | None:
+    row = (await connection.execute(select(jobs).where(jobs.c.id == id))).one_or_none()
+    return None if row is None else _of(row)
+
+
+def _of(row: Row[Any]) -> Job:
+    values = {name: row._mapping[name] for name in Job.__dataclass_fields__}
+    values["options"] = Options.model_validate_json(row.options)
+    values["profile"] = WorkerIdentity.model_validate_json(row.profile)
+    return Job(**values)

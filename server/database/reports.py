@@ -1,0 +1,242 @@
+"""Finished explorations. A report is written once, in the transaction that ends its job, and read as it was written."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import Table, delete, func, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from compiler.report import REPORT_VERSION, Report
+from server.database.compressed import Body, as_gzip, inflated
+from server.database.engine import Database
+from server.database.tables import contents, explorations, pieces
+
+REUSABLE = frozenset({"ok", "wrong_result", "user_error"})
+"""Statuses that the same snippet would reach again."""
+
+MOST_CHILDREN = 50
+_DELETED_AT_ONCE = 100
+
+
+class Child(BaseModel):
+    """An exploration that is based on another one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"id": "3210fedcba9876543210", "status": "ok", "asked": "largest group 2"}}
+    )
+
+    id: str = Field(description="Its id.")
+    status: str = Field(description="Its status.")
+    asked: str = Field(description="What it asks to be different, in words.")
+
+
+class OtherVersion(Exception):
+    """The report was written by another version and cannot be read by this one; the message says so."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A report that is to be stored. `last_event` is the number of the event that will tell of the end."""
+
+    id: str
+    attempt: int
+    status: str
+    is_reusable: bool
+    build: str
+    based_on: str | None
+    asked: str
+    last_event: int
+    body: Body
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A report as it was stored, and its body as a gzip file, byte for byte the same for every reader."""
+
+    id: str
+    attempt: int
+    status: str
+    is_reusable: bool
+    report_version: int
+    build: str
+    last_event: int
+    tag: str
+    gzipped: bytes
+
+    @cached_property
+    def body(self) -> bytes:
+        return inflated(self.gzipped)
+
+    @cached_property
+    def held_bytes(self) -> int:
+        return len(self.gzipped) + len(self.body)
+
+    def report(self) -> Report:
+        """Slow for a large one: use a thread. Raises `OtherVersion`."""
+        try:
+            return Report.model_validate_json(self.body)
+        except ValidationError:
+            raise OtherVersion(
+                f"Exploration {self.id} was made by another version (its report has version {self.report_version}, "
+                f"this service reads version {REPORT_VERSION}). Its JSON is at /api/v1/explorations/{self.id} as it "
+                "was; explore its source again for all else."
+            ) from None
+
+
+class Reports:
+    """Stored reports by their ids. Those that cannot change are kept in memory, up to `cache_bytes` of them."""
+
+    def __init__(self, database: Database, cache_bytes: int) -> None:
+        self._database = database
+        self._cache_bytes = cache_bytes
+        self._cached: OrderedDict[str, Stored] = OrderedDict()
+        self._held_bytes = 0
+        self._forgotten = 0
+
+    def cached(self, id: str) -> Stored | None:
+        """The report where it is in memory: no other one is the answer then."""
+        found = self._cached.get(id)
+        if found is not None:
+            self._cached.move_to_end(id)
+        return found
+
+    async def get(self, id: str) -> Stored | None:
+        found = self.cached(id)
+        if found is not None:
+            return found
+        forgotten = self._forgotten
+        async with self._database.read() as connection:
+            found = await read(connection, id)
+        if found is not None and found.is_reusable and forgotten == self._forgotten:
+            # Otherwise another report may be on its way since we have looked.
+            self.remember(found)
+        return found
+
+    def remember(self, stored: Stored) -> None:
+        """Keeps it in memory, with its body in both forms."""
+        self.forget(stored.id)
+        if stored.held_bytes > self._cache_bytes // 4:
+            return
+        self._cached[stored.id] = stored
+        self._held_bytes += stored.held_bytes
+        while self._held_bytes > self._cache_bytes:
+            self.forget(next(iter(self._cached)))
+
+    def forget(self, id: str) -> None:
+        """To be called where the report of `id` may become another one."""
+        self._forgotten += 1
+        found = self._cached.pop(id, None)
+        self._held_bytes -= found.held_bytes if found is not None else 0
+
+    async def children(self, id: str) -> list[Child]:
+        """The explorations based on this one, the newest first: one more than `MOST_CHILDREN` where there are more."""
+        of_it = select(explorations).where(explorations.c.based_on == id)
+        async with self._database.read() as connection:
+            rows = await connection.execute(of_it.order_by(explorations.c.finished_at.desc()).limit(MOST_CHILDREN + 1))
+            return [Child(id=row.id, status=row.status, asked=row.asked) for row in rows]
+
+    async def count(self) -> int:
+        async with self._database.read() as connection:
+            return await connection.scalar(select(func.count()).select_from(explorations)) or 0
+
+
+async def read(connection: AsyncConnection, id: str) -> Stored | None:
+    """The report of `id` with its pieces put together."""
+    row = (await connection.execute(select(explorations).where(explorations.c.id == id))).one_or_none()
+    if row is None:
+        return None
+    joined = pieces.outerjoin(contents, pieces.c.content == contents.c.hash)
+    found = await connection.execute(
+        select(func.coalesce(pieces.c.inline, contents.c.piece))
+        .select_from(joined)
+        .where(pieces.c.exploration == id)
+        .order_by(pieces.c.place)
+    )
+    return Stored(
+        id=row.id,
+        attempt=row.attempt,
+        status=row.status,
+        is_reusable=row.is_reusable,
+        report_version=row.report_version,
+        build=row.build,
+        last_event=row.last_event,
+        tag=row.tag,
+        gzipped=as_gzip(found.scalars(), row.checksum, row.body_bytes),
+    )
+
+
+async def write(connection: AsyncConnection, finished: Finished) -> Stored:
+    """Puts a report in place of the one of an earlier attempt, within the caller's transaction."""
+    body = finished.body
+    of_earlier = select(pieces.c.content).where(pieces.c.exploration == finished.id, pieces.c.content.is_not(None))
+    earlier = list(await connection.scalars(of_earlier))
+    await connection.execute(delete(pieces).where(pieces.c.exploration == finished.id))
+    await connection.execute(delete(explorations).where(explorations.c.id == finished.id))
+    own_bytes = sum(len(piece.data) for piece in body.pieces if piece.content is None)
+    await connection.execute(
+        insert(explorations).values(
+            id=finished.id,
+            attempt=finished.attempt,
+            status=finished.status,
+            is_reusable=finished.is_reusable,
+            report_version=REPORT_VERSION,
+            build=finished.build,
+            based_on=finished.based_on,
+            asked=finished.asked,
+            finished_at=time.time(),
+            last_event=finished.last_event,
+            tag=body.tag,
+            body_bytes=body.length,
+            checksum=body.checksum,
+            own_bytes=own_bytes,
+        )
+    )
+    shared = {piece.content: piece.data for piece in body.pieces if piece.content is not None}
+    if shared:
+        rows = [{"hash": content, "piece": data, "bytes": len(data)} for content, data in sorted(shared.items())]
+        await connection.execute(insert_or_ignore(connection, contents), rows)
+    rows = [
+        {
+            "exploration": finished.id,
+            "place": place,
+            "content": piece.content,
+            "inline": None if piece.content is not None else piece.data,
+        }
+        for place, piece in enumerate(body.pieces)
+    ]
+    await connection.execute(insert(pieces), rows)
+    await remove_unreferred(connection, earlier)
+    return Stored(
+        id=finished.id,
+        attempt=finished.attempt,
+        status=finished.status,
+        is_reusable=finished.is_reusable,
+        report_version=REPORT_VERSION,
+        build=finished.build,
+        last_event=finished.last_event,
+        tag=body.tag,
+        gzipped=as_gzip((piece.data for piece in body.pieces), body.checksum, body.length),
+    )
+
+
+def upserting(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """An INSERT that can say what becomes of a conflict: both databases spell it alike, SQLAlchemy apart."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+def insert_or_ignore(connection: AsyncConnection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return upserting(connection, table).on_conflict_do_nothing()
+
+
+async def remove_unreferred(connection: AsyncConnection, hashes: list[bytes]) -> None:
+    """Removes those contents that no report has any more."""
+    for first in range(0, len(hashes), _DELETED_AT_ONCE):
+        is_referred = select(pieces.c.place).where(pieces.c.content == contents.c.hash).exists()
+        batch = hashes[first : first + _DELETED_AT_ONCE]
+        await connection.execute(delete(contents).where(contents.c.hash.in_(batch), ~is_referred))

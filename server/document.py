@@ -1,0 +1,129 @@
+"""A report as one HTML file that stands alone: no script, nothing loaded, readable from a disk or a mail.
+
+It is the Markdown of `summary`, made HTML by markdown-it, with coloured code, a table of contents, and the report
+itself as inert JSON for programs. The page's own scripts are no part of it: they take two megabytes and ask the service
+for half of what they show, which a file cannot. Its policy allows the one style sheet, by hash, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+
+from compiler.report import Report
+from server.highlight import MAX_BYTES, highlight_lines, style_sheet
+from server.plain_text import one_line
+
+_COLOURED_LANGUAGES = {"python": "python", "triton": "python", "cpp": "cpp", "ptx": "ptx"}
+_FOLDED_LINES = 60
+"""Code that is longer than this is folded away at first."""
+
+_LAYOUT = """
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 0 auto; padding: 1rem 1.5rem 4rem }
+h1, h2, h3 { line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere }
+pre, table { overflow-x: auto; display: block; max-width: 100% }
+pre { border: 1px solid #8888; border-radius: 4px; padding: .5rem; line-height: 1.4; counter-reset: line }
+code { font: .875em ui-monospace, monospace }
+pre .line { counter-increment: line }
+pre .line::before { content: counter(line); display: inline-block; width: 3em; margin-right: 1em; text-align: right;
+  opacity: .6; user-select: none }
+table { border-collapse: collapse }
+th, td { border: 1px solid #8888; padding: .25rem .6rem; text-align: left }
+blockquote { border-left: 4px solid #8888; margin-left: 0; padding-left: 1rem }
+nav ul { columns: 18rem; padding-left: 1.2rem }
+nav .level3 { margin-left: 1.2rem }
+li { overflow-wrap: anywhere }
+@media print { details::details-content { content-visibility: visible } nav { display: none } }
+"""
+
+
+@lru_cache
+def _style() -> str:
+    dark = "@media (prefers-color-scheme: dark) {\n" + style_sheet("dark") + "\n}\n"
+    return _LAYOUT + style_sheet("light") + "\n" + dark
+
+
+@lru_cache
+def policy() -> str:
+    """The content policy of a document, for its own head and for the header of whoever serves it."""
+    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def document(report: Report, text: str, json_body: bytes) -> str:
+    """The file: `text` is the report's Markdown, `json_body` the report as JSON."""
+    parsed, environment = _parser(), dict[str, Any]()
+    tokens = parsed.parse(text, environment)
+    contents = _contents(tokens)
+    body = parsed.renderer.render(tokens, parsed.options, environment)
+    title = one_line(report.summary.verdict or report.status)
+    return (
+        "<!doctype html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)} - Fusionscope</title>\n"
+        f"<style>{_style()}</style>\n</head>\n<body>\n"
+        f'<nav aria-label="Contents"><ul>\n{contents}</ul></nav>\n<main>\n{body}</main>\n'
+        f'<script type="application/json" id="report">{inert(json_body)}</script>\n</body>\n</html>\n'
+    )
+
+
+def inert(json_body: bytes) -> str:
+    """JSON that is the same JSON, and that cannot end or change the element that it stands in."""
+    text = json_body.decode("utf-8")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _contents(tokens: Sequence[Token]) -> str:
+    """Gives each heading of the second and third level an id; the list of them."""
+    entries: list[str] = []
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag in ("h2", "h3"):
+            token.attrSet("id", f"section-{len(entries)}")
+            said = html.escape(tokens[place + 1].content.replace("`", "").replace("\\", ""))
+            level = f' class="level{token.tag[1]}"'
+            entries.append(f'<li{level}><a href="#section-{len(entries)}">{said}</a></li>\n')
+    return "".join(entries)
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    # Nothing here links anywhere, so that nothing that is quoted can.
+    parser.disable(["link", "image", "autolink", "reference", "html_inline", "html_block"])
+    parser.add_render_rule("fence", _fence)
+    return parser
+
+
+def _fence(
+    renderer: RendererHTML, tokens: Sequence[Token], place: int, options: OptionsDict, environment: dict[str, Any]
+) -> str:
+    """A code block with numbered lines; folded where it is long."""
+    token = tokens[place]
+    text = token.content.removesuffix("\n")
+    language = _COLOURED_LANGUAGES.get(token.info.strip())
+    # Colouring takes long and makes much of little: what a document may spend on it is bounded.
+    spent = environment.get("coloured", 0) + len(text)
+    if language is not None and spent <= MAX_BYTES:
+        environment["coloured"] = spent
+        lines, note = highlight_lines(text, language), ""
+    else:
+        lines = [html.escape(line) for line in text.split("\n")]
+        note = "" if language is None else f"<p>Not coloured: only {MAX_BYTES // 1024} KiB of a document are.</p>\n"
+    inner = "\n".join(f'<span class="line">{line}</span>' for line in lines)
+    block = f'{note}<pre class="highlight" tabindex="0"><code>{inner}</code></pre>\n'
+    if len(lines) <= _FOLDED_LINES:
+        return block
+    return f"<details><summary>{len(lines)} lines of {html.escape(token.info)}</summary>\n{block}</details>\n"

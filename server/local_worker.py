@@ -1,0 +1,121 @@
+"""The worker that `fusionscope serve` starts on this machine, with its socket in a private folder.
+
+It is a program of its own, started again when it ends. It ends with this process, however this one ends: it watches the
+pipe that is its standard input, whose other end is held here, and everything below it ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+from server.settings import ENVIRONMENT_PREFIX
+from server.supervised import Supervised
+
+log = structlog.get_logger(__name__)
+
+PROGRAM = (sys.executable, "-P", "-m", "server.worker")
+_FOLDER_PREFIX = "fusionscope-socket-"
+_PASSED_ON = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "CC",
+    "CXX",
+    "LANG",
+)
+"""What a worker sees of our environment besides its own settings: where compilers and GPU are, and no secret."""
+_END_SECONDS = 10.0
+
+
+class LocalWorker:
+    """One worker program and its successors: `command`, which is told where to listen and to end with its standard
+    input. `settings` are those of the worker, by their names."""
+
+    def __init__(self, settings: Mapping[str, object], command: tuple[str, ...] = PROGRAM) -> None:
+        _remove_leftovers()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+        self.socket = self._folder / "worker.sock"
+        self._settings = settings
+        self._command = command
+        self._process: asyncio.subprocess.Process | None = None
+        self.problem: str | None = None
+        """Why it does not run, as a clause; None while it does."""
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def start(self, tasks: Supervised) -> None:
+        tasks.forever("worker program", self._run_once, foreseen=(WorkerEnded,))
+
+    async def stop(self) -> None:
+        """Ends the worker and everything below it. The supervised tasks must have stopped."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(number)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await process.wait()
+                    break
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _run_once(self) -> None:
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command,
+            *("--socket", str(self.socket), "--end-with-stdin"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self._folder,
+            env=self._environment(),
+            start_new_session=True,
+        )
+        assert process.stderr is not None
+        self.problem = None
+        last = await _log_lines(process.stderr)
+        code = await process.wait()
+        self.problem = f"the worker program ended with code {code}" + (f": {last}" if last else "")
+        raise WorkerEnded(self.problem)
+
+    def _environment(self) -> dict[str, str]:
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        settings = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in self._settings.items()}
+        return {**passed_on, **settings, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+
+
+class WorkerEnded(Exception):
+    """The worker program has ended; the message says how."""
+
+
+def _remove_leftovers() -> None:
+    """Removes the folders of services that were killed before they could do so themselves."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*-*"):
+        process = folder.name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
+        if process.isdigit() and not Path("/proc", process).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _log_lines(stream: asyncio.StreamReader) -> str:
+    """Passes on what the worker says to our log, until it has ended; the last line of it."""
+    last = ""
+    while chunk := await stream.read(8192):
+        text = chunk.decode(errors="replace")
+        sys.stderr.write(text)
+        sys.stderr.flush()
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), last)
+    return last[:300]

@@ -1,0 +1,27 @@
+"""Which form of an answer a client likes best, by its Accept header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_RANGE = re.compile(r"([\w.+*-]+/[\w.+*-]+)(?:\s*;\s*(?!q=)[\w-]+=[^;]*)*(?:\s*;\s*q=([01](?:\.\d{0,3})?))?", re.I)
+
+
+def preferred(accept: str | None, offered: Sequence[str]) -> str:
+    """The media type of `offered` that an Accept header likes best (RFC 9110, 12.5.1); the first one where it likes
+    none, or several alike."""
+    ranges = [found for part in (accept or "*/*").split(",")[:32] if (found := _RANGE.fullmatch(part.strip()))]
+    weights = []
+    for media_type in offered:
+        fits = [(_closeness(one[1], media_type), float(one[2] or 1)) for one in ranges]
+        weights.append(max((fit for fit in fits if fit[0]), default=(0, 0.0))[1])
+    return offered[weights.index(max(weights))]
+
+
+def _closeness(wanted: str, media_type: str) -> int:
+    """3 for the type itself, 2 for its kind, 1 for all types, 0 for another one."""
+    wanted = wanted.lower()
+    if wanted == media_type:
+        return 3
+    return 2 if wanted == f"{media_type.partition('/')[0]}/*" else int(wanted == "*/*")

@@ -1,0 +1,106 @@
+"""Text that leaves the service as Markdown or HTML, made safe for whoever shows it.
+
+A report quotes what the snippet's author wrote, and a job may forge any text of it. Three things must never come of it:
+markup (a raw tag, a link), text that reads otherwise than it runs (control characters and marks of direction, as in
+"Trojan Source", CVE-2021-42574), and text that leaves the code block that it belongs to.
+
+Rules of Markdown are those of CommonMark 0.31.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_KEPT = frozenset("\n\t\u200c\u200d")
+"""Of the characters that print nothing: line ends, tabs, and the two joiners that scripts and emoji need."""
+
+_BACKTICKS = re.compile(r"`+")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LINK = re.compile(r"\](?=[(\[:])")
+_BACKSLASH = re.compile(r"\\(?=[!-/:-@\[-`{}~]|$)")
+_FENCE_OF_TILDES = re.compile(r"^(\s*(?:[-*+>]\s*)*)~~~", re.MULTILINE)
+
+
+class Safe(str):
+    """Markdown that needs nothing more done to it."""
+
+
+def visible(text: str) -> str:
+    """`text` with every character that would be invisible, or would turn the text around, written as its escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(_escaped(one) if _is_unseen(one) else one for one in text)
+
+
+def prose(text: str) -> str:
+    """Markdown of our own with quoted text in it: tags, links and fences come to be plain text, code spans stay."""
+    if isinstance(text, Safe):
+        return text
+    lines = (_line(line) for line in visible(text).split("\n"))
+    return Safe(_FENCE_OF_TILDES.sub(r"\1\\~~~", "\n".join(lines)))
+
+
+def code(text: str) -> str:
+    """`text` as a code span, which no backtick in it ends."""
+    text = one_line(text)
+    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(text)), default=0) + 1)
+    return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
+
+
+def one_line(text: str) -> str:
+    """`text` without line ends, for a heading, a list or a quotation, which a line end would end."""
+    return " ".join(visible(text).split("\n"))
+
+
+def cell(text: str) -> str:
+    """`text` for a row of a table."""
+    return one_line(text).replace("|", "\\|")
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A code block whose fence is longer than any run of backticks in it. `language` is one of our own words."""
+    text = visible(text).rstrip()
+    fence = "`" * max(3, max((len(run) for run in _BACKTICKS.findall(text)), default=0) + 1)
+    return Safe(f"{fence}{language}\n{text}\n{fence}")
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The parts that say something, with an empty line between."""
+    return Safe("\n\n".join(prose(part) for part in parts if part))
+
+
+def _line(line: str) -> str:
+    """One line, in which code spans begin and end as CommonMark says, so that no other line can change where."""
+    done, place = [], 0
+    runs = list(_BACKTICKS.finditer(line))
+    while runs:
+        opening = runs.pop(0)
+        closing = next((run for run in runs if len(run[0]) == len(opening[0])), None)
+        done.append(_outside(line[place : opening.start()]))
+        if closing is None:
+            done.append("\\`" * len(opening[0]))
+            place = opening.end()
+        else:
+            done.append(line[opening.start() : closing.end()])
+            place = closing.end()
+            runs = [run for run in runs if run.start() >= place]
+    return "".join([*done, _outside(line[place:])])
+
+
+def _outside(text: str) -> str:
+    # A backslash in front of one of ours, or of a code span, would take the effect of that away.
+    text = _BACKSLASH.sub(r"\\\\", text)
+    return _LINK.sub(r"\\]", _TAG.sub(r"\\<", text))
+
+
+def _is_unseen(one: str) -> bool:
+    # Cc control, Cf format (marks of direction, invisible signs), Cs half a character, Zl and Zp line ends.
+    return one not in _KEPT and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _escaped(one: str) -> str:
+    number = ord(one)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"

@@ -1,0 +1,85 @@
+"""The forms of one exploration that people read, save and send: Markdown and HTML."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+
+from fastapi import APIRouter, Response
+
+from compiler.report import Report
+from server.beside import comparison_as_markdown
+from server.document import document, policy
+from server.explorations import Exploration, Explorations
+from server.problems import Problem, problem_answers
+from server.routes.parameters import Id, KnownTag, Service
+from server.stored_answers import IMMUTABLE
+from server.summary import markdown
+
+router = APIRouter(prefix="/api/v1/explorations", tags=["explorations"])
+
+
+@router.get(
+    "/{id}.md",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/markdown": {"schema": {"type": "string"}, "example": "# Exploration ...\n"}}},
+        304: {"description": "Unchanged."},
+        **problem_answers(404, 409, 422),
+    },
+)
+async def read_as_markdown(id: Id, service: Service, if_none_match: KnownTag = None) -> Response:
+    """The report as Markdown; of one that is based on another, the two side by side as well.
+
+    It has no raw HTML, no links, and no characters that cannot be seen, whatever the snippet holds.
+    """
+    return await rendered(service, id, "text/markdown", if_none_match)
+
+
+@router.get(
+    "/{id}.html",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>..."}}},
+        304: {"description": "Unchanged."},
+        **problem_answers(404, 409, 422),
+    },
+)
+async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None) -> Response:
+    """The same as one HTML file that stands alone: no script, nothing loaded, to be kept or sent.
+
+    The report itself is in the element with the id `report`, as JSON.
+    """
+    return await rendered(service, id, "text/html", if_none_match)
+
+
+async def rendered(service: Explorations, id: str, media_type: str, known_tags: str | None) -> Response:
+    """The exploration as "text/markdown" or "text/html". Raises `Problem` 404."""
+    exploration = await service.find(id)
+    report = await service.report(id)
+    beside = ""
+    if report.based_on is not None and exploration.is_done:
+        # The first may have been removed from the store since.
+        with contextlib.suppress(Problem):
+            beside = "\n" + comparison_as_markdown(await service.comparison(id, None))
+    body = await asyncio.to_thread(_body, report, exploration.body, beside, media_type)
+    return unless_known(body, media_type, exploration, known_tags)
+
+
+def _body(report: Report, json_body: bytes, beside: str, media_type: str) -> bytes:
+    text = markdown(report) + beside
+    return (document(report, text, json_body) if media_type == "text/html" else text).encode()
+
+
+def unless_known(body: bytes, media_type: str, exploration: Exploration, known_tags: str | None) -> Response:
+    """`body` as the answer, or 304 where the client has it already."""
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    cache = IMMUTABLE if exploration.is_reusable else "no-cache"
+    headers = {"ETag": tag, "Cache-Control": cache, "Vary": "Accept"}
+    known = {part.strip().removeprefix("W/") for part in (known_tags or "").split(",")}
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    if media_type == "text/html":
+        headers["Content-Security-Policy"] = f"{policy()}; frame-ancestors 'none'; sandbox"
+    return Response(body, headers=headers, media_type=media_type)

@@ -1,0 +1,145 @@
+"""A job while it runs, and what its report becomes: the parts as they came, and over them what the service knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.report import Environment, Report, SweepResult, WhatIf
+from server.database.compressed import body_of
+from server.database.jobs import Job
+from server.database.reports import REUSABLE, Finished
+from server.events import NOT_IN_STAGES, EventLog
+from server.identity import compiler_version
+from server.observed import contradictions, observed
+from server.verdicts import Verdict, believed_verdict, conclude, never_ran
+from server.wire.messages import Ended
+from server.wire.parts import Parts, PartsRejected, as_object, join
+
+
+@dataclass
+class RunningReport:
+    """The report of one attempt, from nothing to what is stored. Not for several threads at a time.
+
+    All methods but `body` are slow for a large report: use a thread.
+    """
+
+    job: Job
+    most_bytes: int
+    rejected: str | None = None
+    _pending: set[str] = field(default_factory=set)
+    _stages_told: int = 0
+
+    def __post_init__(self) -> None:
+        self._claimed = Environment()
+        self._parts = Parts(empty_report(self.job), self.most_bytes)
+
+    def take(self, payload: bytes) -> list[tuple[bytes, bytes]]:
+        """Takes parts that changed. Of each stage that is new: the stage, and all parts that changed since the last."""
+        if self.rejected is not None:
+            return []
+        try:
+            changed = self._parts.take(payload)
+        except PartsRejected as rejection:
+            self.rejected = str(rejection)
+            return []
+        if "/environment" in changed:
+            self._claimed = self._parts.head().environment
+            self._parts.write(environment=known_environment(self._claimed, self.job, None))
+        self._pending |= set(changed) - NOT_IN_STAGES
+        stages = self._parts.head().stages
+        fresh, self._stages_told = stages[self._stages_told :], max(self._stages_told, len(stages))
+        told = []
+        for place, stage in enumerate(fresh, start=1):
+            # Of stages that end together only the last brings what they made.
+            names = sorted(self._pending & self._parts.all().keys()) if place == len(fresh) else []
+            told.append((stage.model_dump_json().encode(), as_object(self._parts.all(), names)))
+            self._pending -= set(names)
+        return told
+
+    def body(self) -> bytes:
+        """The report so far, as JSON: "running", whatever the snippet's process claims."""
+        return join(self._parts.all() | {"/status": b'"running"'})
+
+    def finish(self, ended: Ended, wall_limit: float, log: EventLog, build: str) -> tuple[Finished, Report]:
+        """What is stored of an attempt that ended so, and the report without its graphs."""
+        claimed = self._parts.report().model_copy(update={"environment": self._claimed})
+        told = contradictions(claimed, ended, self.job.profile)
+        verdict = conclude(claimed, ended, wall_limit, self.rejected)
+        if told.are_of_times:
+            self._withhold_times(claimed)
+        head = self._parts.head()
+        self._parts.write(
+            environment=known_environment(self._claimed, self.job, ended),
+            observed=observed(ended, self.job.profile, self.job.attempt, told.sentences),
+            summary=head.summary.model_copy(update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}),
+        )
+        return self._finished(verdict, not told.sentences, log, build)
+
+    def finish_unrun(self, verdict: Verdict, log: EventLog, build: str) -> tuple[Finished, Report]:
+        """What is stored of a job that did not run to an end of its own."""
+        return self._finished(verdict, True, log, build)
+
+    def _finished(self, verdict: Verdict, is_believed: bool, log: EventLog, build: str) -> tuple[Finished, Report]:
+        self._parts.write(status=verdict.status, error=verdict.error)
+        head = self._parts.head()
+        finished = Finished(
+            id=self.job.id,
+            attempt=self.job.attempt,
+            status=verdict.status,
+            is_reusable=verdict.status in REUSABLE and is_believed,
+            build=build,
+            based_on=self.job.based_on,
+            asked=asked_in_short(head.what_if),
+            last_event=log.next_number(),
+            body=body_of(self._parts.all()),
+        )
+        return finished, head
+
+    def _withhold_times(self, claimed: Report) -> None:
+        """Leaves out all that was measured: one time that cannot be makes the others worth nothing."""
+        none = dict.fromkeys(("eager_ms", "compiled_ms", "peer_ms", "speedup"))
+        self._parts.write(
+            timing=None, sweep=_without_times(claimed.sweep), summary=claimed.summary.model_copy(update=none)
+        )
+        untimed: dict[str, Any] = dict.fromkeys(("measured_us", "gb_per_s", "percent_of_peak"))
+        for number, graph in enumerate(claimed.graphs):
+            kernels = [kernel.model_copy(update=untimed) for kernel in graph.kernels]
+            self._parts.write_of_graph(number, kernels=kernels, call_us=None)
+
+
+def empty_report(job: Job) -> Report:
+    """The report of an exploration that has not begun."""
+    report = Report(id=job.id, source=job.source, options=job.options.model_dump(mode="json"), based_on=job.based_on)
+    return report.model_copy(update={"environment": known_environment(report.environment, job, None)})
+
+
+def unrun_report(job: Job, why: str, tries: int, log: EventLog, build: str, most_bytes: int) -> Finished:
+    """What is stored of a job that is cancelled or dropped while it waits, or whose workers were all lost."""
+    verdict = never_ran(why, tries)  # type: ignore[arg-type]
+    return RunningReport(job, most_bytes).finish_unrun(verdict, log, build)[0]
+
+
+def known_environment(claimed: Environment, job: Job, ended: Ended | None) -> Environment:
+    """The environment with what the service knows in the place of what is claimed."""
+    profile = job.profile
+    device = (ended.device if ended else "") or profile.device
+    name = (ended.device_name if ended else "") or profile.device_name
+    known = {"python": profile.python, "torch": profile.torch, "triton": profile.triton, "seed": job.options.seed}
+    if not (claimed.device == "cpu" and device != "cpu"):
+        same = claimed.device.partition(":")[0] == device
+        known |= {"device": claimed.device if same else device, "device_name": name}
+    if not claimed.target:
+        known["target"] = job.options.target
+    return claimed.model_copy(update={**known, "compiler": compiler_version()})
+
+
+def asked_in_short(told: list[WhatIf]) -> str:
+    return "; ".join(f"{one.option.replace('_', ' ')} {', '.join(one.asked)}" for one in told)[:400]
+
+
+def _without_times(sweep: SweepResult | None) -> SweepResult | None:
+    if sweep is None:
+        return None
+    none = dict.fromkeys(("measured_us", "eager_ms", "compiled_ms"))
+    return sweep.model_copy(update={"sizes": [size.model_copy(update=none) for size in sweep.sizes]})

@@ -1,0 +1,56 @@
+"""What a sandbox has to be told, and the reason that it gives when it cannot be had."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from server.wire.messages import Tier
+
+FIRST_JOB_USER = 61000
+"""The first user of jobs where the worker is root and nothing else is configured."""
+
+CANARY = "canary"
+"""A file beside the folder of a trial's sandbox, which everybody may read and no job can."""
+
+
+class NoSandbox(Exception):
+    """No tier works here. The message is a sentence that says why, and what to do."""
+
+
+class SandboxConfig(BaseModel):
+    """Goes to the zygote as JSON through a pipe: jobs may be able to read command lines and environments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tier: Tier
+    uses_gpu: bool = False
+    folder: Path = Field(description="Of this sandbox alone. Jobs' folders lie in it, and whatever is left is deleted.")
+    readable: tuple[Path, ...] = Field(
+        default=(), description="What jobs may read besides the system's folders; see `code_folders`."
+    )
+    first_uid: int | None = Field(
+        default=None, ge=1, description="Where the worker is root: jobs get users from here on that nothing else has."
+    )
+
+
+def code_folders() -> tuple[Path, ...]:
+    """What jobs must be able to read: the interpreter, its packages, this package, and LD_LIBRARY_PATH's folders.
+
+    Whoever has more code for jobs adds its folders. Names are kept as they are beside what links make of them.
+    """
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    standard = (path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib"))
+    wanted = [
+        *map(Path, (sys.base_prefix, sys.prefix, *standard, *site.getsitepackages())),
+        Path(sys.executable).resolve().parent,
+        Path(__file__).parents[1],
+        *(Path(path) for path in libraries if path.startswith("/")),
+    ]
+    found = {path for name in wanted if name.is_dir() for path in (name, name.resolve())} - {Path("/")}
+    return tuple(sorted(path for path in found if not any(other in found for other in path.parents)))

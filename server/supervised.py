@@ -1,0 +1,77 @@
+"""Background tasks that do not end: one that fails is logged and started again, sooner at first and later after each
+failure, and `problems` says so as long as it does not work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+@dataclass
+class TaskState:
+    """How one task does. `problem` is None while it works."""
+
+    name: str
+    problem: str | None = None
+    restarts: int = 0
+    failures: int = 0
+    """In a row, since it last worked."""
+
+
+class Supervised:
+    """The background tasks of one program."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+        self.states: dict[str, TaskState] = {}
+
+    def forever(
+        self, name: str, step: Callable[[], Awaitable[None]], foreseen: tuple[type[Exception], ...] = ()
+    ) -> None:
+        """Calls `step` again and again, also after it has failed: it waits by itself for what there is to do. Of a
+        failure that is `foreseen` its sentence is logged, of any other its traceback."""
+        self.states[name] = TaskState(name)
+        self._tasks.append(asyncio.create_task(self._repeat(self.states[name], step, foreseen), name=name))
+
+    async def _repeat(
+        self, state: TaskState, step: Callable[[], Awaitable[None]], foreseen: tuple[type[Exception], ...]
+    ) -> None:
+        while True:
+            try:
+                await step()
+            except Exception as failure:
+                state.failures += 1
+                state.restarts += 1
+                state.problem = told(failure)
+                pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(state.failures, 10))
+                traceback = {} if isinstance(failure, foreseen) else {"exc_info": failure}
+                log.error("task_failed", task=state.name, problem=state.problem, again_in_seconds=pause, **traceback)
+                await asyncio.sleep(pause)
+            else:
+                state.failures, state.problem = 0, None
+
+    def problems(self) -> list[str]:
+        """What does not work now, a sentence for each task, without a full stop."""
+        return [f"the task {state.name!r} fails: {state.problem}" for state in self.states.values() if state.problem]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def told(failure: Exception) -> str:
+    """The first line of it, without what a statement was about: that may be a snippet."""
+    lines = str(failure).splitlines() or ["no message"]
+    return f"{type(failure).__name__}: {lines[0][:200]}"

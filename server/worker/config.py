@@ -1,0 +1,148 @@
+"""What a worker is told: made of the settings, the machine's profile, and the tier that works here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from importlib import util
+from pathlib import Path
+
+from server.sandbox import GIB, MIB, JobLimits, NoSandbox, Sandbox, SandboxConfig, choose_tier, code_folders
+from server.settings import TRUST, WorkerSettings
+from server.wire.messages import Limits, Tier, WorkerIdentity
+from server.wire.profile import detected_profile
+from server.worker.channel import Program
+
+_FOLDER_PREFIX = "fusionscope-worker-"
+_SLOTS_ON_CPU, _SLOTS_ON_GPU = 1, 4
+_FIRST_USER = 61000
+_DISK_FILES = 16384
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What one job may use."""
+
+    wall_seconds: float
+    output_bytes: int
+    report_bytes: int
+    limits: JobLimits
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """`allowance` is the most that any job may use; the folder of `sandbox` is made for this worker alone."""
+
+    socket: Path
+    profile: WorkerIdentity
+    tier: Tier
+    isolation: tuple[str, ...]
+    slots: int
+    spares: int
+    threads: int
+    allowance: Allowance
+    sandbox: SandboxConfig
+    program: Program
+
+
+def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
+    """Chooses the tier and makes the folder. Raises `NoSandbox` where no tier works and snippets are not trusted."""
+    profile = detected_profile()
+    uses_gpu = profile.device == "cuda"
+    tier = _tier(settings, uses_gpu)
+    remove_leftovers()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+    # Jobs may run as another user: they must be able to pass through this folder, not to list it.
+    folder.chmod(0o711)
+    threads = settings.threads or len(os.sched_getaffinity(0))
+    sandbox = SandboxConfig(
+        tier=tier,
+        uses_gpu=uses_gpu,
+        folder=folder,
+        readable=(*code_folders(), *_folders_of_compiler(), *program.readable),
+        first_uid=_FIRST_USER if os.geteuid() == 0 else None,
+    )
+    return WorkerConfig(
+        socket=settings.socket_path(),
+        profile=profile,
+        tier=tier,
+        isolation=Sandbox(sandbox).layers,
+        slots=settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU),
+        spares=settings.spares,
+        threads=threads,
+        allowance=_allowance(settings, uses_gpu, threads),
+        sandbox=sandbox,
+        program=program,
+    )
+
+
+def smaller(own: Allowance, wanted: Limits, threads: int) -> Allowance:
+    """What a job may use: the smaller of what the worker allows and what web asks for."""
+    limits = own.limits
+    wall_seconds = min(own.wall_seconds, wanted.wall_seconds)
+    return replace(
+        own,
+        wall_seconds=wall_seconds,
+        output_bytes=min(own.output_bytes, wanted.output_bytes),
+        report_bytes=min(own.report_bytes, wanted.report_bytes),
+        limits=limits.model_copy(
+            update={
+                "cpu_seconds": _cpu_seconds(wall_seconds, threads),
+                "memory_bytes": min(limits.memory_bytes, wanted.memory_bytes or limits.memory_bytes),
+                "disk_bytes": min(limits.disk_bytes, wanted.disk_bytes or limits.disk_bytes),
+            }
+        ),
+    )
+
+
+def remove_leftovers() -> None:
+    """Removes the folders of workers that were killed before they could do so themselves."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*-*"):
+        process = folder.name.removeprefix(_FOLDER_PREFIX).partition("-")[0]
+        if process.isdigit() and not Path("/proc", process).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tier(settings: WorkerSettings, uses_gpu: bool) -> Tier:
+    """Nothing but the operator's word makes it "trusted"."""
+    is_trusted = settings.trust_snippets == TRUST
+    if settings.tier == "trusted" and not is_trusted:
+        raise NoSandbox(f"the tier trusted confines nothing: it needs FUSIONSCOPE_TRUST_SNIPPETS={TRUST}.")
+    try:
+        return choose_tier(settings.tier, uses_gpu)
+    except NoSandbox:
+        if is_trusted and settings.tier is None:
+            return choose_tier("trusted", uses_gpu)
+        raise
+
+
+def _allowance(settings: WorkerSettings, uses_gpu: bool, threads: int) -> Allowance:
+    wall_seconds = settings.gpu_wall_seconds if uses_gpu else settings.wall_seconds
+    return Allowance(
+        wall_seconds=wall_seconds,
+        output_bytes=settings.output_kib * 1024,
+        report_bytes=settings.report_mib * MIB,
+        limits=JobLimits(
+            cpu_seconds=_cpu_seconds(wall_seconds, threads),
+            memory_bytes=int((settings.gpu_memory_gib if uses_gpu else settings.memory_gib) * GIB),
+            processes=settings.processes,
+            open_files=settings.open_files,
+            file_bytes=settings.file_mib * MIB,
+            disk_bytes=settings.disk_mib * MIB,
+            disk_files=_DISK_FILES,
+            shared_memory_bytes=settings.shared_memory_mib * MIB,
+        ),
+    )
+
+
+def _folders_of_compiler() -> tuple[Path, ...]:
+    """Found without importing it, which would import torch."""
+    spec = util.find_spec("compiler")
+    return tuple(Path(name).resolve() for name in spec.submodule_search_locations or ()) if spec is not None else ()
+
+
+def _cpu_seconds(wall_seconds: float, threads: int) -> int:
+    """A second line behind the wall clock: a job on every core may use this much in its time."""
+    return int(wall_seconds * max(2, threads)) + 1

@@ -1,0 +1,193 @@
+"""The worker as a whole: a listening socket, connections with webs, slots, and what becomes of each job.
+
+run       the program: chooses a tier or refuses to start, listens, and serves until it is told to end
+Worker    the same without signals and logs, for whoever has a loop already
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sys
+
+import structlog
+
+from server import logs
+from server.sandbox import NoSandbox
+from server.settings import WorkerSettings
+from server.supervised import Supervised
+from server.wire.messages import Ended, Hello, Run, State
+from server.wire.profile import build_id, processor_name
+from server.worker.changes import Changes
+from server.worker.channel import Program, ZygoteConfig
+from server.worker.config import Allowance, WorkerConfig, smaller, worker_config
+from server.worker.connections import Link
+from server.worker.forker import ZygoteLost
+from server.worker.lease import TimingLease
+from server.worker.listening import CannotListen, listen
+from server.worker.records import Request
+from server.worker.running import NeverBegun, Place, RunningJob
+from server.worker.supply import Supply
+
+log = structlog.get_logger(__name__)
+
+MOST_CONNECTIONS = 64
+_TRIES_TO_BEGIN = 2
+"""A spare may have been killed while it waited; that is no failure of the job that it was given."""
+_SHARE_FOR_JOB = 0.9
+"""The part of its time in which a job is to end by itself, with all that it found, before it is stopped."""
+
+CANNOT_START = 3
+"""The program's exit code where it never listened: no tier works, or the socket cannot be made."""
+
+
+def run(settings: WorkerSettings, program: Program | None = None, ends_with_stdin: bool = False) -> int:
+    """The program. Returns its exit code when a SIGTERM or SIGINT says that it should end, or with `ends_with_stdin`
+    when nobody holds the other end of its standard input any more: whoever started it has died."""
+    logs.configure(settings.log_format)
+    try:
+        config = worker_config(settings, program or Program())
+    except NoSandbox as refusal:
+        print(f"The worker does not start: {refusal}", file=sys.stderr)
+        return CANNOT_START
+    try:
+        asyncio.run(_serve(Worker(config), ends_with_stdin))
+    except CannotListen as refusal:
+        print(f"The worker does not start: {refusal}", file=sys.stderr)
+        return CANNOT_START
+    finally:
+        shutil.rmtree(config.sandbox.folder, ignore_errors=True)
+    return 0
+
+
+async def _serve(worker: Worker, ends_with_stdin: bool) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    if ends_with_stdin:
+        ends = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(ends), sys.stdin.buffer)
+        reading = asyncio.create_task(ends.read(1))
+        reading.add_done_callback(lambda _: told.set())
+    await worker.start()
+    try:
+        await told.wait()
+    finally:
+        await worker.stop()
+
+
+class Worker:
+    """One worker. Its folder is the caller's to remove."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._moved = Changes()
+        self._lease = TimingLease()
+        self._running = 0
+        self._links: set[asyncio.Task[None]] = set()
+        self._tasks = Supervised()
+        self._server: asyncio.Server | None = None
+        self._supply = Supply(
+            ZygoteConfig(sandbox=config.sandbox, program=config.program, threads=config.threads),
+            folder=config.sandbox.folder,
+            limits=config.allowance.limits,
+            spares=config.spares,
+            warms_beside_jobs=config.profile.device == "cuda",
+            lease=self._lease,
+            changed=self._moved.notify,
+        )
+
+    async def start(self) -> None:
+        """Listens, and returns at once; a connection hears when the worker is ready. Raises `CannotListen`."""
+        self._server = await listen(self._config.socket, self._connect)
+        self._tasks.forever("zygote", self._supply.keep_zygote)
+        self._tasks.forever("spares", self._supply.make_spare)
+
+    async def stop(self) -> None:
+        """Ends all jobs and everything below this process."""
+        if self._server is not None:
+            self._server.close()
+            self._config.socket.unlink(missing_ok=True)
+        for task in self._links:
+            task.cancel()
+        await asyncio.gather(*self._links, return_exceptions=True)
+        await self._tasks.stop()
+
+    def hello(self) -> Hello:
+        return Hello(
+            build=build_id(),
+            profile=self._config.profile,
+            tier=self._config.tier,
+            isolation=self._config.isolation,
+            slots=self._config.slots,
+            devices=self._supply.devices,
+        )
+
+    def state(self, running: tuple[str, ...]) -> State:
+        supply = self._supply
+        return State(ready=supply.ready, problem=supply.problem, running=running, restarts=supply.restarts)
+
+    async def run(self, run: Run, link: Link) -> Ended:
+        """See `connections.Jobs`."""
+        if self._running >= self._config.slots:
+            return Ended(job=run.job, ending="worker_lost", problem="no slot is free")
+        self._running += 1
+        try:
+            said = ""
+            for _ in range(_TRIES_TO_BEGIN):
+                try:
+                    return await self._run_once(run, link)
+                except NeverBegun as failure:
+                    said = str(failure)
+                    log.warning("process_ended_before_its_job", said=said[-2000:])
+            return Ended(job=run.job, ending="worker_lost", problem="no process could begin it", last_output=said)
+        finally:
+            self._running -= 1
+
+    async def _run_once(self, run: Run, link: Link) -> Ended:
+        """Raises `NeverBegun`."""
+        allowance = smaller(self._config.allowance, run.limits, self._config.threads)
+        try:
+            process = await self._supply.take(self._request(run, allowance))
+        except (ZygoteLost, OSError) as failure:
+            return Ended(job=run.job, ending="worker_lost", problem=str(failure))
+        try:
+            job = RunningJob(run, process, allowance, self._lease, link.send)
+            with link.cancelling(run.job, lambda: job.end("cancelled")):
+                return await job.watch(self._place(run))
+        finally:
+            await asyncio.shield(process.end())
+            process.close()
+            self._supply.give_back()
+
+    def _request(self, run: Run, allowance: Allowance) -> Request:
+        most = _SHARE_FOR_JOB * allowance.wall_seconds
+        wanted = run.options.max_seconds
+        options = run.options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
+        return Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
+
+    def _place(self, run: Run) -> Place:
+        profile = self._config.profile
+        is_cpu = profile.device != "cuda" or (run.options.device or "").startswith("cpu")
+        return Place(
+            tier=self._config.tier,
+            isolation=self._config.isolation,
+            device="cpu" if is_cpu else "cuda",
+            device_name=processor_name() if is_cpu and profile.device == "cuda" else profile.device_name,
+        )
+
+    def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._links) >= MOST_CONNECTIONS:
+            log.warning("too_many_connections", allowed=MOST_CONNECTIONS)
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(Link(reader, writer, self, self._moved).serve(), name="connection")
+        self._links.add(task)
+        task.add_done_callback(self._disconnect)
+
+    def _disconnect(self, task: asyncio.Task[None]) -> None:
+        self._links.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.error("connection_failed", exc_info=failure)
