@@ -117,12 +117,13 @@ class _File:
             '"""',
         ]
         imports = sorted({"import statistics", "import time", *(launch.imports if launch is not None else ())})
-        interpreted = [
-            "if not torch.cuda.is_available():",
-            '    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported',
-        ]
-        is_triton = launch is not None and launch.is_for_gpu
-        return "\n".join([*about, "", *imports, "", "import torch", *(["", *interpreted] if is_triton else [])])
+        settings: list[str] = []
+        if launch is not None and launch.is_for_gpu:
+            interpreted = '    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported'
+            settings += ["", "if not torch.cuda.is_available():", interpreted]
+            if '"tf32"' in launch.kernel:  # what it is compared with then rounds alike
+                settings += ["", "torch.backends.cuda.matmul.allow_tf32 = True  # as the kernel does"]
+        return "\n".join([*about, "", *imports, "", "import torch", *settings])
 
     def _refuse_what_cannot_be_made(self) -> None:
         for name in (*self.kernel.reads, *self.kernel.writes):
