@@ -35,13 +35,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(asked.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        results = [one for file in asked.files for one in run_all(Path(file), folder, asked.device, asked.language)]
+        results: list[dict[str, Any]] = []
+        for file in asked.files:
+            for one in run_all(Path(file), folder, asked.device, asked.language):
+                results.append(one)
+                if asked.out:  # what was found stays, should this be stopped
+                    Path(asked.out).write_text(_as_json(results) + "\n")
+    print(_as_json(results))
+    return int(any(one["status"] in ("wrong", "failed") for one in results))
+
+
+def _as_json(results: list[dict[str, Any]]) -> str:
     counted = Counter(one["status"] for one in results)
-    text = json.dumps({"counts": dict(counted), "kernels": results}, indent=2)
-    if asked.out:
-        Path(asked.out).write_text(text + "\n")
-    print(text)
-    return int(bool(counted["wrong"] or counted["failed"]))
+    return json.dumps({"counts": dict(counted), "kernels": results}, indent=2)
 
 
 def _parser() -> argparse.ArgumentParser:
