@@ -325,8 +325,8 @@ class WorkerSettings(LimitSettings):
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,
         description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
-        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and needs "
-        "`trust_snippets`.",
+        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
+        "needs `trust_snippets`.",
     )
     trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
         default=None,

@@ -27,6 +27,8 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 _RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16, 8: 16, 9: 17}
 """How many rights to files each version has: REFER came with 2, TRUNCATE 3, IOCTL_DEV 5, RESOLVE_UNIX 9."""
+_newest = max(_RIGHTS_BY_VERSION)
+"""The version that is used at most: what a newer one brings is not known here. Tests lower it."""
 _BIND_TCP, _CONNECT_TCP = 1, 2
 _SCOPE_ABSTRACT_SOCKET, _SCOPE_SIGNAL = 1, 2
 SCOPES_SIGNALS = 6
@@ -46,7 +48,7 @@ class _PathBeneath(ctypes.Structure):
 def version() -> int:
     """The Landlock version of this kernel, 0 where there is none."""
     try:
-        return kernel.syscall(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
+        return min(_newest, kernel.syscall(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION))
     except OSError:
         return 0
 
@@ -65,10 +67,9 @@ def confine(
     a process's place in /proc, existing files may be written; `list_only` shows names.
     """
     abi = version()
-    known = _RIGHTS_BY_VERSION.get(min(abi, max(_RIGHTS_BY_VERSION)), 0)
-    if not known:
+    if not abi:
         return
-    everything = (1 << known) - 1
+    everything = (1 << _RIGHTS_BY_VERSION[abi]) - 1
     network = _BIND_TCP | _CONNECT_TCP if abi >= 4 else 0
     scoped = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL if abi >= SCOPES_SIGNALS else 0
     # Older kernels know a shorter structure and refuse a longer one.
@@ -102,35 +103,3 @@ def _allow_beneath(ruleset: int, path: Path, rights: int) -> None:
         kernel.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, pointer, 0)
     finally:
         os.close(parent)
-
-
-def restrict(writable: list[Path]) -> list[str]:
-    """Confines this process for good: writes only beneath `writable`. Returns what is now enforced, in words."""
-    abi = version()
-    if abi == 0:
-        return []
-    files = _WRITE_FILE | 0b11 << 4 | 0b1111111 << 6
-    enforced = ["no writes outside the job's folder"]
-    if abi >= 2:
-        files |= 1 << 13
-    if abi >= 3:
-        files |= _TRUNCATE
-    network = scoped = 0
-    if abi >= 4:
-        network = _BIND_TCP | _CONNECT_TCP
-        enforced.append("no TCP")
-    if abi >= 6:
-        scoped = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL
-        enforced.append("no signals to processes outside the job")
-
-    # Older kernels know a shorter structure and refuse a longer one.
-    size = 8 if abi < 4 else 16 if abi < 6 else 24
-    ruleset = _Ruleset(files, network, scoped)
-    descriptor = kernel.syscall(_CREATE_RULESET, ctypes.cast(ctypes.pointer(ruleset), ctypes.c_void_p), size, 0)
-    try:
-        for path in writable:
-            _allow_beneath(descriptor, path, files)
-        kernel.syscall(_RESTRICT_SELF, descriptor, 0)
-    finally:
-        os.close(descriptor)
-    return enforced

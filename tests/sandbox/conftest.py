@@ -1,0 +1,62 @@
+"""Boxes for the tests of this folder: each tier, with a worker that is root, one in a container, and a plain one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server.sandbox.config import FIRST_JOB_USER
+
+from .harness import PLAIN_USER, Box, Outside
+
+Setting = tuple[str, int, bool]
+"""The tier, the worker's user, and whether it has no more than a container's root."""
+
+SETTINGS: list[Setting]
+if os.geteuid() == 0:
+    SETTINGS = [("A", 0, False), ("A", PLAIN_USER, False), ("B", 0, False), ("B", 0, True), ("B", PLAIN_USER, False)]
+else:
+    SETTINGS = [("A", os.geteuid(), False), ("B", os.geteuid(), False)]
+
+
+def name_of(setting: Setting) -> str:
+    tier, user, is_contained = setting
+    return f"{tier}-{'plain' if user else 'container' if is_contained else 'root'}"
+
+
+@pytest.fixture(scope="session")
+def boxes() -> Iterator[dict[Setting, Box]]:
+    """Started when they are first asked for, and then kept: they run one job after another as a service does."""
+    started: dict[Setting, Box] = {}
+    yield started
+    for box in started.values():
+        box.close()
+
+
+@pytest.fixture(params=SETTINGS, ids=name_of)
+def box(request: pytest.FixtureRequest, boxes: dict[Setting, Box]) -> Iterator[Box]:
+    """A box, which after the test must still do its work, and in which a job that ran meanwhile was not disturbed."""
+    setting: Setting = request.param
+    if setting not in boxes:
+        tier, user, is_contained = setting
+        boxes[setting] = Box(tier, user, is_contained=is_contained)
+    box = boxes[setting]
+    sibling = box.start("import sys\nsys.stdin.read()\nprint('undisturbed')")
+    yield box
+    box.release(sibling)
+    assert box.result(sibling).output == "undisturbed\n"
+    assert box.run("print(6 * 7)").output == "42\n"
+
+
+@pytest.fixture
+def outside(box: Box) -> Iterator[Outside]:
+    """Witnesses that belong to the user whom jobs of this box have, or would be given first."""
+    user = box.user if box.user != 0 else FIRST_JOB_USER
+    with tempfile.TemporaryDirectory(prefix="outside-") as name:
+        witnesses = Outside(Path(name), user)
+        yield witnesses
+        witnesses.close()
