@@ -33,6 +33,7 @@ from server.wire.messages import Changed, Ended, Limits, Log, Started
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
+_STOP_SECONDS = 10.0
 _STORE_PAUSES_SECONDS = (0.1, 0.3, 1.0)
 MIB = 1024 * 1024
 
@@ -83,9 +84,8 @@ class Dispatcher:
         """What a job takes, of late: for estimates."""
 
     def start(self, tasks: Supervised) -> None:
-        tasks.forever("dispatcher", self._take)
-        tasks.forever("leases", self._renew)
-        tasks.forever("queue", self._look)
+        for name, step in (("dispatcher", self._take), ("leases", self._renew), ("queue", self._look)):
+            tasks.forever(name, step, foreseen=(DatabaseUnavailable,))
 
     async def stop(self) -> None:
         """Ends what runs here and puts it back into the queue, for whoever comes next. Its readers are told nothing:
@@ -94,7 +94,9 @@ class Dispatcher:
         for run in list(self._runs.values()):
             await run.handle.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=10.0)
+            _, late = await asyncio.wait(self._tasks, timeout=_STOP_SECONDS)
+            for task in late:
+                task.cancel()
 
     def arrived(self) -> None:
         """To be called when a job has been written to the table."""

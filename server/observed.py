@@ -48,6 +48,22 @@ def observed(ended: Ended, profile: WorkerIdentity, attempt: int, contradictions
     )
 
 
+def observed_sentences(seen: Observed) -> list[str]:
+    """The same for people: how it ended, what it used, where it ran, and what of the report cannot be."""
+    end = f"exit code {seen.exit_code}" if seen.exit_code is not None else f"signal {seen.signal}"
+    ended = end if seen.ending == "exited" else seen.ending.replace("_", " ")
+    used = [f"{seen.wall_seconds:.2f} s"]
+    if seen.waited_seconds:
+        used.append(f"{seen.waited_seconds:.2f} s of these waiting for the device")
+    if seen.processor_seconds is not None:
+        used.append(f"{seen.processor_seconds:.2f} s of processor time")
+    if seen.peak_memory_bytes is not None:
+        used.append(f"at most {seen.peak_memory_bytes / 2**20:.0f} MiB of memory")
+    confined = "not confined" if seen.tier == "trusted" else f"confined in tier {seen.tier}"
+    ran = f"On {seen.device_name or seen.device}, {confined}, attempt {seen.attempt}."
+    return [f"It ended by {ended} after {', '.join(used)}.", ran, *seen.contradictions]
+
+
 def contradictions(claimed: Report, ended: Ended, profile: WorkerIdentity) -> Contradictions:
     """What `claimed` says and cannot be."""
     found = Contradictions()

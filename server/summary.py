@@ -20,6 +20,7 @@ from server.captured import (
 from server.figures import microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
+from server.observed import observed_sentences
 from server.plain_text import cell, code, fenced, joined, one_line
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
@@ -39,6 +40,8 @@ def markdown(report: Report) -> str:
     if report.sweep is not None:
         parts.append(_sweep(report))
     parts.append(_environment(report))
+    if report.observed is not None:
+        parts.append(f"## What the service saw\n\n{_listed(list(map(one_line, observed_sentences(report.observed))))}")
     parts += ["## Snippet", fenced(report.source, "python")]
     return joined(parts) + "\n"
 

@@ -73,6 +73,10 @@ class Database:
                 pool_timeout=busy_seconds,
                 connect_args={"timeout": busy_seconds, "command_timeout": max(30.0, busy_seconds)},
             )
+        # What a reader puts together of several rows must be of one moment.
+        self._reading = (
+            self._engine if self.is_sqlite else self._engine.execution_options(isolation_level="REPEATABLE READ")
+        )
         self._writing = self._engine.execution_options(is_writing=True)
         self._one_writer = asyncio.Lock()
 
@@ -90,7 +94,7 @@ class Database:
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Raises `DatabaseUnavailable`."""
         with _telling():
-            async with self._engine.connect() as connection:
+            async with self._reading.connect() as connection:
                 yield connection
 
     @contextlib.asynccontextmanager

@@ -97,6 +97,7 @@ class Reports:
         self._cache_bytes = cache_bytes
         self._cached: OrderedDict[str, Stored] = OrderedDict()
         self._held_bytes = 0
+        self._forgotten = 0
 
     def cached(self, id: str) -> Stored | None:
         """The report where it is in memory: no other one is the answer then."""
@@ -109,9 +110,11 @@ class Reports:
         found = self.cached(id)
         if found is not None:
             return found
+        forgotten = self._forgotten
         async with self._database.read() as connection:
             found = await read(connection, id)
-        if found is not None and found.is_reusable:
+        if found is not None and found.is_reusable and forgotten == self._forgotten:
+            # Otherwise another report may be on its way since we have looked.
             self.remember(found)
         return found
 
@@ -127,6 +130,7 @@ class Reports:
 
     def forget(self, id: str) -> None:
         """To be called where the report of `id` may become another one."""
+        self._forgotten += 1
         found = self._cached.pop(id, None)
         self._held_bytes -= found.held_bytes if found is not None else 0
 

@@ -9,7 +9,7 @@ import time
 import structlog
 from sqlalchemy import delete, func, select, text
 
-from server.database.engine import Database
+from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
 from server.database.reports import Reports, remove_unreferred
 from server.database.tables import contents, explorations, pieces
@@ -37,7 +37,7 @@ class Retention:
         self._settings = settings
 
     def start(self, tasks: Supervised) -> None:
-        tasks.forever("sweeper", self._step)
+        tasks.forever("sweeper", self._step, foreseen=(DatabaseUnavailable,))
 
     async def _step(self) -> None:
         await self.sweep()

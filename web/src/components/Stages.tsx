@@ -8,6 +8,13 @@ function environmentFacts(report: Report): [string, string][] {
     .map(([name, value]) => [name.replaceAll("_", " "), format.plain(value)]);
 }
 
+/** Seen from outside of the snippet's process, which is why it stands apart. */
+function observedFacts(report: Report): [string, string][] {
+  const { contradictions, isolation, ...seen } = report.observed ?? { contradictions: [], isolation: [] };
+  const facts = Object.entries(seen).filter(([, value]) => value !== null && value !== "");
+  return facts.map(([name, value]) => [name.replaceAll("_", " "), format.plain(value)]);
+}
+
 export function Stages({ report }: { report: Report }) {
   const longest = Math.max(...report.stages.map((stage) => stage.ms), 1);
   return (
@@ -56,6 +63,24 @@ export function Stages({ report }: { report: Report }) {
           </div>
         ))}
       </dl>
+      {report.observed && (
+        <>
+          <h3>What the service saw</h3>
+          {report.observed.contradictions.map((sentence) => (
+            <p class="problem" key={sentence}>
+              {sentence}
+            </p>
+          ))}
+          <dl class="facts environment-facts">
+            {observedFacts(report).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+        </>
+      )}
     </Scroller>
   );
 }
