@@ -75,7 +75,7 @@ def main(folder: Path, explore: Explore, warm_source: str | None, imports: tuple
         if warm_source is not None and not _has_request():
             from server.worker.warming import warm_up
 
-            warm_up(explore, warm_source, folder)
+            warm_up(explore, warm_source, folder, _has_request)
         records.write_record(REPORTS, records.WARM)
         request = records.read_request(REQUESTS)
         begin(request.limits)
