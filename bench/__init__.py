@@ -6,5 +6,7 @@ patterns, functions                the suite of thirty patterns
 dropout, gradients                 checking random results; forward and backward as one function
 snippets, products, random_programs, padding      suites of one file
 wide/, models/, train/, opinfo/, programs/, fusion/, predictions/, layouts/, scheduling/      suites of more
+service/                           the service itself: answers, a crowd, kills
+sandbox_gpu                        whether jobs in the sandbox can use a GPU, and what they need for it
 table, ratios, environment         results as tables and as a picture, and what they depend on
 """

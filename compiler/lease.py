@@ -7,9 +7,9 @@ durations are read from.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
 
 #: Gives a context manager that waits when it is entered; within, nobody else times.
 Lease = Callable[[], AbstractContextManager[None]]
@@ -25,7 +25,7 @@ class TimingTurns:
 
     def clock(self) -> float:
         """Seconds of `time.perf_counter`, less those that were spent waiting for a turn."""
-        return time.perf_counter() - self._waited
+        return perf_counter() - self._waited
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -33,9 +33,9 @@ class TimingTurns:
         if self._lease is None or self._has_turn:
             yield
             return
-        began = time.perf_counter()
+        began = perf_counter()
         with self._lease():
-            self._waited += time.perf_counter() - began
+            self._waited += perf_counter() - began
             self._has_turn = True
             try:
                 yield

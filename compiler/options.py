@@ -19,7 +19,7 @@ class InputSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    shape: tuple[int, ...] = Field(description="Sizes, outermost first; () is a scalar tensor.")
+    shape: tuple[int, ...] = Field(description="Sizes, outermost first; () is a scalar tensor.", examples=[(64, 128)])
     dtype: str = Field(default="float32", description="torch dtype name, such as float32, bfloat16, int64, bool.")
     low: int = Field(default=0, description="Smallest value of an integer input.")
     high: int = Field(default=10, description="One past the largest value of an integer input.")
@@ -30,7 +30,7 @@ class Timing(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    enabled: bool = True
+    enabled: bool = Field(default=True, description="Whether anything is timed.")
     cold_l2: bool = Field(default=True, description="Clear the L2 cache before each sample on a GPU.")
     min_runs: int = Field(default=20, ge=3, le=1000, description="Interleaved samples per contestant.")
     max_seconds: float = Field(default=2.0, gt=0, le=60, description="Stop sampling after this many seconds.")
@@ -109,9 +109,17 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    entry: str | None = Field(default=None, description="Name of the function or module to explore.")
-    inputs: tuple[InputSpec, ...] | None = Field(default=None, description="Inputs of a lone function, in order.")
-    device: str | None = Field(default=None, description='"cpu" or "cuda"; by default the GPU where there is one.')
+    entry: str | None = Field(
+        default=None, description="Name of the function or module to explore.", examples=["model"]
+    )
+    inputs: tuple[InputSpec, ...] | None = Field(
+        default=None,
+        description="Inputs of a lone function, in order.",
+        examples=[[{"shape": [64, 128], "dtype": "bfloat16"}]],
+    )
+    device: str | None = Field(
+        default=None, description='"cpu" or "cuda"; by default the GPU where there is one.', examples=["cpu"]
+    )
     target: str = Field(
         default="sm_90",
         pattern=r"^sm_\d{2,3}$",
@@ -119,30 +127,42 @@ class Options(BaseModel):
     )
     peer: bool = Field(default=False, description="Also compile and time with TorchInductor.")
     training: bool | None = Field(default=None, description="Capture the backward graph; by default if one is needed.")
-    dynamic: bool | None = None
-    mode: Mode = "default"
+    dynamic: bool | None = Field(
+        default=None,
+        description="Sizes that graphs leave open: all, none, or by default those that change from call to call.",
+    )
+    mode: Mode = Field(
+        default="default",
+        description="A mode of torch.compile: reduce-overhead replays launches, max-autotune times products.",
+    )
     cuda_graphs: Literal["auto", "on", "off"] = Field(
         default="auto",
         description="Replay the launches of a graph as one CUDA graph: where its first calls show that it pays, "
         'wherever it is legal, or never. The mode "reduce-overhead" makes "auto" "on". See docs/cuda_graphs.md.',
     )
-    knobs: dict[str, Any] = Field(default_factory=dict, description="Scheduler knobs; see docs/knobs.md.")
+    knobs: dict[str, Any] = Field(
+        default_factory=dict, description="Scheduler knobs; see docs/knobs.md.", examples=[{"tf32": True}]
+    )
     force: tuple[NodePair, ...] = Field(
         default=(),
         max_length=MOST_ASKED_PAIRS,
         description="Pairs of nodes to fuse where legal, paying or not.",
+        examples=[[("sin", "sum_1")]],
     )
     forbid: tuple[NodePair, ...] = Field(
         default=(), max_length=MOST_ASKED_PAIRS, description="Pairs of nodes to keep in different kernels."
     )
-    rules_off: tuple[str, ...] = Field(default=(), description="Rules of fusion that are not used, by their ids.")
+    rules_off: tuple[str, ...] = Field(
+        default=(), description="Rules of fusion that are not used, by their ids.", examples=[["vertical"]]
+    )
     largest_group: int | None = Field(default=None, ge=1, description="The most loop nodes in a kernel (512).")
     device_model: str | None = Field(
         default=None,
         description="Device whose model predicts and decides, such as A100; by default the one that kernels are for.",
+        examples=["A100"],
     )
     produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
-    timing: Timing = Timing()
+    timing: Timing = Field(default=Timing(), description="How times are taken.")
     max_seconds: float | None = Field(
         default=None,
         gt=0,
@@ -150,7 +170,11 @@ class Options(BaseModel):
         description="Seconds that the whole exploration may take: checks and times that would end later are left out, "
         "and a note says which. The service allows no more than nine tenths of its `wall_seconds`.",
     )
-    sweep: Sweep | None = Field(default=None, description="Explore the snippet at several values of one of its sizes.")
+    sweep: Sweep | None = Field(
+        default=None,
+        description="Explore the snippet at several values of one of its sizes.",
+        examples=[{"name": "N", "values": [256, 4096]}],
+    )
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
 
     @field_validator("knobs")

@@ -22,7 +22,6 @@ report keeps what the stages before it found. What the stages do to one graph is
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -38,14 +37,15 @@ from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
+from compiler.defects import message_of
 from compiler.devices import device_for
 from compiler.environment import describe_environment
+from compiler.failures import error_of
 from compiler.garbage import garbage_kept
-from compiler.ir.size import Undecided
 from compiler.lease import Lease, TimingTurns
-from compiler.lowering.unsupported import FIXED_INSTEAD, UnsupportedGraph
 from compiler.options import Options
 from compiler.present import (
+    note_ranges,
     predicted_us,
     present_captured,
     present_eager,
@@ -54,11 +54,10 @@ from compiler.present import (
     present_replay,
     present_schedule,
 )
-from compiler.runtime.executable import BrokenPromiseError
 from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import CheckedCall, check_training
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import MORE_TIME, measure_entries, measure_kernels, note_resources, verify_graph
+from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
 from compiler.runtime.wrong_results import (
     Checked,
     checked_call,
@@ -69,22 +68,40 @@ from compiler.runtime.wrong_results import (
     withhold_times,
 )
 from compiler.schedule.describe.schedule import sums_in_any_order
+from compiler.shares import (
+    CALLS_UNTIMED,
+    GRADIENTS_UNCHECKED,
+    Shares,
+    for_kernels,
+    kernels_left_out,
+    peer_left_out,
+    shared_out,
+    slow_products,
+)
+from compiler.snippet_changes import SnippetChanges
 from compiler.summary import summarise
 from compiler.sweep.running import sweep_sizes
-from compiler.sweep.sizes import UnknownSize, offered
+from compiler.sweep.sizes import offered
 from compiler.what_if import other_names, outcomes
 
 OnStage = Callable[[rep.Report], None]
 
 
 def explore(
-    source: str, options: Options | None = None, on_stage: OnStage | None = None, *, lease: Lease | None = None
+    source: str,
+    options: Options | None = None,
+    on_stage: OnStage | None = None,
+    *,
+    lease: Lease | None = None,
+    changes: SnippetChanges | None = None,
 ) -> rep.Report:
     """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
 
-    `lease` is held around what is timed, where others time on the device too; see `compiler.lease`.
+    `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
+    made beforehand, in a process that waits for a snippet: it takes a millisecond or two.
     """
-    run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=TimingTurns(lease))
+    turns, changes = TimingTurns(lease), changes or SnippetChanges()
+    run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=turns, changes=changes)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -94,12 +111,16 @@ def explore(
     run.stage("compare", run.compare)
     if run.options.sweep is not None:
         run.stage("sweep", run.sweep)
-    return run.finish()
+    report = run.finish()
+    run.changes.give_back()
+    return report
 
 
-def explore_size(source: str, options: Options, with_times: bool, *, turns: TimingTurns) -> Exploration:
+def explore_size(
+    source: str, options: Options, with_times: bool, *, turns: TimingTurns, changes: SnippetChanges
+) -> Exploration:
     """The snippet at one size of a sweep, up to its kernels; with times, run and measured too."""
-    run = Exploration(source, options, lambda _: None, is_brief=True, turns=turns)
+    run = Exploration(source, options, lambda _: None, is_brief=True, turns=turns, changes=changes)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -108,16 +129,6 @@ def explore_size(source: str, options: Options, with_times: bool, *, turns: Timi
         run.stage("run", run.run)
         run.stage("measure", run.measure)
     return run
-
-
-#: Shares of the time that is left when a stage begins: each leaves the later ones enough to end in. The snippet itself,
-#: without which there is nothing; the Triton twins; the comparison with float64; Triton's interpreter; times, where the
-#: peer comes after them; and of these the kernels'.
-_FOR_CAPTURE, _FOR_ASSEMBLY, _FOR_CHECKS, _FOR_EMULATION, _FOR_TIMES, _FOR_KERNELS = 0.7, 0.25, 0.35, 0.1, 0.5, 0.4
-#: What stays for the summary, and for what could not be stopped at once.
-_RESERVE = 0.1
-#: Stages without which an exploration has its graphs, decisions and kernels all the same.
-_LEFT_OUT_FIRST = ("run", "measure", "compare")
 
 
 @dataclass
@@ -144,6 +155,7 @@ class Exploration:
     work: list[Work] = field(default_factory=list)
     captured: Capture | None = None
     calls: list[CheckedCall] = field(default_factory=list)
+    changes: SnippetChanges = field(default_factory=SnippetChanges)
 
     def __post_init__(self) -> None:
         self.began = self.turns.clock()
@@ -167,9 +179,10 @@ class Exploration:
             try:
                 message = step()
             except Exception as error:  # a defect of ours: say so, keep what is there
-                status, message = "failed", f"{type(error).__name__}: {error}"
-                self._remember(_error_of(name, error))
+                status, message = "failed", message_of(error)
+                self._remember(error_of(name, error))
         milliseconds = 1e3 * (self.turns.clock() - started)
+        self.changes.set_aside()
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
@@ -184,13 +197,17 @@ class Exploration:
             return "this stage was not asked for"
         if name != "capture" and not self.alive:
             return "there is no graph to work on"
-        if name in _LEFT_OUT_FIRST and self.budget.is_spent:
+        if self.shares.are_spent_for(name):
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
         if name == "measure" and not self.options.timing.enabled:
             return "timing was turned off"
         if name == "compare" and not self.options.peer:
             return "the peer was not asked for"
         return None
+
+    @property
+    def shares(self) -> Shares:
+        return Shares(self.budget)
 
     def _note(self, message: str) -> None:
         self.report.notes.append(rep.Note(message=message))
@@ -205,7 +222,7 @@ class Exploration:
             yield
         except Exception as error:
             work.failed = True
-            self._remember(_error_of(stage, error))
+            self._remember(error_of(stage, error))
 
     @property
     def alive(self) -> list[Work]:
@@ -216,7 +233,8 @@ class Exploration:
             rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
             for size in offered(self.source, self.options)
         ]
-        self.captured = captured = capture(self.source, self.options, self.device, self.budget.share(_FOR_CAPTURE))
+        budget = self.shares.capture
+        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes)
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
@@ -229,7 +247,7 @@ class Exploration:
         present_eager(captured.graphs, self.report.graphs)
         for graph in captured.graphs:
             if graph.runner.has_slow_products:
-                self._note(_about_slow_products(graph))
+                self._note(slow_products(graph.name, graph.runner.product_seconds or 0.0))
 
     def _compilation_of(self, graph: CapturedGraph) -> GraphCompilation:
         """On the exploration's device; or on the CPU, for a graph of CPU tensors alone beside a GPU."""
@@ -250,8 +268,7 @@ class Exploration:
         assert work.compilation.loops is not None
         names = sums_in_any_order(work.compilation.loops)
         if names and work.compilation.runs_on.type == "cuda":
-            message = f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run."
-            self.report.notes.append(rep.Note(message=message))
+            self._note(f"{', '.join(names)} adds by atomic operations: the last digits may differ from run to run.")
 
     def schedule(self) -> None:
         # What is fused may be decided by times on the device.
@@ -261,6 +278,7 @@ class Exploration:
                 work.compilation.other_names = other_names(work.compilation, work.report)
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
+                note_ranges(work.captured, work.report)
 
     def codegen(self) -> None:
         for work in self.alive:
@@ -269,7 +287,7 @@ class Exploration:
                 work.report.kernels = present_kernels(work.compilation)
                 work.report.predicted_us = predicted_us(work.compilation)
                 if self.device.type != "cuda" and not self.is_brief:
-                    share = self.budget.share(_FOR_ASSEMBLY / len(self.alive))
+                    share = self.shares.assembly.share(1 / len(self.alive))
                     attach_triton(work.compilation, work.report, self.options.target, share)
 
     def run(self) -> None:
@@ -279,7 +297,7 @@ class Exploration:
                 work.report.wrapper = executable.wrapper
                 present_replay(work.compilation, work.report)
                 work.captured.runner.implementation = work.compilation.implementation
-                share = self.budget.share(_FOR_CHECKS / (len(self.work) - place))
+                share = self.shares.checks.share(1 / (len(self.work) - place))
                 work.checked = verify_graph(work.captured, executable, self.report.notes, share)
                 self.report.wrong_results += work.checked.wrong
                 note_resources(executable, work.report)
@@ -291,11 +309,9 @@ class Exploration:
     def _check_twins(self) -> None:
         """The Triton kernels of what runs on a CPU: after all checks of what runs here."""
         emulated = [work for work in self.alive if work.captured.inputs is not None]
-        budget = self.budget.share(_FOR_EMULATION)
-        for place, work in enumerate(emulated):
+        for work, share in shared_out(self.shares.emulation, emulated):
             with self._each(work, "run"):
                 assert work.captured.inputs is not None
-                share = budget.share(1 / (len(emulated) - place))
                 with products_in_float32(work.captured.runner.has_slow_products):
                     check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
 
@@ -313,20 +329,17 @@ class Exploration:
         assert self.captured is not None
         if len(self.alive) < len(self.work) or not self._has_backward:
             return
-        budget = self.budget.share(_FOR_CHECKS)
+        budget = self.shares.checks
         try:
             if not budget.fits(2 * self._call_seconds):
                 raise OutOfTime
             with silenced(), budget.stopping():
-                self.calls = check_training(self.captured)
+                self.calls = check_training(self.captured, self.changes)
         except OutOfTime:
-            self._note(
-                f"Gradients were not checked from end to end: that takes longer than there was time. {MORE_TIME}"
-            )
+            self._note(GRADIENTS_UNCHECKED)
         except Exception as error:
             what = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
-            message = f"Gradients were not checked from end to end: {what}."
-            self.report.notes.append(rep.Note(message=message))
+            self._note(f"Gradients were not checked from end to end: {what}.")
         for call in self.calls:
             self.report.gradients += gradient_checks(call)
             self.report.wrong_results += checked_call(call, "compiled").wrong
@@ -352,8 +365,8 @@ class Exploration:
         assert self.captured is not None
         without_times = self._withhold_times()
         right = [work for work in self.alive if work.report.name not in without_times]
-        budget = self.budget.share(_FOR_TIMES if self.options.peer else 1 - _RESERVE)
-        self._measure_kernels(right, budget.share(_FOR_KERNELS))
+        budget = self.shares.times_before_peer if self.options.peer else self.shares.times
+        self._measure_kernels(right, for_kernels(budget))
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
@@ -361,9 +374,11 @@ class Exploration:
         try:
             with silenced():
                 entries, timing, seconds = self.captured.timed_entries, self.options.timing, 2 * self._call_seconds
-                self.report.timing = measure_entries(entries, self.device, timing, self.is_wrong, budget, seconds)
+                self.report.timing = measure_entries(
+                    entries, self.device, timing, self.is_wrong, budget, seconds, self.changes
+                )
         except OutOfTime:
-            self._note(f"Eager and compiled were not timed: one call of each takes too long. {MORE_TIME}")
+            self._note(CALLS_UNTIMED)
         for work in right:
             present_replay(work.compilation, work.report)
         return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
@@ -372,34 +387,27 @@ class Exploration:
         """Each kernel alone; the graphs share what one of them would have."""
         seconds = self.options.timing.max_seconds / max(len(right), 1)
         timing = self.options.timing.model_copy(update={"max_seconds": seconds})
-        for place, work in enumerate(right):
-            share = budget.share(1 / (len(right) - place))
+        for work, share in shared_out(budget, right):
             with suppress(OutOfTime), share.stopping():
                 planned, model = share.share(PLANNED), work.compilation.model
                 measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
         if self.options.max_seconds is not None:
-            self._note_kernels_left_out(right)
-
-    def _note_kernels_left_out(self, timed: list[Work]) -> None:
-        for work in timed:
-            kernels = [kernel for kernel in work.report.kernels if kernel.kind != "extern"]
-            left_out = sum(kernel.measured_us is None for kernel in kernels)
-            if left_out and work.captured.inputs is not None:
-                what = f"{left_out} of {len(kernels)} kernels of {work.report.name}"
-                self._note(f"{what} were not timed alone: there was no time for them. {MORE_TIME}")
+            for sentence in (kernels_left_out(work.report) for work in right if work.captured.inputs is not None):
+                if sentence is not None:
+                    self._note(sentence)
 
     def compare(self) -> str | None:
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 
-        budget = self.budget.share(1 - _RESERVE)
+        budget = self.shares.peer
         if not budget.fits(self._call_seconds):
-            seconds = f"one call takes {in_seconds(self._call_seconds)} at least"
-            self.report.peer = rep.Peer(message=f"TorchInductor was not asked, as that means a call: {seconds}.")
+            self.report.peer = rep.Peer(message=peer_left_out(self._call_seconds))
             return None
         with silenced():
+            timing, is_wrong = self.report.timing, self.is_wrong
             compared = compare_with_peer(
-                self.captured, self.options, self.report.timing, self.is_wrong, budget, self.turns
+                self.captured, self.options, timing, is_wrong, budget, self.turns, self.changes
             )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
@@ -416,7 +424,7 @@ class Exploration:
             self.on_stage(self.report)
 
         try:
-            explore = partial(explore_size, turns=self.turns)
+            explore = partial(explore_size, turns=self.turns, changes=self.changes)
             self.report.sweep = sweep_sizes(self.source, self.options, explore, publish, self.began, self.turns.clock)
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
@@ -454,19 +462,11 @@ class Exploration:
         try:
             self.report.what_if = outcomes(self.report, self.options, names)
         except Exception as error:  # a defect of ours, of which the rest of the report knows nothing
-            self._remember(_error_of("schedule", error))
+            self._remember(error_of("schedule", error))
 
     def _summary(self) -> rep.Summary:
         checked = [work.checked for work in self.work] + [checked_call(call, "compiled") for call in self.calls]
         return summarise(self.report, checked, self.captured)
-
-
-def _about_slow_products(graph: CapturedGraph) -> str:
-    seconds = in_seconds(graph.runner.product_seconds or 0.0)
-    return (
-        f"This CPU has no fast products of the dtype that {graph.name} uses: a call would spend about {seconds} in "
-        "them, by the rate of a small one. Where only values are needed, they are computed in float32 and rounded."
-    )
 
 
 @contextmanager
@@ -481,23 +481,3 @@ def choose_device(options: Options) -> torch.device:
     if options.device is not None and options.device.startswith("cuda") and not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
-def _error_of(stage: str, error: Exception) -> rep.Error:
-    if isinstance(error, UnsupportedGraph):
-        return rep.Error(type="Unsupported", message=error.message, line=error.line, stage=stage, hint=error.hint)
-    if isinstance(error, BrokenPromiseError):
-        hint = "Let the function under register_fake give a tensor of the very shape, dtype and device of the result."
-        return rep.Error(type="WrongFake", message=str(error), stage=stage, hint=hint)
-    if isinstance(error, Undecided):
-        message = f"Kernels for every size of a call cannot be made here: {error}"
-        return rep.Error(type="Unsupported", message=message, stage=stage, hint=FIXED_INSTEAD)
-    if isinstance(error, UnknownSize):
-        return rep.Error(type="UnknownSize", message=str(error), stage=stage)
-    return rep.Error(
-        type="InternalError",
-        message=f"Fusionscope failed in the stage {stage!r}: {type(error).__name__}: {error}",
-        stage=stage,
-        hint="This is a defect of Fusionscope, not of the snippet; the stages before it are shown.",
-        traceback="".join(traceback.format_exception(error))[-8000:],
-    )

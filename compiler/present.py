@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from compiler import report as rep
 from compiler.capture.captured import CapturedGraph
 from compiler.capture.describe import describe_fx
@@ -9,6 +11,7 @@ from compiler.capture.repeats import removed_repeats
 from compiler.capture.without_effect import without_effect
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.triton.levels import describe_levels
+from compiler.codegen.wrapper import call_text
 from compiler.compile import GraphCompilation
 from compiler.ir.nodes import ExternNode, LoopGraph, Removed
 from compiler.layout.describe import describe_folding, describe_layout, describe_padding
@@ -25,6 +28,7 @@ from compiler.schedule.describe.schedule import describe_buffers, describe_loops
 from compiler.schedule.describe.traffic import describe_traffic, execution_of
 from compiler.schedule.group import Group
 from compiler.schedule.memory.peaks import peak_growths
+from compiler.schedule.products.loops import Product
 from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
 
@@ -88,11 +92,32 @@ def _set_eager(report: rep.Graph, calls: list[EagerCall], lines: dict[str, list[
 
 def present_lowered(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.loops is not None
-    report.loops = describe_loops(compilation.loops)
+    report.loops = _described(compilation.loops)
     report.layouts = [describe_layout(choice) for choice in compilation.layouts]
     report.foldings = [describe_folding(folding) for folding in compilation.foldings]
     report.paddings = [describe_padding(choice) for choice in compilation.paddings]
     report.removed = [*without_effect(report), *report.removed, *map(_present_removed, compilation.loops.removed)]
+
+
+def _described(graph: LoopGraph, dead: tuple[str, ...] = ()) -> list[rep.LoopNode]:
+    loops = describe_loops(graph, dead)
+    for node, told in zip(graph.nodes, loops, strict=True):
+        if isinstance(node, ExternNode):
+            told.call = call_text(node, graph)
+    return loops
+
+
+def note_ranges(graph: CapturedGraph, report: rep.Graph) -> None:
+    """What integers the first call gave: a kernel that goes by an index runs on such alone."""
+    names = [node.name for node in graph.aten.graph.find_nodes(op="placeholder")]
+    given = dict(zip(names, graph.inputs or (), strict=False))
+    for buffer in report.buffers:
+        value = given.get(buffer.name)
+        if isinstance(value, torch.Tensor) and value.dtype in _INDICES and value.numel():
+            buffer.smallest, buffer.largest = (int(found) for found in torch.aminmax(value))
+
+
+_INDICES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def _present_removed(removed: Removed) -> rep.Removed:
@@ -101,7 +126,8 @@ def _present_removed(removed: Removed) -> rep.Removed:
 
 def present_schedule(compilation: GraphCompilation, report: rep.Graph) -> None:
     assert compilation.schedule is not None and compilation.memory is not None and compilation.loops is not None
-    report.loops = describe_loops(with_parts(compilation.loops, compilation.schedule.graph), compilation.schedule.dead)
+    loops = with_parts(compilation.loops, compilation.schedule.graph)
+    report.loops = _described(loops, compilation.schedule.dead)
     context = context_of(UnitGraph(LoopGraph()), compilation.decides_for, compilation.options, compilation.wishes)
     growths = peak_growths(compilation.schedule, compilation.memory)
     describe_decisions(compilation.schedule, report, context, growths)
@@ -156,6 +182,13 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
         bytes=cost.bytes,
         grid=_grid(rendered),
         config={key: value for key, value in rendered.config.items() if key != "grid"},
+        sizes={atom.name: atom.hint for atom in rendered.sizes},
+        updates=list(rendered.updates),
+        steps=_steps(group, rendered) if isinstance(group, Product) else [],
+        descriptors=[
+            rep.TileDescriptor(buffer=one.parameter, shape=one.shape, strides=one.strides, tile=one.tile)
+            for one in rendered.descriptors
+        ],
         predicted_us=round(cost.microseconds, 3),
         same_as=first if first != group.name else None,
         levels=describe_levels(group, storage, layouts, model) if model.kind == "cuda" else None,
@@ -165,6 +198,16 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
 def _grid(rendered: RenderedKernel) -> list[int] | None:
     grid = rendered.config.get("grid")
     return list(grid) if isinstance(grid, tuple) else None
+
+
+def _steps(product: Product, kernel: RenderedKernel) -> list[rep.KernelStep]:
+    """What a product's launch does on a CPU: see `compiler/runtime/product_steps.py`."""
+    if kernel.language != "cpp":
+        return []
+    functions = [rep.KernelStep(function=step.name, buffers=list(step.parameters)) for step in kernel.steps]
+    before = len(product.before)
+    calls = [rep.KernelStep(call=call.name) for call in product.calls]
+    return [*functions[:before], *calls, *functions[before:]]
 
 
 def kernel_lines(rendered: RenderedKernel, group: Group) -> list[rep.KernelLine]:

@@ -65,7 +65,8 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
 
     try:
         settings = Settings.load(host=host, port=port, data=data)
-        application = create_app(settings, worker=PROGRAM if with_worker and not settings.workers else None)
+        own_worker = PROGRAM if with_worker and settings.needs_own_worker() else None
+        application = create_app(settings, worker=own_worker)
     except (WrongSettings, WrongTokens) as wrong:
         typer.echo(str(wrong), err=True)
         raise typer.Exit(WRONG_USE) from None

@@ -12,6 +12,7 @@ the command line, the environment variable `FUSIONSCOPE_` plus the name in capit
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import ipaddress
 import os
 import re
@@ -209,6 +210,20 @@ class WebSettings(LimitSettings):
         description="Paths of the Unix sockets of workers, separated by commas. `fusionscope serve` starts a worker of "
         "its own where none is named.",
     )
+    executor: Literal["local", "ray"] = Field(
+        default="local",
+        description="Where explorations run: `local`, with the workers of this machine, or `ray`, with those of a Ray "
+        "cluster, which needs the extra `fusionscope[ray]` (see [many machines](service.md#many-machines)).",
+    )
+    ray_address: str = Field(
+        default="auto",
+        description="Where the head of the Ray cluster is, as `host:port`. By default the cluster that this machine is "
+        "a node of.",
+    )
+    ray_token: Path | None = Field(
+        default=None,
+        description="File of the Ray cluster's token. By default Ray's own place for it, `~/.ray/auth_token`.",
+    )
     profiles: Path | None = Field(
         default=None,
         description="JSON file of the profiles of the workers' devices, as `fusionscope worker --write-profile` writes "
@@ -238,6 +253,22 @@ class WebSettings(LimitSettings):
         if self.tokens is not None and "*" in self.cors_origins:
             raise ValueError("where there are tokens, name in cors_origins the sites that may use them instead of *")
         return self
+
+    @model_validator(mode="after")
+    def _executor_can_be_had(self) -> Self:
+        if self.executor == "ray" and self.workers:
+            raise ValueError("the workers of a Ray cluster are found by themselves: set either executor=ray or workers")
+        if self.executor == "ray" and importlib.util.find_spec("ray") is None:
+            raise ValueError("executor=ray needs Ray: install it with `pip install 'fusionscope[ray]'`")
+        if self.ray_address.startswith("ray://"):
+            raise ValueError(
+                "ray_address is the address of the cluster's head, host:port, and not of a Ray Client server"
+            )
+        return self
+
+    def needs_own_worker(self) -> bool:
+        """Whether no worker is named that could run anything."""
+        return self.executor == "local" and not self.workers
 
     def warnings(self) -> list[str]:
         """What whoever runs the service should know about these settings, a sentence each."""
@@ -294,8 +325,8 @@ class WorkerSettings(LimitSettings):
     tier: Literal["A", "B", "trusted"] | None = Field(
         default=None,
         description="How snippets are confined: `A` (namespaces) or `B` (Landlock and seccomp). By default the first "
-        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and needs "
-        "`trust_snippets`.",
+        "of the two that works here; where neither does the worker refuses to start. `trusted` confines nothing, and "
+        "needs `trust_snippets`.",
     )
     trust_snippets: Literal["yes-i-trust-every-snippet"] | None = Field(
         default=None,

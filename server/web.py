@@ -16,6 +16,7 @@ from server.database.retention import Retention
 from server.dispatcher import MIB, Dispatcher
 from server.executors.local import LocalExecutor
 from server.executors.protocol import Executor
+from server.executors.ray import RayExecutor
 from server.explorations import Explorations
 from server.local_worker import LocalWorker
 from server.metrics import Metrics
@@ -74,10 +75,13 @@ def worker_settings(settings: Settings) -> dict[str, object]:
 
 
 def _executor(settings: Settings, local_worker: LocalWorker | None, build: str, profiles: Profiles) -> Executor:
+    most_payload_bytes = settings.report_mib * MIB
+    if settings.executor == "ray":
+        return RayExecutor(settings.ray_address, settings.ray_token, build, profiles.declared, most_payload_bytes)
     sockets = [Path(path) for path in settings.workers]
     if local_worker is not None:
         sockets.append(local_worker.socket)
-    return LocalExecutor(sockets, build, profiles.declared, settings.report_mib * MIB)
+    return LocalExecutor(sockets, build, profiles.declared, most_payload_bytes)
 
 
 def _owner() -> str:

@@ -1,14 +1,15 @@
-"""The model suite: nineteen architectures of `transformers` run forward, five of them trained for a step as well."""
+"""The model suite: nineteen architectures of `transformers` and two classic nets forward, five trained for a step."""
 
 from __future__ import annotations
 
-from bench.models import detection, language, vision
+from bench.models import classic, detection, language, vision
 from bench.models.model import Model
 
 _FORWARD = (
     vision.vit, vision.beit, vision.convnext, vision.resnet, vision.mobilenet_v1, vision.mobilenet_v2, vision.segformer,
     detection.detr, detection.conditional_detr, detection.owlvit, detection.maskformer, detection.mask2former,
     language.clip, language.bert, language.gpt2, language.llama, language.llama_block, language.t5, language.whisper,
+    classic.alexnet, classic.squeezenet,
 )  # fmt: skip
 _TRAINED = (vision.vit, vision.resnet, language.bert, language.gpt2, language.llama)
 

@@ -1,6 +1,6 @@
 """What the models of the suite have in common: how one is built, what it is called with, and what a training step is.
 
-Every model is one of the library `transformers`, with random weights: nothing is downloaded. `full` is the library's
+Models have random weights: nothing is downloaded. Most are of the library `transformers`, where `full` is the library's
 own default configuration, `small` the same architecture shrunk until two CPU cores run it in moments.
 """
 

@@ -112,3 +112,18 @@ def norm_of_small_matrices(x: Tensor) -> Tensor:
 @program(normal(12, 77, 768), normal(768), normal(768))
 def layer_norm_of_a_prompt(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.layer_norm(x, (768,), weight, bias)
+
+
+@program(normal(4096, 1024), normal(1024, 1024), normal(1024), normal(1024), limit="arithmetic")
+def layer_norm_of_a_product(x: Tensor, weight: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    return F.layer_norm(x @ weight, (1024,), scale, shift)
+
+
+@program(normal(4096, 1024), normal(1024, 1024), normal(1024), limit="arithmetic")
+def rms_norm_of_a_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    return F.rms_norm(x @ weight, (1024,), scale)
+
+
+@program(normal(64, 400_000))
+def softmax_of_400000_columns(x: Tensor) -> Tensor:
+    return x.softmax(-1)

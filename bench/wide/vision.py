@@ -93,6 +93,16 @@ def largest_of_overlapping_windows(x: Tensor) -> Tensor:
     return F.max_pool2d(F.relu(x), 3, 2, 1)
 
 
+@program(normal(64, 64, 112, 112))
+def largest_of_windows(x: Tensor) -> Tensor:
+    return F.max_pool2d(x, 2)
+
+
+@program(normal(64, 64, 112, 112))
+def means_of_windows(x: Tensor) -> Tensor:
+    return F.avg_pool2d(x, 2)
+
+
 @program(normal(32, 512, 14, 14))
 def pyramid_of_means(x: Tensor) -> Tensor:
     return torch.cat([F.adaptive_avg_pool2d(x, size).flatten(2) for size in (1, 2, 7)], -1)

@@ -27,17 +27,25 @@ from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward
 from compiler.capture.torch_trace import quiet_logs
 from compiler.options import Options
 from compiler.report import Error
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: Capturing replaces torch.compile and the standard streams, of which a process has one.
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def capture(source: str, options: Options, device: torch.device, budget: Budget = UNLIMITED) -> Capture:
+def capture(
+    source: str,
+    options: Options,
+    device: torch.device,
+    budget: Budget = UNLIMITED,
+    changes: SnippetChanges = NO_CHANGES,
+) -> Capture:
     """Run `source` on `device` and return what was captured.
 
     Whatever the snippet does wrong is `error` in the result, beside the graphs that came before it; so it is where it
     runs for longer than the budget. Only what stops the process (KeyboardInterrupt) is raised. torch's cache of
     compiled code is emptied first: the compiled functions of an earlier capture in this process compile again.
+    What the snippet changes in the process is set aside by `changes` when it has run.
     """
     with _ONE_AT_A_TIME:
         result = Capture(device=device)
@@ -47,11 +55,11 @@ def capture(source: str, options: Options, device: torch.device, budget: Budget 
             result.error = report_error(error)
             return result
         result.names = snippet.module.__dict__
-        _run(snippet, options, result, budget)
+        _run(snippet, options, result, budget, changes)
         return result
 
 
-def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget) -> None:
+def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget, changes: SnippetChanges) -> None:
     reset_dynamo()
     recorder, output = Recorder(result, _joint_pass(options, result.device)), OutputRecorder()
     interception = Interception(recorder, options, result.device, makes_tensors_in_functions(snippet.tree))
@@ -61,6 +69,7 @@ def _run(snippet: Snippet, options: Options, result: Capture, budget: Budget) ->
         _no_input(),
         restored_state(),
         quiet_logs(),
+        changes.in_force(),
         recorder.listening(),
         interception.installed(),
         as_main(snippet.module),

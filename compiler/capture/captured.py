@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -22,16 +22,20 @@ Phase = Literal["inference", "forward", "backward"]
 Implementation = Callable[[list[Any]], Sequence[Any]]
 
 
+#: Inputs are copied while patches of the snippet are in force, and this class cannot be patched.
+_Base = torch._C.TensorBase
+
+
 def clone_with_strides(tensor: torch.Tensor) -> torch.Tensor:
     """A detached copy with the same sizes, strides and aliasing within itself.
 
     `Tensor.clone` would make an expanded tensor dense, and a graph compiled for stride 0 must be replayed on stride 0.
     """
-    tensor = tensor.detach()
+    tensor = _Base.detach(tensor)
     if tensor.layout != torch.strided or tensor.numel() == 0:
-        return tensor.clone()
-    storage = torch.as_strided(tensor, (_extent(tensor),), (1,), tensor.storage_offset()).clone()
-    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0)
+        return _Base.clone(tensor)
+    storage = _Base.clone(_Base.as_strided(tensor, (_extent(tensor),), (1,), tensor.storage_offset()))
+    return _Base.as_strided(storage, tensor.shape, tensor.stride(), 0)
 
 
 def _extent(tensor: torch.Tensor) -> int:
@@ -85,10 +89,10 @@ class GraphRunner:
     def _eager(self, inputs: list[Any]) -> Sequence[Any]:
         if self.product_seconds is None:
             self.product_seconds = product_seconds(self._graph)
-        started = time.perf_counter()
+        started = perf_counter()
         with products_in_float32(self.has_slow_products):
             outputs: Sequence[Any] = self._graph(*inputs)
-        took = time.perf_counter() - started
+        took = perf_counter() - started
         self.eager_seconds = took if self.eager_seconds is None else min(took, self.eager_seconds)
         return outputs
 

@@ -23,7 +23,7 @@ from compiler.codegen.naming import identifier
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.formulas import FUNCTIONS as FORMULA_FUNCTIONS
 from compiler.ir.formulas import Real, as_operand
-from compiler.ir.nodes import ExternNode, GraphOutput, Layout, TensorArgument
+from compiler.ir.nodes import ExternNode, GraphOutput, Layout, LoopGraph, TensorArgument
 from compiler.ir.size import Atom, Quotient, Size, Symbol, atoms_of, size, symbols_of, text_of
 from compiler.lowering.loop_builder import SEEDS
 from compiler.lowering.user_operators import UserCall
@@ -253,9 +253,7 @@ class _Writer:
 
     def library_call(self, node: ExternNode, unread: Collection[str]) -> None:
         """A call of an operator. What nobody reads of its results may lie as it likes."""
-        arguments = [self.argument(value) for value in node.arguments]
-        arguments += [f"{key}={self.argument(value)}" for key, value in node.keywords.items()]
-        call = f"{_operator_text(node.target)}({', '.join(arguments)})"
+        call = call_text(node, self.graph)
         names = [variable(output[0]) if output else "_" for output in node.outputs]
         for symbol, place, part in node.sizes:
             if not part:
@@ -289,31 +287,6 @@ class _Writer:
         promised = f"{layout.shape}, {layout.stride}, {layout.dtype}, {name in self.graph.elsewhere}"
         return f"as_promised({str(node.target)!r}, {variable(name)}, {promised})"
 
-    def argument(self, value: Any) -> str:
-        if isinstance(value, TensorArgument):
-            return self.strided(value.buffer, value.layout)
-        if isinstance(value, list | tuple):
-            items = ", ".join(self.argument(item) for item in value)
-            return f"[{items}]"
-        if isinstance(value, torch.device):
-            return f"torch.device({str(value)!r})"
-        if isinstance(value, Size):
-            return value.text
-        if isinstance(value, Real):
-            return as_operand(value.text)
-        if isinstance(value, complex) and not cmath.isfinite(value):
-            return f"complex({self.argument(value.real)}, {self.argument(value.imag)})"
-        if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
-            return f"float({str(value)!r})"
-        return repr(value)
-
-    def strided(self, buffer: str, layout: Layout, view: str = "view", is_new: bool = False) -> str:
-        whole = self.graph.buffers[buffer]
-        name = variable(buffer)
-        if not is_new and (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
-            return name
-        return f"{view}({name}, {layout.shape}, {layout.stride}, {layout.offset})"
-
     def free(self, names: tuple[str, ...]) -> None:
         gone = [variable(name) for name in names if name not in self.taken_over]
         if gone:
@@ -327,7 +300,7 @@ class _Writer:
         """One that is `given` already is viewed, so that each is a tensor object of its own. What nobody else has is
         given in its shape by the quicker of both ways."""
         if output.buffer is None or output.layout is None:
-            return self.argument(output.value)
+            return argument_text(output.value, self.graph)
         if output.buffer in self.read:
             return f"{name_on_host(output.buffer)}.take({variable(output.buffer)})"
         layout = output.layout
@@ -337,9 +310,46 @@ class _Writer:
             text = f"{text}.conj()" if output.is_conjugated else text
             return f"torch.ops.aten._neg_view({text})" if output.is_negated else text
         is_alone = output.buffer in self.own and self.times_given[output.buffer] == 1
-        text = self.strided(output.buffer, layout, "view" if is_alone else "alias", is_new=output.buffer in given)
+        text = strided_text(
+            self.graph, output.buffer, layout, "view" if is_alone else "alias", is_new=output.buffer in given
+        )
         given.add(output.buffer)
         return text
+
+
+def call_text(node: ExternNode, graph: LoopGraph) -> str:
+    """The call of an operator on buffers, and on views of them."""
+    arguments = [argument_text(value, graph) for value in node.arguments]
+    arguments += [f"{key}={argument_text(value, graph)}" for key, value in node.keywords.items()]
+    return f"{_operator_text(node.target)}({', '.join(arguments)})"
+
+
+def argument_text(value: Any, graph: LoopGraph) -> str:
+    if isinstance(value, TensorArgument):
+        return strided_text(graph, value.buffer, value.layout)
+    if isinstance(value, list | tuple):
+        items = ", ".join(argument_text(item, graph) for item in value)
+        return f"[{items}]"
+    if isinstance(value, torch.device):
+        return f"torch.device({str(value)!r})"
+    if isinstance(value, Size):
+        return value.text
+    if isinstance(value, Real):
+        return as_operand(value.text)
+    if isinstance(value, complex) and not cmath.isfinite(value):
+        return f"complex({argument_text(value.real, graph)}, {argument_text(value.imag, graph)})"
+    if (isinstance(value, float) and value in (float("inf"), float("-inf"))) or value != value:
+        return f"float({str(value)!r})"
+    return repr(value)
+
+
+def strided_text(graph: LoopGraph, buffer: str, layout: Layout, view: str = "view", is_new: bool = False) -> str:
+    """A buffer, or a view of it where the layout is another one than its own."""
+    whole = graph.buffers[buffer]
+    name = variable(buffer)
+    if not is_new and (layout.shape, layout.stride, layout.offset) == (whole.shape, whole.stride, whole.offset):
+        return name
+    return f"{view}({name}, {layout.shape}, {layout.stride}, {layout.offset})"
 
 
 def _sizes_in(node: ExternNode) -> Iterator[Size]:

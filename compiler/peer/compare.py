@@ -17,6 +17,7 @@ from compiler.report import Kernel, Peer, TimingResult, WrongResult
 from compiler.runtime.gradients import check_call, graphs_of
 from compiler.runtime.measure import ContestantName, measure
 from compiler.runtime.wrong_results import checked_call
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def compare_with_peer(
     is_compiled_wrong: bool = False,
     budget: Budget = UNLIMITED,
     turns: TimingTurns | None = None,
+    changes: SnippetChanges = NO_CHANGES,
 ) -> Compared:
     """TorchInductor's kernels for every callable that the snippet compiled, and new times with the peer among them.
 
@@ -62,11 +64,11 @@ def compare_with_peer(
     for entry in entries:
         args, kwargs = entry.copy_arguments()
         try:
-            with budget.stopping():
+            with budget.stopping(), changes.in_force():
                 function, explored = explore_peer(
                     entry.eager, args, kwargs, captured.device, options.mode, with_backward=with_backward
                 )
-            wrong, unchecked = _check(entry, captured, function, budget)
+            wrong, unchecked = _check(entry, captured, function, budget, changes)
         except OutOfTime:
             message = f"TorchInductor had not compiled {entry.name} after the {in_seconds(limit)} that were left for it"
             return Compared(Peer(message=f"{message}: allow more time (`max_seconds`)."), timing)
@@ -83,7 +85,7 @@ def compare_with_peer(
         return Compared(peer, timing, found.wrong)
     try:
         with (turns or TimingTurns()).turn():
-            return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong, budget))
+            return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong, budget, changes))
     except OutOfTime:
         late = "It was not timed: one call of each of the three takes longer than there was time left."
         return Compared(peer.model_copy(update={"message": " ".join([*found.messages, late])}), timing)
@@ -94,7 +96,7 @@ def _failed(entry: EntryCall, error: Exception) -> Peer:
 
 
 def _check(
-    entry: EntryCall, captured: Capture, function: Callable[..., Any], budget: Budget
+    entry: EntryCall, captured: Capture, function: Callable[..., Any], budget: Budget, changes: SnippetChanges
 ) -> tuple[list[WrongResult], str]:
     """What is wrong with the peer's results and gradients, and why they were not checked, if they were not."""
     graphs = graphs_of(entry, captured)
@@ -102,7 +104,7 @@ def _check(
         return [], "Its results were not checked: random numbers are drawn, and eager draws others."
     try:
         with budget.stopping():
-            return checked_call(check_call(entry, graphs, function), "peer").wrong, ""
+            return checked_call(check_call(entry, graphs, function, changes), "peer").wrong, ""
     except OutOfTime:
         return [], "Its results were not checked: that takes longer than there was time left."
     except Exception as error:  # of the run in float64, not of the peer
@@ -117,6 +119,7 @@ def _raced(
     found: _Explored,
     is_compiled_wrong: bool,
     budget: Budget,
+    changes: SnippetChanges,
 ) -> TimingResult:
     """All contestants in turn. Raises `OutOfTime` where one call of each takes longer than the budget."""
     entries = captured.timed_entries
@@ -128,7 +131,7 @@ def _raced(
     if is_compiled_wrong:
         del calls["compiled"]
     with budget.stopping():
-        raced = measure(calls, captured.device, options.timing, budget.share(PLANNED))
+        raced = measure(calls, captured.device, options.timing, budget.share(PLANNED), changes)
     known = {one.name: one.compile_s for one in timing.contestants}
     for one in raced.contestants:
         one.compile_s = found.seconds if one.name == "peer" else known.get(one.name)

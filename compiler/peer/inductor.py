@@ -12,10 +12,10 @@ have no origins.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 from unittest import mock
 
@@ -79,11 +79,11 @@ def explore_peer(
     """
     compiled = compile_with_inductor(eager, mode)
     with listening(with_backward) as recording:
-        started = time.perf_counter()
+        started = perf_counter()
         compiled(*args, **kwargs)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        recording.seconds = time.perf_counter() - started
+        recording.seconds = perf_counter() - started
     kernels = kernels_of(recording.modules)
     calls = sum(kernel.kind == "extern" for kernel in kernels)
     launches = f"{counted(len(kernels) - calls, 'generated kernel')} and {counted(calls, 'library call')}"

@@ -14,10 +14,10 @@ recordings, and the stream on which they are made is launched on by nobody else.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -82,9 +82,9 @@ class CudaRecorder:
         start, end = event(enable_timing=True), event(enable_timing=True)
         is_idle = self._is_idle()
         start.record()
-        began = time.perf_counter()
+        began = perf_counter()
         outputs = call(inputs)
-        host_us = 1e6 * (time.perf_counter() - began)
+        host_us = 1e6 * (perf_counter() - began)
         end.record()
 
         def times() -> Times | None:
@@ -97,9 +97,9 @@ class CudaRecorder:
         """Whether the current stream has nothing to do but to tell so."""
         told: Any = torch.cuda.Event()
         told.record()
-        until = time.perf_counter() + 1e-6 * IDLE_US
+        until = perf_counter() + 1e-6 * IDLE_US
         while not told.query():
-            if time.perf_counter() > until:
+            if perf_counter() > until:
                 return False
         return True
 

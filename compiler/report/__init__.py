@@ -37,7 +37,15 @@ from compiler.report.decisions import (
     Side,
     WhatIf,
 )
-from compiler.report.kernels import Kernel, KernelArtifact, KernelLevels, KernelLine, TensorLoads
+from compiler.report.kernels import (
+    Kernel,
+    KernelArtifact,
+    KernelLevels,
+    KernelLine,
+    KernelStep,
+    TensorLoads,
+    TileDescriptor,
+)
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
@@ -85,6 +93,7 @@ __all__ = [
     "KernelArtifact",
     "KernelLevels",
     "KernelLine",
+    "KernelStep",
     "LaunchTraffic",
     "LayoutConversion",
     "LayoutDecision",
@@ -121,6 +130,7 @@ __all__ = [
     "Symbol",
     "TensorLoads",
     "TensorTraffic",
+    "TileDescriptor",
     "TimingResult",
     "Traffic",
     "WhatIf",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from compiler.report.model import ReportModel, SizeText
+from compiler.report.model import ReportModel, SizeText, example
 
 
 class Score(ReportModel):
@@ -15,19 +15,21 @@ class Score(ReportModel):
     Of a refusal for which no kernel of both could be made, `bytes_saved` is the most that one could save, and there is
     no `fused_us`; where a library call takes part, there is no prediction of either time."""
 
-    category: str
-    bytes_saved: int
-    distance: int
-    fused_us: float | None = None
-    unfused_us: float | None = None
+    category: str = Field(description="The rule that the fusion would be made by, such as vertical.")
+    bytes_saved: int = Field(description="Bytes that it spares reading and writing.")
+    distance: int = Field(description="How far apart the two stand in the order of the loop nodes.")
+    fused_us: float | None = Field(default=None, description="Predicted microseconds of one kernel of both.")
+    unfused_us: float | None = Field(
+        default=None, description="Predicted microseconds of both kernels one after another."
+    )
 
 
 class IndexTerm(ReportModel):
     """One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the
     decision does not have."""
 
-    text: str
-    differs: bool = False
+    text: str = Field(description="The term with its sign.")
+    differs: bool = Field(default=False, description="Whether the other side lacks it.")
 
 
 class Side(ReportModel):
@@ -35,26 +37,37 @@ class Side(ReportModel):
 
     unit: int = Field(description="Number of the unit; see `rounds`.")
     space: str = Field(default="", description="Its loops, those of a reduction after the bar; empty: a library call.")
-    iterations: SizeText | None = None
-    does: Literal["writes", "reads", "touches"] = "touches"
+    iterations: SizeText | None = Field(
+        default=None, description="How often its loops run together: a number, or a formula of open sizes."
+    )
+    does: Literal["writes", "reads", "touches"] = Field(
+        default="touches", description="What it does with the shared buffer."
+    )
     index: list[IndexTerm] = Field(default=[], description="The element of the shared buffer, by its loops.")
 
 
 class Decision(ReportModel):
     """One pair that the scheduler looked at: what it decided, and why, with numbers."""
 
-    a: str
-    b: str
-    round: int
-    kind: Literal["vertical", "horizontal"]
-    verdict: Literal["fused", "refused"]
+    model_config = example(
+        a="sin", b="sum_1", round=1, kind="vertical", verdict="fused", reason="fused.vertical",
+        message="sum_1 reads what sin writes, element by element: one kernel keeps it in registers.", lines=[4],
+    )  # fmt: skip
+
+    a: str = Field(description="The first of the two, as a loop node.")
+    b: str = Field(description="The second of the two, as a loop node.")
+    round: int = Field(description="The round of the scheduler in which they were looked at.")
+    kind: Literal["vertical", "horizontal"] = Field(
+        description="Whether one reads what the other writes (vertical), or neither does (horizontal)."
+    )
+    verdict: Literal["fused", "refused"] = Field(description="Whether they became one.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
-    message: str
-    numbers: dict[str, Any] = {}
-    score: Score | None = None
-    lines: list[int] = []
+    message: str = Field(description="The reason in a sentence, with its numbers.")
+    numbers: dict[str, Any] = Field(default={}, description="The numbers that the reason speaks of, by name.")
+    score: Score | None = Field(default=None, description="What the cost model expects of it.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that both came from.")
     shared: str | None = Field(default=None, description="The buffer that the verdict is about.")
-    shared_bytes: int | None = None
+    shared_bytes: int | None = Field(default=None, description="Bytes of that buffer.")
     sides: list[Side] = Field(default=[], description="That of `a`, then that of `b`.")
     same_loops: bool = Field(default=False, description="Whether both index expressions are over the same loops.")
     change: str = Field(default="", description="Of a fusion: the loops that were given up, by those that were kept.")
@@ -69,11 +82,11 @@ class Round(ReportModel):
     Units are numbered: the nodes of `loops` that are not dead, in order from 0, then whatever a fusion makes, in order.
     So the fusions are all it takes to tell the groups after any round (`compiler.rounds.units_after` does)."""
 
-    number: int
+    number: int = Field(description="Its number, counted from 1.")
     fused: list[tuple[int, int, int]] = Field(
         default=[], description="The two units, and the number of what they became."
     )
-    refused: int = 0
+    refused: int = Field(default=0, description="How many pairs were refused in it.")
     units: int = Field(default=0, description="How many units there are after it.")
 
 
@@ -81,22 +94,26 @@ class LayoutConversion(ReportModel):
     """A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read
     and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer."""
 
-    buffer: str
-    source: str
-    what: Literal["image", "gradient", "filter", "argument", "output"]
-    reader: str
-    bytes: int
+    buffer: str = Field(description="The copy.")
+    source: str = Field(description="What it is a copy of.")
+    what: Literal["image", "gradient", "filter", "argument", "output"] = Field(
+        description="What the reader takes it as."
+    )
+    reader: str = Field(description="The node that needs it in these strides.")
+    bytes: int = Field(description="Bytes that are read and written by a kernel of its own.")
 
 
 class LayoutDecision(ReportModel):
     """How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that
     is a product of patches, or a loop."""
 
-    verdict: Literal["channels_last", "kept", "loop", "product"]
+    verdict: Literal["channels_last", "kept", "loop", "product"] = Field(
+        description="How the convolutions are computed."
+    )
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
-    message: str
+    message: str = Field(description="The reason in a sentence.")
     convolutions: list[str] = Field(default=[], description="Nodes of `aten`.")
-    numbers: dict[str, Any] = {}
+    numbers: dict[str, Any] = Field(default={}, description="The numbers that the reason speaks of, by name.")
     predicted_kept_us: float | None = Field(
         default=None, description="Tensors as in eager: the library's calls, and the passes that folding would spare."
     )
@@ -105,29 +122,29 @@ class LayoutDecision(ReportModel):
         description="Channels-last: the library's calls, conversions, and filters that are folded; or the product.",
     )
     buffers: list[str] = Field(default=[], description="Those that are channels-last, or would be if it paid.")
-    conversions: list[LayoutConversion] = []
-    lines: list[int] = []
+    conversions: list[LayoutConversion] = Field(default=[], description="Copies at the edges of the region.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")
 
 
 class FoldingDecision(ReportModel):
     """Whether a convolution takes the products and sums of each channel, and the ReLU, that follow it."""
 
-    verdict: Literal["folded", "kept"]
+    verdict: Literal["folded", "kept"] = Field(description="Whether it was folded.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
-    message: str
+    message: str = Field(description="The reason in a sentence.")
     nodes: list[str] = Field(default=[], description="Of `aten`: the convolution first, the ReLU last.")
     predicted_saved_us: float = Field(description="The pass over the result that is spared.")
     predicted_filter_us: float = Field(description="What it takes to compute the filter in each call.")
-    lines: list[int] = []
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")
 
 
 class PaddingCopy(ReportModel):
     """A matrix that has to be copied for a padded product: `left`, `right` or `bias`, to have a border of zeros, or the
     `result`, to have eager's strides. `bytes` are read and written."""
 
-    node: str
-    what: Literal["left", "right", "bias", "result"]
-    bytes: int
+    node: str = Field(description="The node of `aten` that is copied.")
+    what: Literal["left", "right", "bias", "result"] = Field(description="What it is in the product.")
+    bytes: int = Field(description="Bytes that are read and written.")
 
 
 class PaddingDecision(ReportModel):
@@ -135,9 +152,9 @@ class PaddingDecision(ReportModel):
     takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far
     apart that they start in the same place of a piece of sixteen bytes."""
 
-    verdict: Literal["padded", "apart", "kept"]
+    verdict: Literal["padded", "apart", "kept"] = Field(description="How the product is computed.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
-    message: str
+    message: str = Field(description="The reason in a sentence.")
     product: str = Field(description="Node of `aten`.")
     sizes: list[SizeText] = Field(description="Rows, inner size and columns of the product as it is written.")
     padded: list[SizeText] = Field(description="Those that it has, or would have, padded.")
@@ -145,8 +162,8 @@ class PaddingDecision(ReportModel):
     predicted_padded_us: float | None = Field(default=None, description="The padded call, or those of rows apart.")
     predicted_copies_us: float | None = Field(default=None, description="All that is copied for it.")
     predicted_saved_us: float | None = Field(default=None, description="The first less the other two.")
-    copies: list[PaddingCopy] = []
-    lines: list[int] = []
+    copies: list[PaddingCopy] = Field(default=[], description="What has to be copied for it.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it is about.")
 
 
 class WhatIf(ReportModel):
@@ -155,9 +172,11 @@ class WhatIf(ReportModel):
     A fusion that was forced is "done", or "refused" with the reason of the scheduler or of what comes before it; one
     that was forbidden is "done", or had "no effect" as the two would not have been fused anyway, for that reason."""
 
-    option: Literal["force", "forbid", "rules_off", "largest_group", "device_model"]
+    option: Literal["force", "forbid", "rules_off", "largest_group", "device_model"] = Field(
+        description="The option that asked."
+    )
     asked: list[str] = Field(description="The two nodes, the rule, the number or the device, as they were asked for.")
-    outcome: Literal["done", "refused", "no effect", "unknown name"]
+    outcome: Literal["done", "refused", "no effect", "unknown name"] = Field(description="What became of it.")
     graph: str | None = Field(default=None, description="The graph that has the two nodes.")
     reason: str | None = Field(default=None, description="Id of the reason, as in GET /api/v1/reasons.")
-    message: str
+    message: str = Field(description="The outcome in a sentence.")

@@ -6,39 +6,43 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from compiler.report.model import ReportModel
+from compiler.report.model import ReportModel, example
 
 
 class KernelLine(ReportModel):
     """Where one line of a kernel comes from: `line` counts from 1 in the kernel's source."""
 
-    line: int
-    nodes: list[str] = []
-    user_lines: list[int] = []
+    model_config = example(line=9, nodes=["sin"], user_lines=[4])
+
+    line: int = Field(description="The line in the kernel's source, counted from 1.")
+    nodes: list[str] = Field(default=[], description="Loop nodes that the line computes for.")
+    user_lines: list[int] = Field(default=[], description="Lines of the snippet that it computes for.")
 
 
 class KernelArtifact(ReportModel):
     """The Triton kernel compiled offline for `target`, or its C++ twin: a second rendering of the same kernel."""
 
-    language: Literal["triton", "cpp", "ptx"]
-    target: str
-    source: str
-    lines: list[KernelLine] = []
-    registers: int | None = None
-    spills: int | None = None
-    shared_bytes: int | None = None
-    config: dict[str, Any] = {}
+    language: Literal["triton", "cpp", "ptx"] = Field(description="What it is written in.")
+    target: str = Field(description="What it was generated for, such as sm_90.")
+    source: str = Field(description="Its whole text.")
+    lines: list[KernelLine] = Field(default=[], description="Where each line of `source` comes from.")
+    registers: int | None = Field(default=None, description="Registers of a thread, by the assembler.")
+    spills: int | None = Field(
+        default=None, description="Bytes that a thread spills and loads again, by the assembler."
+    )
+    shared_bytes: int | None = Field(default=None, description="Bytes of shared memory of a program, by the assembler.")
+    config: dict[str, Any] = Field(default={}, description="How it was generated, by name.")
     check: str | None = Field(default=None, description="How this rendering was checked, and with what result.")
-    max_error: float | None = None
+    max_error: float | None = Field(default=None, description="The largest relative error that the check found.")
 
 
 class TensorLoads(ReportModel):
     """What a kernel loads of one tensor: `memory_bytes`, each element once, come from memory; the rest of
     `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them."""
 
-    tensor: str
-    memory_bytes: int
-    loaded_bytes: int
+    tensor: str = Field(description="The buffer that is loaded.")
+    memory_bytes: int = Field(description="Bytes that come from memory: each element once.")
+    loaded_bytes: int = Field(description="Bytes of all loads, those of elements that were loaded before among them.")
 
 
 class KernelLevels(ReportModel):
@@ -46,13 +50,15 @@ class KernelLevels(ReportModel):
 
     Shared memory, registers and spills are the assembler's to say: see the kernel, or its `also` for the target."""
 
-    target: str
-    plan: Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "batch", "product"]
-    programs: int
+    target: str = Field(description="The GPU whose plan it is, such as sm_90.")
+    plan: Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "batch", "product"] = Field(
+        description="How the kernel goes through its loops."
+    )
+    programs: int = Field(description="How many programs run.")
     threads: int = Field(description="Of one program.")
     tile: dict[str, int] = Field(default={}, description="Elements of one program along each axis; of one step in r.")
     passes: int = Field(description="Over the reduction loops; 0 without any, 1 where all of r stays in registers.")
-    loads: list[TensorLoads] = []
+    loads: list[TensorLoads] = Field(default=[], description="What it loads of each tensor.")
     missed_bytes: int = Field(
         default=0, description="Predicted: of what later passes load again, what the cache holds no more."
     )
@@ -62,35 +68,77 @@ class KernelLevels(ReportModel):
     )
 
 
+class KernelStep(ReportModel):
+    """One call among those that a launch consists of: a function of the kernel's source, or a library call."""
+
+    function: str | None = Field(default=None, description="The function of `source`; null for a library call.")
+    buffers: list[str] = Field(default=[], description="The buffers that the function gets, in order.")
+    call: str | None = Field(default=None, description="The loop node whose library call it is.")
+
+
+class TileDescriptor(ReportModel):
+    """A matrix that a kernel gets as a descriptor of its tiles, as Triton's TensorDescriptor; all in elements."""
+
+    buffer: str = Field(description="The buffer that it describes.")
+    shape: tuple[int, int] = Field(description="Rows and columns of the matrix.")
+    strides: tuple[int, int] = Field(description="Elements from one row to the next, and from one column to the next.")
+    tile: tuple[int, int] = Field(description="Rows and columns of a tile.")
+
+
 class Kernel(ReportModel):
-    """What is launched: one generated function or one library call.
+    """What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then
+    `sizes`.
 
     `reads`, `writes` are buffer names; `bytes` counts each read once and each written once. `registers` and `spills`
     (bytes) are per thread, `shared_bytes` per program; they come from the assembler; `predicted_us` from the cost
     model; `measured_us` from a device.
     """
 
-    name: str
-    kind: Literal["triton", "cpp", "extern"]
-    nodes: list[str]
-    origins: list[str] = []
-    source: str
-    language: Literal["python", "cpp"] = "python"
-    lines: list[KernelLine] = []
-    user_lines: list[int] = []
-    reads: list[str] = []
-    writes: list[str] = []
-    bytes: int = 0
-    flops: int | None = None
-    grid: list[int] | None = None
-    config: dict[str, Any] = {}
-    registers: int | None = None
-    spills: int | None = None
-    shared_bytes: int | None = None
-    predicted_us: float | None = None
-    measured_us: float | None = None
-    gb_per_s: float | None = None
-    percent_of_peak: float | None = None
+    name: str = Field(
+        description="Its function's name, or the operator of a library call. Unique among generated kernels of a graph."
+    )
+    kind: Literal["triton", "cpp", "extern"] = Field(description="What it is written in; extern is a library call.")
+    nodes: list[str] = Field(description="The loop nodes that it computes.")
+    origins: list[str] = Field(default=[], description="The nodes of `aten` that these came from.")
+    source: str = Field(description="Its whole text.")
+    language: Literal["python", "cpp"] = Field(
+        default="python", description="The language of `source`, for who highlights it."
+    )
+    lines: list[KernelLine] = Field(default=[], description="Where each line of `source` comes from.")
+    user_lines: list[int] = Field(default=[], description="Lines of the snippet that it computes for.")
+    reads: list[str] = Field(default=[], description="Buffers that it reads.")
+    writes: list[str] = Field(default=[], description="Buffers that it writes.")
+    bytes: int = Field(default=0, description="Bytes that it moves: each read counted once, each write counted once.")
+    flops: int | None = Field(default=None, description="Floating-point operations; null where they are not counted.")
+    grid: list[int] | None = Field(
+        default=None, description="Programs along each axis of the launch; null for C++ and library calls."
+    )
+    config: dict[str, Any] = Field(
+        default={},
+        description="How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name.",
+    )
+    registers: int | None = Field(default=None, description="Registers of a thread, by the assembler.")
+    spills: int | None = Field(
+        default=None, description="Bytes that a thread spills and loads again, by the assembler."
+    )
+    shared_bytes: int | None = Field(default=None, description="Bytes of shared memory of a program, by the assembler.")
+    predicted_us: float | None = Field(default=None, description="Microseconds that the cost model expects.")
+    measured_us: float | None = Field(
+        default=None, description="Microseconds on the device, alone, the median of all samples."
+    )
+    gb_per_s: float | None = Field(default=None, description="10^9 bytes a second: `bytes` by `measured_us`.")
+    percent_of_peak: float | None = Field(
+        default=None, description="Percent of the device's memory bandwidth that this is; null on a CPU."
+    )
+    sizes: dict[str, int] = Field(
+        default={},
+        description="Open sizes that a launch passes after the buffers, with their values in the first call.",
+    )
+    updates: list[str] = Field(default=[], description="Those of `writes` whose values before the launch matter.")
+    steps: list[KernelStep] = Field(
+        default=[], description="Of a product on a CPU: the calls that a launch consists of, in order."
+    )
+    descriptors: list[TileDescriptor] = Field(default=[], description="Buffers that are passed as descriptors.")
     same_as: str | None = Field(
         default=None, description="The first kernel of the graph that is the same code but for names, if not this one."
     )

@@ -12,26 +12,36 @@ from compiler.report.model import ReportModel, SizeText
 class Access(ReportModel):
     """A read or a write of one buffer: `index` is the element offset as a formula of the loop variables."""
 
-    buffer: str
-    index: str
-    bytes: int
+    buffer: str = Field(description="The buffer that is read or written.")
+    index: str = Field(
+        description="The element offset as a formula of the loop variables; of a library call, that it is all of it."
+    )
+    bytes: int = Field(description="Bytes of the elements that are touched, each once.")
 
 
 class LoopNode(ReportModel):
     """A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line."""
 
-    name: str
-    kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"]
-    sizes: list[SizeText] = []
-    reduction_sizes: list[SizeText] = []
-    dtype: str | None = None
-    shape: list[SizeText] | None = None
-    body: list[str] = []
-    reads: list[Access] = []
-    writes: list[Access] = []
+    name: str = Field(description="Its name: that of the buffer that it writes, or of its library call.")
+    kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"] = Field(
+        description="What kind of loop it is; extern is a library call."
+    )
+    sizes: list[SizeText] = Field(default=[], description="Trip counts of its loops, outermost first.")
+    reduction_sizes: list[SizeText] = Field(default=[], description="Trip counts of its reduction loops.")
+    dtype: str | None = Field(default=None, description="The dtype of what it writes, by torch's name.")
+    shape: list[SizeText] | None = Field(default=None, description="Sizes of what it writes, outermost first.")
+    body: list[str] = Field(default=[], description="Its body, one operation a line.")
+    reads: list[Access] = Field(default=[], description="What it reads.")
+    writes: list[Access] = Field(default=[], description="What it writes.")
     origins: list[str] = Field(default=[], description="FX nodes of `aten` that it came from.")
-    lines: list[int] = []
-    dead: bool = False
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")
+    dead: bool = Field(default=False, description="Whether nothing that the graph gives depends on it.")
+    updates: str | None = Field(default=None, description="Of a scatter: the buffer whose values it begins with.")
+    part_of: str | None = Field(default=None, description="The buffer of which it fills a part, with other nodes.")
+    call: str | None = Field(
+        default=None,
+        description="Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer.",
+    )
     fallback: bool = Field(default=False, description="True for an ATen call that we have no lowering for.")
 
 
@@ -39,7 +49,9 @@ class Removed(ReportModel):
     """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a
     training step also one that repeated another before forward and backward were split."""
 
-    kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"]
-    node: str
-    because: str
-    lines: list[int] = []
+    kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = Field(
+        description="Why nothing had to be done."
+    )
+    node: str = Field(description="The node that is gone.")
+    because: str = Field(description="The same in a sentence.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")

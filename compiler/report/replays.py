@@ -13,47 +13,51 @@ class CallTimes(ReportModel):
     """One call of a graph, measured: until the host has returned, and between the events before its first launch and
     after its last, in microseconds; the least of the calls that were timed."""
 
-    measured_host_us: float
-    measured_elapsed_us: float
+    measured_host_us: float = Field(description="Microseconds until the host has returned.")
+    measured_elapsed_us: float = Field(
+        description="Microseconds on the device, from before the first launch until after the last."
+    )
 
 
 class ReplayInput(ReportModel):
     """An input of a recording: "in_place" is read where the caller has it, "copied" goes to the recording's memory in
     each call, "held" lies in that of the graph that made it, which gives it without a copy."""
 
-    name: str
-    bytes: int
-    way: Literal["in_place", "copied", "held"]
+    name: str = Field(description="The input's name in `aten`.")
+    bytes: int = Field(description="Bytes of all its elements.")
+    way: Literal["in_place", "copied", "held"] = Field(description="Where a replay reads it.")
 
 
 class Replay(ReportModel):
     """Whether the launches of a graph are recorded and replayed as one CUDA graph, and why. What is told of a recording
     is empty where there is none."""
 
-    verdict: Literal["replayed", "one_by_one"]
+    verdict: Literal["replayed", "one_by_one"] = Field(description="How launches reach the device.")
     reason: str = Field(description="Id of the reason, as in GET /api/v1/reasons.")
-    message: str
-    numbers: dict[str, Any] = {}
+    message: str = Field(description="The reason in a sentence.")
+    numbers: dict[str, Any] = Field(default={}, description="The numbers that the reason speaks of, by name.")
     option: Literal["auto", "on", "off"] = Field(description="`cuda_graphs`, with what the mode makes of it.")
     node: str | None = Field(default=None, description="The library call that stands in the way.")
     lines: list[int] = Field(default=[], description="Its lines in the snippet.")
     launches: int = Field(default=0, description="Launches of a call, library calls among them.")
-    library_calls: int = 0
-    recorded_launches: int | None = None
-    recorded_library_calls: int | None = None
+    library_calls: int = Field(default=0, description="Library calls among the launches.")
+    recorded_launches: int | None = Field(default=None, description="Launches that were recorded.")
+    recorded_library_calls: int | None = Field(default=None, description="Library calls that were recorded.")
     launched_after: list[str] = Field(
         default=[], description="Kernels that are launched after each replay, so that their results need no copy."
     )
-    inputs: list[ReplayInput] = []
-    copied_in_bytes: int | None = None
-    copied_out_bytes: int | None = None
+    inputs: list[ReplayInput] = Field(default=[], description="How each input of a recording is read.")
+    copied_in_bytes: int | None = Field(
+        default=None, description="Bytes that are copied to the recording's memory in each call."
+    )
+    copied_out_bytes: int | None = Field(default=None, description="Bytes that are copied out of it in each call.")
     held_bytes: int | None = Field(
         default=None, description="Of a forward graph: what it saves and gives without a copy."
     )
     pool_bytes: int | None = Field(
         default=None, description="Of the pool that all recordings on one stream share, as torch counts it."
     )
-    recordings: int = 0
+    recordings: int = Field(default=0, description="How many recordings were made.")
     replays: int = Field(default=0, description="Calls that were replays so far, those of timing among them.")
     launched_calls: int = Field(default=0, description="Calls that went out one by one though there was a recording.")
     launched: CallTimes | None = Field(default=None, description="A call launch by launch.")

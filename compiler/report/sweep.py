@@ -13,25 +13,27 @@ from compiler.report.timings import WrongResult
 class NamedSize(ReportModel):
     """A size of the snippet that a sweep can name, with its value as written."""
 
-    name: str
-    value: int
-    lines: list[int] = []
+    name: str = Field(description="The size as a sweep names it.")
+    value: int = Field(description="Its value as written.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it stands in.")
 
 
 class Flip(ReportModel):
     """Something that the compiler does otherwise than at the size before."""
 
-    kind: Literal["verdict", "kernels", "choice"]
+    kind: Literal["verdict", "kernels", "choice"] = Field(
+        description="What flips: a verdict, a count of kernels, or a choice."
+    )
     graph: str | None = Field(default=None, description="The graph that it is in; of a count: all of them.")
     about: str = Field(description='The pair, as "a + b"; the kernel whose plan it is; or "kernels".')
-    before: str
-    after: str
+    before: str = Field(description="What it is at the size before.")
+    after: str = Field(description="What it is at this size.")
 
 
 class SweptSize(ReportModel):
     """What the snippet becomes at one size. A figure is null where it is not known."""
 
-    value: int
+    value: int = Field(description="The value of the size.")
     error: str | None = Field(default=None, description="What went wrong at this size, in a sentence.")
     wrong_results: list[WrongResult] = Field(
         default=[],
@@ -39,18 +41,18 @@ class SweptSize(ReportModel):
     )
     launches: int | None = Field(default=None, description="Generated kernels and library calls.")
     kernels: int | None = Field(default=None, description="The generated ones among them.")
-    bytes: int | None = None
-    floor_bytes: int | None = None
+    bytes: int | None = Field(default=None, description="Bytes that all kernels and library calls move.")
+    floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
     predicted_us: float | None = Field(default=None, description="The generated kernels, one after another.")
     measured_us: float | None = Field(default=None, description="The generated kernels together, each on its own.")
-    eager_ms: float | None = None
-    compiled_ms: float | None = None
+    eager_ms: float | None = Field(default=None, description="Milliseconds of a call of eager, the median.")
+    compiled_ms: float | None = Field(default=None, description="Milliseconds of a compiled call, the median.")
     plans: dict[str, str] = Field(
         default={},
         description='How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split", "team" or '
         '"look_back".',
     )
-    flips: list[Flip] = []
+    flips: list[Flip] = Field(default=[], description="What differs from the size before.")
     more_flips: int = Field(default=0, description="How many flips are not listed.")
 
 
@@ -58,19 +60,23 @@ class Outcome(ReportModel):
     """What became of a pair of nodes: the scheduler's last answer, and whether both are in one kernel in the end, be it
     by the fusion of others."""
 
-    verdict: Literal["fused", "refused", "never considered"]
-    reason: str | None = None
-    together: bool
+    verdict: Literal["fused", "refused", "never considered"] = Field(description="The scheduler's last answer.")
+    reason: str | None = Field(
+        default=None, description="Id of the reason, as in GET /api/v1/reasons; null where it never asked."
+    )
+    together: bool = Field(description="Whether both are in one kernel in the end.")
 
 
 class SweptPair(ReportModel):
     """A pair of nodes, matched by name, with its outcome at each size in order; null where there is no such pair."""
 
-    graph: str
-    a: str
-    b: str
-    outcomes: list[Outcome | None]
-    flips: bool
+    graph: str = Field(description="The graph that the pair is in.")
+    a: str = Field(description="The first of the two, as a loop node.")
+    b: str = Field(description="The second of the two, as a loop node.")
+    outcomes: list[Outcome | None] = Field(
+        description="What became of them at each size, in order; null where there is no such pair."
+    )
+    flips: bool = Field(description="Whether the outcomes differ.")
 
 
 class SweepResult(ReportModel):
@@ -78,9 +84,9 @@ class SweepResult(ReportModel):
 
     `verdict` says in a sentence where something flips; `message` what the reader must know besides."""
 
-    name: str
-    sizes: list[SweptSize] = []
+    name: str = Field(description="The size that was swept.")
+    sizes: list[SweptSize] = Field(default=[], description="What the snippet becomes at each size, in ascending order.")
     pairs: list[SweptPair] = Field(default=[], description="Those that flip first; see `more_pairs`.")
     more_pairs: int = Field(default=0, description="How many pairs are not listed.")
-    verdict: str = ""
-    message: str | None = None
+    verdict: str = Field(default="", description="Where something flips, in a sentence.")
+    message: str | None = Field(default=None, description="What the reader must know besides.")

@@ -12,20 +12,20 @@ from compiler.report.model import ReportModel
 class TensorTraffic(ReportModel):
     """What one launch moves of one tensor: each element that it needs is read once and written once."""
 
-    tensor: str
-    read_bytes: int = 0
-    written_bytes: int = 0
+    tensor: str = Field(description="The buffer.")
+    read_bytes: int = Field(default=0, description="Bytes that are read of it.")
+    written_bytes: int = Field(default=0, description="Bytes that are written of it.")
 
 
 class LaunchTraffic(ReportModel):
     """What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that
     eager made the call for."""
 
-    name: str
-    node: str | None = None
-    bytes: int
-    tensors: list[TensorTraffic] = []
-    lines: list[int] = []
+    name: str = Field(description="Eager's operator, a loop node, or a kernel.")
+    node: str | None = Field(default=None, description="The node of `fx` that eager made the call for.")
+    bytes: int = Field(description="Bytes of all its tensors together.")
+    tensors: list[TensorTraffic] = Field(default=[], description="What it moves of each tensor.")
+    lines: list[int] = Field(default=[], description="Lines of the snippet that it came from.")
     unseen: str = Field(
         default="", description="What a library call may move besides: `bytes` is then what it moves at least."
     )
@@ -35,9 +35,9 @@ class ExecutionTraffic(ReportModel):
     """What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`, and
     `library_bytes` that over the library calls among them, which move it at least."""
 
-    bytes: int
-    library_bytes: int = 0
-    launches: list[LaunchTraffic] = []
+    bytes: int = Field(description="Bytes of all launches together.")
+    library_bytes: int = Field(default=0, description="Bytes of the library calls among them, which move it at least.")
+    launches: list[LaunchTraffic] = Field(default=[], description="Each launch, in order.")
 
 
 EdgeFate = Literal["memory", "register", "read_saved", "recomputed", "shared_read"]
@@ -52,13 +52,13 @@ class EdgeTraffic(ReportModel):
     "shared_read" its kernel reads less of it for this reader, or nothing: another node of the kernel reads it anyway,
     or not all of it is needed."""
 
-    tensor: str
+    tensor: str = Field(description="The buffer.")
     producer: str | None = Field(description="The loop node; None for an input or a constant.")
-    consumer: str
-    written_bytes: int
-    read_bytes: int
+    consumer: str = Field(description="The loop node that reads it.")
+    written_bytes: int = Field(description="Bytes that writing it takes without fusion, once for all readers.")
+    read_bytes: int = Field(description="Bytes that this reader reads of it without fusion.")
     saved_read_bytes: int = Field(description="Of `read_bytes`, what the reader's kernel does not read for it.")
-    fate: EdgeFate
+    fate: EdgeFate = Field(description="What fusion made of it.")
 
 
 class Traffic(ReportModel):
@@ -72,11 +72,13 @@ class Traffic(ReportModel):
     eager: ExecutionTraffic | None = Field(
         default=None, description="Missing where the graph cannot be run on shapes alone."
     )
-    unfused: ExecutionTraffic | None = None
-    fused: ExecutionTraffic | None = None
-    floor_bytes: int | None = None
-    floor: list[TensorTraffic] = []
-    edges: list[EdgeTraffic] = []
+    unfused: ExecutionTraffic | None = Field(
+        default=None, description="One launch for each loop node and library call."
+    )
+    fused: ExecutionTraffic | None = Field(default=None, description="Our kernels.")
+    floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
+    floor: list[TensorTraffic] = Field(default=[], description="What of each tensor that is.")
+    edges: list[EdgeTraffic] = Field(default=[], description="Each tensor on its way to each of its readers.")
     saved_written_bytes: int = Field(default=0, description="Of tensors that fusion keeps out of memory.")
     saved_read_bytes: int = Field(default=0, description="Of `edges` whose reader needs no read of its own.")
     more_read_bytes: int = Field(

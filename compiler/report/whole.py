@@ -21,7 +21,7 @@ from compiler.report.decisions import Decision, FoldingDecision, LayoutDecision,
 from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
 from compiler.report.memory import Buffer, Memory
-from compiler.report.model import ReportModel
+from compiler.report.model import ReportModel, example
 from compiler.report.observed import Observed
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
@@ -39,58 +39,75 @@ Status = Literal[
 class Stage(ReportModel):
     """One step of the pipeline, its wall time, and how it ended."""
 
-    name: str
-    ms: float
-    status: StageStatus
-    message: str | None = None
+    model_config = example(name="schedule", ms=12.5, status="done")
+
+    name: str = Field(description="The stage.")
+    ms: float = Field(description="Its wall time, in milliseconds.")
+    status: StageStatus = Field(description="How it ended.")
+    message: str | None = Field(default=None, description="Why it failed or was skipped, in a sentence.")
 
 
 class Error(ReportModel):
     """What stopped an exploration. `line` is the user's own line, counted from 1, where one is known."""
 
-    type: str
-    message: str
-    line: int | None = None
-    stage: str | None = None
+    model_config = example(
+        type="RuntimeError", message="mat1 and mat2 shapes cannot be multiplied (4x8 and 9x16)", line=5, stage="capture"
+    )
+
+    type: str = Field(description="The type of the exception, or a name of ours such as TimeLimit.")
+    message: str = Field(description="What went wrong, in its own words.")
+    line: int | None = Field(default=None, description="The line of the snippet, counted from 1, where one is known.")
+    stage: str | None = Field(default=None, description="The stage that it stopped.")
     hint: str | None = Field(default=None, description="What the reader can do about it.")
-    traceback: str | None = None
+    traceback: str | None = Field(
+        default=None,
+        description="Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text.",
+    )
 
 
 class Environment(ReportModel):
-    python: str = ""
-    torch: str = ""
-    triton: str | None = None
-    device: str = ""
-    device_name: str = ""
-    target: str = ""
+    """What a result depends on besides the snippet and the options."""
+
+    python: str = Field(default="", description="Version of Python.")
+    torch: str = Field(default="", description="Version of PyTorch.")
+    triton: str | None = Field(default=None, description="Version of Triton; null where it is not installed.")
+    device: str = Field(default="", description="Where tensors were: cpu or cuda.")
+    device_name: str = Field(default="", description="The device's name as its driver or the kernel gives it.")
+    target: str = Field(default="", description="What Triton kernels were generated for, such as sm_90.")
     decides_for: str = Field(default="", description="The device whose model decided and predicted.")
-    driver: str | None = None
-    clocks: dict[str, Any] | None = None
-    seed: int = 0
-    commit: str | None = None
-    compiler: str = ""
-    threads: int | None = None
+    driver: str | None = Field(default=None, description="Version of the GPU's driver; null on a CPU.")
+    clocks: dict[str, Any] | None = Field(
+        default=None, description="Clocks of the GPU in MHz, by name, where they were read."
+    )
+    seed: int = Field(default=0, description="The seed that was set before the snippet ran.")
+    commit: str | None = Field(default=None, description="Commit of the compiler's sources, where it is known.")
+    compiler: str = Field(default="", description="Version of Fusionscope.")
+    threads: int | None = Field(default=None, description="Threads that a CPU computed with; null on a GPU.")
 
 
 class Note(ReportModel):
     """Something that the reader must know about how the snippet was run (an input that was chosen, a device that was
     replaced, a stage that does not apply). `line` is a line of the snippet."""
 
-    message: str
-    line: int | None = None
+    message: str = Field(description="The note, in sentences.")
+    line: int | None = Field(default=None, description="The line of the snippet that it is about.")
 
 
 class Graph(ReportModel):
     """One captured graph, from FX to kernels."""
 
-    name: str
-    function: str | None = None
-    phase: Literal["inference", "forward", "backward"] = "inference"
+    name: str = Field(description="Its name, such as graph_0, or graph_0_backward for its backward graph.")
+    function: str | None = Field(default=None, description="The user's function that it is a part of.")
+    phase: Literal["inference", "forward", "backward"] = Field(
+        default="inference", description="Whether it computes only, or is a half of a training step."
+    )
     partner: str | None = Field(default=None, description="The backward graph of a forward graph, and the other way.")
-    calls: int = 0
-    fx: list[FxNode] = []
-    aten: list[FxNode] = []
-    guards: list[Guard] = []
+    calls: int = Field(default=0, description="How often the snippet ran it.")
+    fx: list[FxNode] = Field(default=[], description="The graph as Dynamo captured it.")
+    aten: list[FxNode] = Field(
+        default=[], description="The same after AOTAutograd: functional, decomposed, forward or backward alone."
+    )
+    guards: list[Guard] = Field(default=[], description="Conditions under which it may be used.")
     breaks: list[GraphBreak] = Field(default=[], description="The graph break that ended this graph, if one did.")
     recompiles: list[Recompile] = Field(default=[], description="Why this graph was compiled again, if it was.")
     symbols: list[Symbol] = Field(default=[], description="What this graph leaves open: it serves every value.")
@@ -103,7 +120,7 @@ class Graph(ReportModel):
     layouts: list[LayoutDecision] = Field(default=[], description="What was decided of convolutions, before `loops`.")
     foldings: list[FoldingDecision] = Field(default=[], description="What convolutions took of what follows them.")
     paddings: list[PaddingDecision] = Field(default=[], description="Products of sizes that eight does not divide.")
-    loops: list[LoopNode] = []
+    loops: list[LoopNode] = Field(default=[], description="The loop nodes before fusion.")
     decisions: list[Decision] = Field(
         default=[], description="In a large graph only the weightiest: see `more_decisions`."
     )
@@ -114,11 +131,11 @@ class Graph(ReportModel):
         default=0,
         description="Pairs of kernels that run over as many iterations and leave no decision, being far apart.",
     )
-    rounds: list[Round] = []
-    buffers: list[Buffer] = []
-    memory: Memory | None = None
-    traffic: Traffic | None = None
-    kernels: list[Kernel] = []
+    rounds: list[Round] = Field(default=[], description="What the scheduler did, round by round.")
+    buffers: list[Buffer] = Field(default=[], description="Its tensors, and what becomes of each.")
+    memory: Memory | None = Field(default=None, description="What the buffers take.")
+    traffic: Traffic | None = Field(default=None, description="The bytes that it moves.")
+    kernels: list[Kernel] = Field(default=[], description="What is launched, in order.")
     predicted_us: float | None = Field(
         default=None, description="The generated kernels one after another; what library calls take is not foreseen."
     )
@@ -130,11 +147,11 @@ class Graph(ReportModel):
         description="Why the kernels' measured times are not to be relied on: they do not add up to the call's. They "
         "have no bandwidth then.",
     )
-    wrapper: str = ""
+    wrapper: str = Field(default="", description="The function that launches the kernels, as Python.")
     replay: Replay | None = Field(default=None, description="Whether the launches are replayed as one CUDA graph.")
-    eager_kernels: int | None = None
-    eager_bytes: int | None = None
-    floor_bytes: int | None = None
+    eager_kernels: int | None = Field(default=None, description="Launches of eager PyTorch for the same graph.")
+    eager_bytes: int | None = Field(default=None, description="Bytes that these move.")
+    floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
 
 
 class Summary(ReportModel):
@@ -142,22 +159,26 @@ class Summary(ReportModel):
     wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
     and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN."""
 
-    eager_kernels: int | None = None
-    kernels: int | None = None
-    peer_kernels: int | None = None
-    eager_bytes: int | None = None
+    eager_kernels: int | None = Field(default=None, description="Launches of eager PyTorch.")
+    kernels: int | None = Field(default=None, description="Launches of ours, library calls among them.")
+    peer_kernels: int | None = Field(
+        default=None, description="Launches of TorchInductor; null where they speak of other calls."
+    )
+    eager_bytes: int | None = Field(default=None, description="Bytes that eager moves.")
     unfused_bytes: int | None = Field(default=None, description="One kernel for each loop node and library call.")
-    bytes: int | None = None
-    floor_bytes: int | None = None
-    graph_breaks: int = 0
-    recompiles: int = 0
-    eager_ms: float | None = None
-    compiled_ms: float | None = None
-    peer_ms: float | None = None
-    speedup: float | None = None
-    eager_error: float | None = None
-    compiled_error: float | None = None
-    verdict: str = ""
+    bytes: int | None = Field(default=None, description="Bytes that our kernels and library calls move.")
+    floor_bytes: int | None = Field(default=None, description="Bytes that any compiler must move.")
+    graph_breaks: int = Field(default=0, description="Distinct graph breaks.")
+    recompiles: int = Field(default=0, description="Compilations that were made because a guard failed.")
+    eager_ms: float | None = Field(default=None, description="Milliseconds of eager, the median.")
+    compiled_ms: float | None = Field(default=None, description="Milliseconds of compiled, the median.")
+    peer_ms: float | None = Field(default=None, description="Milliseconds of TorchInductor, the median.")
+    speedup: float | None = Field(default=None, description="How many times as fast compiled is as eager.")
+    eager_error: float | None = Field(default=None, description="The largest relative error of eager against float64.")
+    compiled_error: float | None = Field(
+        default=None, description="The largest relative error of compiled against float64."
+    )
+    verdict: str = Field(default="", description="The answer in a sentence or two; empty while it is running.")
 
 
 class Report(ReportModel):
@@ -165,28 +186,36 @@ class Report(ReportModel):
     where all stages ended and a compiled result is wrong, here or at a size of the sweep. The service sets "cancelled"
     where somebody asked for the end, and "dropped" where nobody waited for it any longer."""
 
-    version: int = REPORT_VERSION
-    id: str = ""
-    status: Status = "running"
-    source: str
-    options: dict[str, Any] = {}
+    version: int = Field(default=REPORT_VERSION, description="Version of this format.")
+    id: str = Field(
+        default="", description="Id of the exploration: a hash of the snippet, the options, the build and the device."
+    )
+    status: Status = Field(default="running", description="How it ended, or that it is running.")
+    source: str = Field(description="The snippet as it was given.")
+    options: dict[str, Any] = Field(
+        default={}, description="The options that it was given, by name; those that are unset are left out."
+    )
     based_on: str | None = Field(default=None, description="Id of the exploration that this one is compared with.")
     what_if: list[WhatIf] = Field(default=[], description="What came of each option that asks for other decisions.")
-    summary: Summary = Summary()
-    environment: Environment = Environment()
-    stages: list[Stage] = []
-    notes: list[Note] = []
-    graphs: list[Graph] = []
+    summary: Summary = Field(default=Summary(), description="The figures of all graphs together.")
+    environment: Environment = Field(default=Environment(), description="Versions, device and seed.")
+    stages: list[Stage] = Field(default=[], description="The stages that have ended, in order.")
+    notes: list[Note] = Field(default=[], description="What the reader must know about how the snippet was run.")
+    graphs: list[Graph] = Field(default=[], description="Every graph that was captured, in order.")
     breaks: list[GraphBreak] = Field(default=[], description="Every distinct graph break, with or without a graph.")
     compilations: list[Compilation] = Field(default=[], description="What Dynamo did, one entry a compilation.")
     wrong_results: list[WrongResult] = Field(default=[], description="Outputs that rounding does not explain.")
-    peer: Peer | None = None
-    timing: TimingResult | None = None
+    peer: Peer | None = Field(
+        default=None, description="What TorchInductor made of the same; null where it was not asked."
+    )
+    timing: TimingResult | None = Field(
+        default=None, description="Times of eager and compiled; null where none were taken."
+    )
     sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")
     sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, where that was asked for.")
     gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
-    error: Error | None = None
+    error: Error | None = Field(default=None, description="What stopped it; null where nothing did.")
     observed: Observed | None = Field(
         default=None, description="What the service saw of it from outside; null of one that it did not run."
     )

@@ -9,8 +9,8 @@ compile_helpers, compile_helper              processes that compile beside this 
 triton_library, device_functions             what they are linked with
 triton_stages, assembler                     through what Triton takes them, and how they are assembled
 triton_reading, triton_passes, product_loops what of that is left out
-triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_teams,
-                                             interpreted_work)
+triton_offline, triton_interpreter, offline  the same without a GPU: assembled, and interpreted (interpreted_text,
+                                             interpreted_teams, interpreted_work)
 disk_cache, triton_cache                     what stays on disk
 launcher, quick_torch, allocator             calls that cost the host little
 seeds, library_products, cublas              the same of seeds, and of the library's products of matrices

@@ -69,6 +69,11 @@ def flags() -> tuple[str, ...]:
     return (*_FLAGS, *(_FLAGS_OF_GCC if is_gcc() else ()), f"-march={instruction_set()}")
 
 
+def portable_flags() -> list[str]:
+    """What any compiler takes them with, for the instructions of the machine that it runs on."""
+    return [*(flag for flag in _FLAGS if not flag.startswith("-m")), "-march=native"]
+
+
 def is_gcc() -> bool:
     return "Free Software Foundation" in machine()
 

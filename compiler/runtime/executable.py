@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -25,6 +26,10 @@ from compiler.runtime.seeds import seed_drawer
 from compiler.schedule.scheduler import Schedule
 
 _serial = count()
+
+# Held, since a call of the graph may be timed while patches of a snippet are in force.
+_empty, _empty_strided = torch.empty, torch.empty_strided
+_view_as_real, _view_as_complex = torch.view_as_real, torch.view_as_complex
 
 Call = Callable[[list[Any]], list[Any]]
 #: Takes the inputs, and what the launches before it have kept for it.
@@ -129,7 +134,7 @@ def _on_device(call: Callable[..., list[Any]], number: int | None) -> Callable[.
 def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
     constants = {variable(name): tensor for name, tensor in graph.constants.items()}
     return {
-        "torch": torch,
+        "torch": SimpleNamespace(**vars(torch)),
         "device": torch.device,
         "inf": float("inf"),
         "nan": float("nan"),
@@ -149,7 +154,7 @@ def _scope(graph: LoopGraph, device: torch.device) -> dict[str, Any]:
 
 def reuse(freed: torch.Tensor, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """A tensor of another shape and dtype in the storage of one that is no longer needed."""
-    result = torch.empty(0, dtype=dtype, device=freed.device)
+    result = _empty(0, dtype=dtype, device=freed.device)
     return result.set_(freed.untyped_storage(), 0, tuple(shape), tuple(stride))
 
 
@@ -159,7 +164,7 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.numel():
         return tensor
     extent = 1 + sum((max(size, 1) - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return torch.empty(extent, dtype=tensor.dtype, device=tensor.device)
+    return _empty(extent, dtype=tensor.dtype, device=tensor.device)
 
 
 def read_as(
@@ -170,10 +175,10 @@ def read_as(
     Between complex and real numbers only by views that autograd knows: AOTAutograd, which has no formulas for views of
     open sizes, repeats these on the caller's tensor."""
     if whole.is_complex() and dtype == whole.dtype.to_real():
-        return torch.view_as_real(whole).as_strided(tuple(shape), tuple(stride), offset)
+        return _view_as_real(whole).as_strided(tuple(shape), tuple(stride), offset)
     if dtype.is_complex and whole.dtype == dtype.to_real():
         doubled = tuple(2 * step for step in stride)
-        return torch.view_as_complex(whole.as_strided((*shape, 2), (*doubled, 1), 2 * offset))
+        return _view_as_complex(whole.as_strided((*shape, 2), (*doubled, 1), 2 * offset))
     other = whole if whole.dtype == dtype else whole.view(dtype)
     return other.as_strided(tuple(shape), tuple(stride), offset)
 
@@ -182,7 +187,7 @@ def as_planned(result: Any, shape: Sequence[int], stride: Sequence[int]) -> Any:
     """A library call's result in the layout that the kernels after it were generated for."""
     if not isinstance(result, torch.Tensor) or result.stride() == tuple(stride):
         return result
-    return torch.empty_strided(shape, stride, dtype=result.dtype, device=result.device).copy_(result)
+    return _empty_strided(shape, stride, dtype=result.dtype, device=result.device).copy_(result)
 
 
 def as_promised(

@@ -21,7 +21,8 @@ from compiler.capture.reference import is_random
 from compiler.capture.rounding_noise import RoundingNoise, epsilon_of
 from compiler.runtime.double_precision import InDoublePrecision
 from compiler.runtime.judge import Judgement, judge
-from compiler.runtime.verify import scale_of
+from compiler.runtime.verify import plain, scale_of
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: Draws of noise that say how much rounding may change a result.
 DRAWS = 3
@@ -35,14 +36,14 @@ class CheckedCall:
     judged: list[tuple[str, Judgement]]
 
 
-def check_training(captured: Capture) -> list[CheckedCall]:
+def check_training(captured: Capture, changes: SnippetChanges = NO_CHANGES) -> list[CheckedCall]:
     """Every entry that was differentiated and draws no random numbers, and whose call ran our kernels."""
     checked = []
     for entry in captured.timed_entries:
         graphs = graphs_of(entry, captured)
         is_trained = any(graph.phase == "backward" and graph.runner.calls for graph in graphs)
         if is_trained and not any(map(is_random, graphs)):
-            checked += _check_entry(entry, graphs)
+            checked += _check_entry(entry, graphs, changes)
     return checked
 
 
@@ -50,18 +51,23 @@ def graphs_of(entry: EntryCall, captured: Capture) -> list[CapturedGraph]:
     return [graph for graph in captured.graphs if graph.name in entry.graphs]
 
 
-def check_call(entry: EntryCall, graphs: Sequence[CapturedGraph], function: Callable[..., Any]) -> CheckedCall:
+def check_call(
+    entry: EntryCall,
+    graphs: Sequence[CapturedGraph],
+    function: Callable[..., Any],
+    changes: SnippetChanges = NO_CHANGES,
+) -> CheckedCall:
     """What `function`, made of the entry's by another compiler, gives for the entry's arguments. Raises
     NotImplementedError where the function cannot be run in float64."""
-    state = _State()
+    state = _State(changes)
     forward = [graph for graph in graphs if graph.phase != "backward"]
     with state.recorded(forward):
         _run(entry, entry.compiled, state)
     return _judged(entry, graphs, _run(entry, function, state), state)
 
 
-def _check_entry(entry: EntryCall, graphs: Sequence[CapturedGraph]) -> list[CheckedCall]:
-    state = _State()
+def _check_entry(entry: EntryCall, graphs: Sequence[CapturedGraph], changes: SnippetChanges) -> list[CheckedCall]:
+    state = _State(changes)
     forward = [graph for graph in graphs if graph.phase != "backward"]
     with state.recorded(forward):
         compiled = _run(entry, entry.compiled, state)
@@ -118,8 +124,10 @@ class _Outcome:
 
 @dataclass
 class _State:
-    """Tensors that graphs read, by identity: what each was before the first run, and what the graph calls it."""
+    """Tensors that graphs read, by identity: what each was before the first run, and what the graph calls it. `changes`
+    are of the snippet whose functions are called."""
 
+    changes: SnippetChanges
     before: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
@@ -180,19 +188,21 @@ def _run(
     """One call, and the gradients of its results by every leaf among the arguments and parameters."""
     args, kwargs = entry.copy_arguments()
     given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    results = [leaf for leaf in tree_leaves(function(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    with state.changes.in_force():
+        returned = function(*args, **kwargs)
+    results = [leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
     trained = [result for result in results if result.requires_grad]
     state.note_arguments(given)
     leaves = {name: leaf for name, leaf in zip(state.arguments, given, strict=True) if leaf.requires_grad}
     leaves |= {state.names[id(leaf)]: leaf for leaf in state.parameters()}
     gradients: Sequence[torch.Tensor | None] = ()
     if trained and leaves:
-        tangents = [_tangent(result) for result in trained]
-        with differentiating():
-            gradients = torch.autograd.grad(trained, list(leaves.values()), tangents, allow_unused=True)
+        tangents, gradients_of = [_tangent(result) for result in trained], torch.autograd.grad
+        with differentiating(), state.changes.in_force():
+            gradients = gradients_of(trained, list(leaves.values()), tangents, allow_unused=True)
     state.put_back()
     found = {name: value for name, value in zip(leaves, gradients, strict=False) if value is not None}
-    return _Outcome([result.detach() for result in results], {name: value.detach() for name, value in found.items()})
+    return _Outcome([plain(result) for result in results], {name: plain(value) for name, value in found.items()})
 
 
 def _tangent(result: torch.Tensor) -> torch.Tensor:

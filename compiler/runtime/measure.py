@@ -23,6 +23,7 @@ from compiler.report import Contestant, TimingResult
 from compiler.runtime import clocks
 from compiler.runtime.noise import are_apart
 from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: Calls before the first sample: a compiled function compiles, tunes and records its CUDA graph in the first two.
 WARMUP_CALLS = 3
@@ -58,17 +59,21 @@ class Samples:
 
 
 def measure(
-    contestants: Mapping[ContestantName, Call], device: torch.device, timing: Timing, budget: Budget = UNLIMITED
+    contestants: Mapping[ContestantName, Call],
+    device: torch.device,
+    timing: Timing,
+    budget: Budget = UNLIMITED,
+    changes: SnippetChanges = NO_CHANGES,
 ) -> TimingResult:
     """Time the contestants against each other: `timing.min_runs` samples of each, fewer if `timing.max_seconds` are up
     or the budget would be, one of each at the least.
 
     Each call must run the same work on the same inputs; what it returns is dropped. An exception of a call is the
-    caller's to handle.
+    caller's to handle. The calls run functions of the snippet whose `changes` these are.
     """
-    watch = stopwatch(device, timing.cold_l2)
+    watch = stopwatch(device, timing.cold_l2, changes)
     before = clocks.device_state(device)
-    samples = take_samples(contestants, watch, device, timing, budget)
+    samples = take_samples(contestants, watch, device, timing, budget, changes)
     after = clocks.device_state(device)
     return TimingResult(
         method=_method(watch, samples, [clocks.sentence(after), _throttled_before(before)]),
@@ -93,6 +98,7 @@ def take_samples(
     device: torch.device,
     timing: Timing,
     budget: Budget = UNLIMITED,
+    changes: SnippetChanges = NO_CHANGES,
 ) -> dict[Name, Samples]:
     """The samples of any set of contestants, interleaved. What the first call of each took says how many more of them
     fit into the budget; where no round does, those calls are the samples."""
@@ -103,7 +109,8 @@ def take_samples(
         host: dict[Name, float | None] = dict.fromkeys(names)
         seconds: dict[Name, float] = {}
         for name, call in contestants.items():
-            seconds[name] = _warm_up(call, math.inf if is_gpu else WARMUP_SHARE * timing.max_seconds, budget)
+            most = math.inf if is_gpu else WARMUP_SHARE * timing.max_seconds
+            seconds[name] = _warm_up(call, most, budget, changes)
             if budget.fits(len(names) * seconds[name]):
                 watch.prepare(call)
             if is_gpu and budget.fits(HOST_SAMPLES * seconds[name]):
@@ -114,16 +121,18 @@ def take_samples(
                 break
             for name in order_of_round(names, turn):
                 taken[name].append(watch.sample(contestants[name]))
+    changes.set_aside()
     return {name: Samples(tuple(taken[name] or [1e3 * seconds[name]]), host[name]) for name in names}
 
 
-def _warm_up(call: Call, most_seconds: float, budget: Budget) -> float:
+def _warm_up(call: Call, most_seconds: float, budget: Budget, changes: SnippetChanges) -> float:
     """All calls before the first sample; no more of them once they have taken as long as that. Gives the seconds of
     the last one."""
     took = total = 0.0
     for _ in range(WARMUP_CALLS):
         before = budget.clock()
-        call()
+        with changes.in_force():
+            call()
         took = budget.clock() - before
         total += took
         if total > most_seconds or not budget.fits(took):

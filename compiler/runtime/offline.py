@@ -12,11 +12,12 @@ import torch
 
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
+from compiler.codegen.rendered import RenderedKernel
 from compiler.compile import GraphCompilation
 from compiler.present import kernel_lines
 from compiler.runtime.interpreted_work import TooMuchWork
-from compiler.runtime.trial import record_launches
-from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.runtime.trial import Launch, record_launches
+from compiler.runtime.triton_interpreter import interpret, interpreting, programs
 from compiler.runtime.triton_offline import compile_offline
 from compiler.runtime.verify import relative_error
 
@@ -81,29 +82,35 @@ def check_by_emulation(
             artifact.check = f"not run: {count} program instances are too many for Triton's interpreter"
             continue
         emulated[name] = artifact
-    for name, launch in record_launches(compilation, inputs, set(emulated)).items():
-        rendered, artifact = compilation.triton[name], emulated[name]
-        written = set(kernels[name].writes)
-        results = [
-            torch.full_like(t, 1) if parameter in written - set(rendered.updates) else t
-            for parameter, t in zip(rendered.parameters, launch.before, strict=True)
-        ]
-        try:
-            interpret(rendered, results, launch.sizes, MOST_WORK)
-        except TooMuchWork as error:
-            artifact.check = f"not run: {error}"
-            continue
-        except Exception as error:
-            artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
-            continue
-        pairs = [
-            (mine, theirs)
-            for parameter, mine, theirs in zip(rendered.parameters, results, launch.after, strict=True)
-            if parameter in written
-        ]
-        largest = max(relative_error(mine, theirs) for mine, theirs in pairs)
-        artifact.max_error = largest if math.isfinite(largest) else None  # JSON has no infinity
-        against = (
-            "max_error is against the C++ kernel" if math.isfinite(largest) else "NaN or infinite on one side only"
-        )
-        artifact.check = f"run in Triton's interpreter on the same tensors; {against}"
+    launches = record_launches(compilation, inputs, set(emulated))
+    with interpreting():
+        for name, launch in launches.items():
+            if budget.is_spent:
+                emulated[name].check = f"not run: {NO_TIME}"
+                continue
+            _check(compilation.triton[name], launch, set(kernels[name].writes), emulated[name])
+
+
+def _check(rendered: RenderedKernel, launch: Launch, written: set[str], artifact: rep.KernelArtifact) -> None:
+    """Run one kernel on the tensors of a launch of its twin, and say in `artifact.check` what came of it."""
+    results = [
+        torch.full_like(t, 1) if parameter in written - set(rendered.updates) else t
+        for parameter, t in zip(rendered.parameters, launch.before, strict=True)
+    ]
+    try:
+        interpret(rendered, results, launch.sizes, MOST_WORK)
+    except TooMuchWork as error:
+        artifact.check = f"not run: {error}"
+        return
+    except Exception as error:
+        artifact.check = f"failed in Triton's interpreter: {type(error).__name__}: {str(error)[:500]}"
+        return
+    pairs = [
+        (mine, theirs)
+        for parameter, mine, theirs in zip(rendered.parameters, results, launch.after, strict=True)
+        if parameter in written
+    ]
+    largest = max(relative_error(mine, theirs) for mine, theirs in pairs)
+    artifact.max_error = largest if math.isfinite(largest) else None  # JSON has no infinity
+    against = "max_error is against the C++ kernel" if math.isfinite(largest) else "NaN or infinite on one side only"
+    artifact.check = f"run in Triton's interpreter on the same tensors; {against}"

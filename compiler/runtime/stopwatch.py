@@ -1,14 +1,20 @@
-"""One sample of one call's time: by CUDA events on a GPU, by the process's clock on a CPU."""
+"""One sample of one call's time: by CUDA events on a GPU, by the process's clock on a CPU.
+
+While a call of the snippet's runs, so does all that the snippet has patched. Between the two looks at the clock there
+is thus nothing but the call: the clock, the events and the number of repeats are at hand before.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from itertools import repeat
+from time import perf_counter
 from typing import Any, Protocol
 
 import torch
 
 from compiler.runtime.allocator import keep_freed_memory
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 Call = Callable[[], object]
 
@@ -45,7 +51,8 @@ class Stopwatch(Protocol):
 class HostStopwatch:
     """The CPU's: `time.perf_counter` around a batch of calls long enough to be timed."""
 
-    def __init__(self) -> None:
+    def __init__(self, changes: SnippetChanges = NO_CHANGES) -> None:
+        self._in_force = changes.in_force_for_a_sample
         self._keeps_memory = keep_freed_memory()
         self._repeats: dict[Call, int] = {}
 
@@ -74,12 +81,14 @@ class HostStopwatch:
             f"{pages} Caches are as the previous contestant left them. {torch.get_num_threads()} threads."
         )
 
-    @staticmethod
-    def _time(call: Call, repeats: int) -> float:
-        start = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        return (time.perf_counter() - start) * 1e3 / repeats
+    def _time(self, call: Call, repeats: int) -> float:
+        turns = repeat(None, repeats)
+        with self._in_force():
+            start = perf_counter()
+            for _ in turns:
+                call()
+            end = perf_counter()
+        return (end - start) * 1e3 / repeats
 
 
 class CudaStopwatch:
@@ -94,7 +103,8 @@ class CudaStopwatch:
     A longer one would add to its time: a host that has waited for 5 ms is slower afterwards (docs/measuring.md).
     """
 
-    def __init__(self, device: torch.device, cold_l2: bool) -> None:
+    def __init__(self, device: torch.device, cold_l2: bool, changes: SnippetChanges = NO_CHANGES) -> None:
+        self._in_force = changes.in_force_for_a_sample
         self.device = device
         self.cold_l2 = cold_l2
         cache_bytes = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 64 << 20))
@@ -102,6 +112,13 @@ class CudaStopwatch:
         # torch gives its events no types in some versions.
         event: Any = torch.cuda.Event
         self._start, self._end = event(enable_timing=True), event(enable_timing=True)
+        # Held, as all that is called while a call is timed.
+        self._record_start, self._record_end, self._is_past_start = (
+            self._start.record,
+            self._end.record,
+            self._start.query,
+        )
+        self._spin = getattr(torch.cuda, "_sleep", None)
         #: Milliseconds for which the stream is held, by call.
         self._holds: dict[Call, float] = {}
         self._repeats: dict[Call, int] = {}
@@ -132,11 +149,12 @@ class CudaStopwatch:
 
     def wall(self, call: Call) -> float:
         torch.cuda.synchronize(self.device)
-        start = time.perf_counter()
-        call()
-        queued = (time.perf_counter() - start) * 1e3
+        with self._in_force():
+            start = perf_counter()
+            call()
+            end = perf_counter()
         torch.cuda.synchronize(self.device)
-        return queued
+        return (end - start) * 1e3
 
     @property
     def method(self) -> str:
@@ -152,20 +170,24 @@ class CudaStopwatch:
 
     def _time(self, call: Call, repeats: int) -> tuple[float, bool]:
         """Milliseconds of one call, and whether the stream was still held when all was queued."""
-        if self._flush is not None:
-            self._flush.zero_()
-        self._spin(int(self._holds.get(call, 0.0) * self._cycles_per_ms))
-        self._start.record()
-        for _ in range(repeats):
-            call()
-        self._end.record()
-        is_queued_in_time = not self._start.query()
+        turns, cycles = repeat(None, repeats), int(self._holds.get(call, 0.0) * self._cycles_per_ms)
+        flush, spin = self._flush, self._spin
+        if flush is not None:
+            flush.zero_()
+        with self._in_force():
+            if spin is not None and cycles > 0:
+                spin(cycles)
+            self._record_start()
+            for _ in turns:
+                call()
+            self._record_end()
+            is_queued_in_time = not self._is_past_start()
         self._end.synchronize()
         return float(self._start.elapsed_time(self._end)) / repeats, is_queued_in_time
 
     def _spin_rate(self) -> float:
         """Cycles of the spinning kernel in a millisecond; 0.0 where this torch has none, and nothing is held."""
-        if not hasattr(torch.cuda, "_sleep"):
+        if self._spin is None:
             return 0.0
         cycles = 1_000_000
         with torch.cuda.device(self.device):
@@ -177,13 +199,7 @@ class CudaStopwatch:
             self._end.synchronize()
         return cycles / max(float(self._start.elapsed_time(self._end)), 1e-3)
 
-    @staticmethod
-    def _spin(cycles: int) -> None:
-        if cycles > 0:
-            spin: Any = torch.cuda._sleep
-            spin(cycles)
 
-
-def stopwatch(device: torch.device, cold_l2: bool = True) -> Stopwatch:
-    """The stopwatch of a device. `cold_l2` concerns GPUs only."""
-    return CudaStopwatch(device, cold_l2) if device.type == "cuda" else HostStopwatch()
+def stopwatch(device: torch.device, cold_l2: bool = True, changes: SnippetChanges = NO_CHANGES) -> Stopwatch:
+    """The stopwatch of a device. `cold_l2` concerns GPUs only; `changes` are of the snippet whose calls are timed."""
+    return CudaStopwatch(device, cold_l2, changes) if device.type == "cuda" else HostStopwatch(changes)

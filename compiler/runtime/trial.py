@@ -26,6 +26,7 @@ from compiler.runtime.judge import TOLERANCE, judge, judge_forms
 from compiler.runtime.measure import ContestantName, Samples, measure, measure_each
 from compiler.runtime.reconcile import disturbance
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
+from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
 #: What a reader can do about it.
 MORE_TIME = "Allow more time (`max_seconds`), or use smaller sizes."
@@ -148,6 +149,7 @@ def measure_entries(
     is_wrong: bool = False,
     budget: Budget = UNLIMITED,
     expected_seconds: float = 0.0,
+    changes: SnippetChanges = NO_CHANGES,
 ) -> rep.TimingResult:
     """Eager against compiled: one call of every callable that the snippet compiled, with fresh arguments each time
     only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each
@@ -156,7 +158,7 @@ def measure_entries(
         calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
         if not is_wrong:
             calls["compiled"] = _all(entries, "compiled")
-        return measure(calls, device, timing, budget.share(PLANNED))
+        return measure(calls, device, timing, budget.share(PLANNED), changes)
 
 
 def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:

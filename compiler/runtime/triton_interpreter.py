@@ -5,8 +5,8 @@ It emulates one program instance at a time with NumPy: half a millisecond each o
 speed, and an access out of bounds is a real one: call it in a process that may die.
 
 The interpreter is meant to be switched on by an environment variable before Triton is imported, which would keep this
-process from compiling kernels. Here it is switched on for the length of one call instead. What it gets wrong for our
-kernels is put right in the same scope:
+process from compiling kernels. Here it is switched on for the length of a block instead, `interpreting`, which is one
+call where nobody opens it for several. What it gets wrong for our kernels is put right in the same scope:
 
 - it keeps bfloat16 as bits in uint16, cuts float32 off where hardware rounds to the nearest even, multiplies
   matrices of these bits, and adds them in memory;
@@ -18,6 +18,9 @@ kernels is put right in the same scope:
 - each sum and product of integers is made again in 64 bits, for an assertion that is then dropped;
 - an assertion is met by whatever it is asked about;
 - in Triton 3.6, a tensor as a bound of `range` fails with NumPy 2.4 and later.
+
+A kernel's module is not made of functions for Triton's compiler first, as the interpreter would have it: `interpreted`
+rewrites the whole text at once, which takes a third of the time.
 """
 
 from __future__ import annotations
@@ -41,13 +44,14 @@ from triton.runtime.jit import JITFunction
 from compiler.codegen.rendered import RenderedKernel
 from compiler.ir.float8 import FLOAT8
 from compiler.runtime.interpreted_teams import WAITING, run_in_turns
+from compiler.runtime.interpreted_text import interpreted
 from compiler.runtime.interpreted_work import Work
 from compiler.runtime.triton_source import (
     block_sizes,
     cluster_of,
     described,
     descriptor_of,
-    fresh_namespace,
+    file_name,
     grid_size,
     workspace_of,
 )
@@ -55,7 +59,7 @@ from compiler.runtime.triton_source import (
 Array = npt.NDArray[Any]
 
 # The interpreter is one object with the position in the grid in it.
-_one_at_a_time = threading.Lock()
+_one_at_a_time = threading.RLock()
 
 
 def programs(kernel: RenderedKernel, sizes: Sequence[int] = ()) -> int:
@@ -81,11 +85,10 @@ def interpret(
     arguments += sizes
     count = grid_size(kernel, sizes)
     namespace = _namespace(kernel)
-    function = namespace[kernel.name]
-    names = function.arg_names
+    body = namespace[kernel.name].fn
+    names = body.__code__.co_varnames[: body.__code__.co_argcount]
     work = Work(count, most_work)
-    with _one_at_a_time, _interpreting(function.fn, work):
-        body = InterpretedFunction(function.fn).rewrite()
+    with interpreting(), _counting(work):
         values = {name: stock._implicit_cvt(tensor) for name, tensor in zip(names, arguments, strict=False)}
         values |= {name: tl.constexpr(size) for name, size in block_sizes(kernel).items()}
         builder = stock.interpreter_builder
@@ -102,11 +105,11 @@ def interpret(
 
 
 def _namespace(kernel: RenderedKernel) -> dict[str, Any]:
-    """The kernel's module. One of the same text serves again, which spares the interpreter rewriting its functions,
-    unless programs wait for each other: what they call is put there for one run."""
+    """The kernel's module. One of the same text serves again, unless programs wait for each other: what they call is
+    put there for one run."""
     namespace = _namespaces.get(kernel.source)
     if namespace is None or "wait_for" in namespace or "receive" in namespace:
-        namespace = fresh_namespace(kernel)
+        namespace = interpreted(kernel.source, file_name(kernel), kernel.name)
         namespace["libdevice"] = _Libdevice()
         if "cuda_capability_geq" in namespace:
             namespace["cuda_capability_geq"] = lambda *_: False
@@ -119,32 +122,58 @@ def _namespace(kernel: RenderedKernel) -> dict[str, Any]:
 #: Modules by their text.
 _namespaces: dict[str, dict[str, Any]] = {}
 _MOST_NAMESPACES = 256
+#: How many blocks of `interpreting` are open, one within the other.
+_open_blocks = 0
 
 
 @contextmanager
-def _interpreting(function: Callable[..., Any], work: Work) -> Iterator[None]:
-    """Within the block, Triton's language works on NumPy arrays, and `work` is told of all that it does."""
-    scopes = [stock._patch_lang(function), stock._patch_lang(tl.sum.fn)]
+def interpreting() -> Iterator[None]:
+    """Within the block, Triton's language works on NumPy arrays. To switch it over takes as long as a small kernel, so
+    a caller with several of them opens one block for all; in it nothing may be compiled by Triton, and other threads
+    have to wait with their kernels."""
+    global _open_blocks
+    with _one_at_a_time:
+        scopes = [] if _open_blocks else _switched()
+        _open_blocks += 1
+        try:
+            yield
+        finally:
+            _open_blocks -= 1
+            for scope in reversed(scopes):
+                scope.restore()
+
+
+def _switched() -> list[Any]:
+    """What is to be restored after it: Triton's language for NumPy, as the interpreter has it and with its faults
+    mended."""
+    # The names are put into the modules that a function knows: ours, and that of Triton's library.
+    scopes = [stock._patch_lang(_switched), stock._patch_lang(tl.sum.fn)]
     ours = scopes[-1]
     ours.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.reshape(-1)[0]))
     ours.set_attr(JITFunction, "__call__", _call_library_function)
     ours.set_attr(InterpreterBuilder, "cast_impl", _cast)
     ours.set_attr(InterpreterBuilder, "create_splat", _splat)
     ours.set_attr(InterpreterBuilder, "create_assert", _assert)
-    ours.set_attr(InterpreterBuilder, "create_dot", partial(_dot, work))
     ours.set_attr(InterpreterBuilder, "create_atomic_rmw", _update)
-    ours.set_attr(TensorHandle, "__post_init__", work.counting(_value_made))
     ours.set_attr(InterpreterBuilder, "get_all_ones_value", _all_ones)
     ours.set_attr(stock.ReduceOps, "generic_reduce", _reduce_in_steps)
     ours.set_attr(stock.ScanOps, "generic_scan", _scan_in_steps)
     # Stock's sums run one by one in the type at hand, which rounds far more often than a GPU does.
     ours.set_attr(stock.ScanOps, "cumsum", lambda scan, operand: _scan_in_steps(scan, [operand]))
     ours.set_attr(stock.interpreter_builder, "options", _OPTIONS)
+    return scopes
+
+
+@contextmanager
+def _counting(work: Work) -> Iterator[None]:
+    """Within the block, `work` is told of all that the interpreter does."""
+    scope = stock._LangPatchScope()
+    scope.set_attr(InterpreterBuilder, "create_dot", partial(_dot, work))
+    scope.set_attr(TensorHandle, "__post_init__", work.counting(_value_made))
     try:
         yield
     finally:
-        for scope in reversed(scopes):
-            scope.restore()
+        scope.restore()
 
 
 _value_made = TensorHandle.__post_init__
@@ -157,7 +186,8 @@ def _assert(_builder: Any, condition: Any, message: str) -> None:
 
 
 def _call_library_function(function: Any, *arguments: Any, **keywords: Any) -> Any:
-    return InterpretedFunction(function.fn).rewrite()(*arguments, **keywords)
+    body = InterpretedFunction.rewritten_fn.get(function.fn) or InterpretedFunction(function.fn).rewrite()
+    return body(*arguments, **keywords)
 
 
 # bfloat16 ---------------------------------------------------------------------------------------------------------

@@ -64,11 +64,6 @@ def kernel_namespace(kernel: RenderedKernel) -> dict[str, Any]:
     return _namespace(kernel.source, file_name(kernel), kernel.name)
 
 
-def fresh_namespace(kernel: RenderedKernel) -> dict[str, Any]:
-    """The same, executed again, for a caller that changes names in it."""
-    return execute(kernel.source, file_name(kernel), kernel.name)
-
-
 def shared_function(kernel: RenderedKernel) -> Any:
     """The function of the kernel, or that of an equal one that was loaded before: layers of a model differ in the names
     of their tensors, and Triton would compile each of them."""

@@ -115,9 +115,15 @@ def _leaf_error(out: Any, ref: Any, scale: float) -> float:
 def as_tensor(value: Any) -> torch.Tensor:
     """A Python number as a tensor; torch would keep only 24 bits of a float."""
     if isinstance(value, torch.Tensor):
-        return value.detach()
+        return plain(value)
     wide = {float: torch.float64, complex: torch.complex128}.get(type(value))
     return torch.tensor(value, dtype=wide)
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values without a gradient and, of a subclass or an object with methods of its own, without those."""
+    with torch._C.DisableTorchFunction():
+        return torch._C.TensorBase.detach(tensor)
 
 
 def is_rounded(tensor: torch.Tensor) -> bool:

@@ -8,10 +8,10 @@ size is in memory at a time. What goes wrong at a size is told in its row.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Protocol, TypeVar
 
 from compiler import report as rep
@@ -110,7 +110,7 @@ def sweep_sizes(
     explore: Explore,
     publish: Publish,
     began: float,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = perf_counter,
 ) -> rep.SweepResult:
     """The sweep that `options` ask for. Raises `UnknownSize` before it begins, SyntaxError if `source` is no Python."""
     assert options.sweep is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Collection, Coroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,24 +103,43 @@ class LocalExecutor:
         self, sockets: Collection[Path], build: str, profiles: Collection[WorkerIdentity], most_payload_bytes: int
     ) -> None:
         self._change = asyncio.Event()
-        self._workers = [_Worker(self, path, build, tuple(profiles), most_payload_bytes) for path in sockets]
+        self._build = build
+        self._profiles = tuple(profiles)
+        self._most_payload_bytes = most_payload_bytes
+        self._workers = {str(path): self._worker(str(path), path) for path in sockets}
+
+    def _worker(self, name: str, path: Path) -> _Worker:
+        return _Worker(self, name, path, self._build, self._profiles, self._most_payload_bytes)
 
     async def start(self) -> None:
-        for worker in self._workers:
+        for worker in self._workers.values():
             worker.start()
 
     async def stop(self) -> None:
-        await asyncio.gather(*(worker.stop() for worker in self._workers))
+        await asyncio.gather(*(worker.stop() for worker in self._workers.values()))
+
+    async def keep(self, sockets: Mapping[str, Path]) -> None:
+        """From now on the workers are those at `sockets`, by their names. Others are let go, and their jobs are lost;
+        new ones are connected to."""
+        for name, worker in list(self._workers.items()):
+            if sockets.get(name) != worker.path:
+                del self._workers[name]
+                await worker.leave("it is not there any more")
+        for name, path in sockets.items():
+            if name not in self._workers:
+                self._workers[name] = self._worker(name, path)
+                self._workers[name].start()
+        self.notify()
 
     def devices(self) -> tuple[WorkerDevice, ...]:
-        return tuple(worker.device() for worker in self._workers)
+        return tuple(worker.device() for worker in self._workers.values())
 
     def changed(self) -> Coroutine[Any, Any, None]:
         # What is waited for is settled now, not when the coroutine is first run: a task may run it much later.
         return _until(self._change)
 
     async def submit(self, spec: Spec) -> Handle:
-        fitting = [worker for worker in self._workers if worker.fits(spec.profile)]
+        fitting = [worker for worker in self._workers.values() if worker.fits(spec.profile)]
         if not fitting:
             raise NoSlot(f"no worker with the device {spec.profile.device_name!r} is ready and has a free slot")
         return await max(fitting, key=lambda worker: worker.device().free).submit(spec)
@@ -141,13 +160,15 @@ class _Worker:
     def __init__(
         self,
         executor: LocalExecutor,
+        name: str,
         path: Path,
         build: str,
         profiles: tuple[WorkerIdentity, ...],
         most_payload_bytes: int,
     ) -> None:
+        self.path = path
         self._executor = executor
-        self._path = path
+        self._name = name
         self._build = build
         self._profiles = profiles
         self._most_payload_bytes = most_payload_bytes
@@ -160,16 +181,23 @@ class _Worker:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._keep(), name=f"worker at {self._path}")
+        self._task = asyncio.create_task(self._keep(), name=f"worker at {self._name}")
 
     async def stop(self) -> None:
         for handle in list(self._handles.values()):
             with contextlib.suppress(ConnectionError):
                 await handle.cancel()
+        await self.leave("web stops")
+
+    async def leave(self, problem: str) -> None:
+        """Ends the connection; its jobs are lost for that reason."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        for handle in self._handles.values():
+            handle.lose(problem)
+        self._handles.clear()
 
     def device(self) -> WorkerDevice:
         hello, state = self._hello, self._state
@@ -177,7 +205,7 @@ class _Worker:
         slots = hello.slots if hello is not None else 0
         problem = self._problem if hello is None else None if is_ready else (state and state.problem) or "it starts"
         return WorkerDevice(
-            name=str(self._path),
+            name=self._name,
             profile=hello.profile if hello is not None else WorkerIdentity(),
             slots=slots,
             free=max(0, slots - len(self._handles)) if is_ready else 0,
@@ -210,7 +238,7 @@ class _Worker:
         while True:
             was_welcome = False
             try:
-                reader, self._writer = await asyncio.open_unix_connection(str(self._path))
+                reader, self._writer = await asyncio.open_unix_connection(str(self.path))
                 was_welcome = await self._greet(reader)
                 await self._read(reader)
                 problem = "it has closed the connection"
@@ -219,7 +247,7 @@ class _Worker:
             except (FrameError, TimeoutError) as failure:
                 problem = f"it is not understood: {failure}" if str(failure) else "it does not say anything any more"
             except OSError as failure:
-                problem = f"it cannot be reached at {self._path}: {failure.strerror or failure}"
+                problem = f"it cannot be reached at {self.path}: {failure.strerror or failure}"
             finally:
                 await self._close()
             failures = 0 if was_welcome else failures + 1
@@ -236,7 +264,7 @@ class _Worker:
     def _lose(self, problem: str, was_welcome: bool) -> None:
         is_news = problem != self._problem or self._hello is not None
         if is_news:
-            log.warning("worker_unavailable", worker=str(self._path), problem=problem)
+            log.warning("worker_unavailable", worker=self._name, problem=problem)
         self._hello = self._state = None
         self._problem = problem
         self._losses += was_welcome
@@ -257,7 +285,7 @@ class _Worker:
         self._check(hello)
         await self.send(Welcome(build=self._build))
         self._hello, self._problem = hello, None
-        log.info("worker_connected", worker=str(self._path), device=hello.profile.device_name, tier=hello.tier)
+        log.info("worker_connected", worker=self._name, device=hello.profile.device_name, tier=hello.tier)
         self._executor.notify()
         return True
 

@@ -37,12 +37,12 @@ def become_job(
     folder: Path,
     confine: Callable[[], None],
     main: Callable[[Path], NoReturn],
+    guard: int,
 ) -> NoReturn:
-    """Never returns. Calls `main` with the job's folder once this process is confined.
+    """Never returns. Calls `main` with the job's folder once this process is confined. `guard` is its parent.
 
     A `main` that returns or raises ends the process with code 1; it should leave by `os._exit`.
     """
-    guard = os.getppid()
     told = status
     try:
         for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):

@@ -53,13 +53,14 @@ def apply(limits: JobLimits, counted_already: int = 0) -> None:
 def begin(limits: JobLimits) -> None:
     """Called by the job's process itself when its job begins: lowers what may be lowered and starts the processor time.
 
-    What a spare used while it was getting ready is not counted. A limit on processes stays as it was set first.
+    The kernel counts whole seconds, so the processor time is right to half a second. What a spare used while it was
+    getting ready is not counted. A limit on processes stays as it was set first.
     """
     _lower(resource.RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes)
     _lower(resource.RLIMIT_NOFILE, limits.open_files, limits.open_files)
     _lower(resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    allowed = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu_seconds
+    allowed = round(used.ru_utime + used.ru_stime) + limits.cpu_seconds
     # Between the soft limit (SIGXCPU) and the hard one (SIGKILL) lies what tells "too long" from other deaths.
     _lower(resource.RLIMIT_CPU, allowed, allowed + 1)
 

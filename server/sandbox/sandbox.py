@@ -138,10 +138,17 @@ class Sandbox:
         """
         place = self._isolation.make_place()
         told, status = os.pipe()
-        guard_process = self._isolation.fork()
+        zygote = os.getpid()
+        try:
+            guard_process = self._isolation.fork()
+        except OSError:
+            os.close(told)
+            os.close(status)
+            self._isolation.clean(place)
+            raise
         if guard_process == 0:
             try:
-                self._become_guard(limits, descriptors, main, place, status)
+                self._become_guard(limits, descriptors, main, place, status, zygote)
             except BaseException as failure:  # noqa: BLE001 - a guard must never return into the zygote's code
                 tell_failure(status, failure)
             finally:
@@ -157,11 +164,15 @@ class Sandbox:
         main: Callable[[Path], NoReturn],
         place: Place,
         status: int,
+        zygote: int,
     ) -> NoReturn:
         isolation = self._isolation
 
+        own = os.getpid()
+
         def start() -> NoReturn:
             become_job(
+                guard=own,
                 status=status,
                 descriptors=descriptors,
                 folder=place.folder,
@@ -170,7 +181,7 @@ class Sandbox:
             )
 
         is_init = self._config.tier == "A"
-        processes.die_with_parent(os.getppid(), signal.SIGKILL if is_init else signal.SIGTERM)
+        processes.die_with_parent(zygote, signal.SIGKILL if is_init else signal.SIGTERM)
         isolation.surround(place, limits)
         guard(status, is_init=is_init, become_job=start, clean=lambda: isolation.clean(place))
 

@@ -1,11 +1,26 @@
-"""The process that runs snippets, and how the service speaks with it.
+"""The program worker: it runs snippets in the sandbox for whoever connects to its socket, and watches them.
 
-Four generations, each with one duty:
+It has no network, no secrets and no database, and it never imports torch. Below it stand the zygote, which has imported
+torch and forks, and the processes that snippets run in; `docs/service.md` tells of all programs.
 
-    service   sends jobs as JSON lines, checks every report that comes back
-      keeper   (`keeper.py`) ends everything below it when the service or the parent is gone
-        parent   (`parent.py`) has imported torch, forks, enforces time and output limits, never runs a snippet
-          child   (`child.py`) is confined, runs one snippet, writes its reports to a pipe, and ends
+In the worker:
 
-`messages.py` is what is said between service and parent, and `job.py` watches a child from outside.
+    config, listening, program    what it is told, the socket, and the whole
+    connections    one web: what it asks and what it is told
+    supply         a zygote that is alive, and spares that are warm
+    forker         one zygote and the processes that it forked, seen from the worker
+    running        one job: its time, its output, its reports, its memory, and its end
+    lease          who may time on the device
+    changes        how tasks wait for each other
+
+In the zygote and below:
+
+    zygote         the process that forks
+    snippet        the process that runs one snippet
+    warming        what a spare does while it waits
+
+Between them:
+
+    channel        what worker and zygote say to each other
+    records        what a snippet's process writes to the worker, and is told
 """

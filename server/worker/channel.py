@@ -1,7 +1,7 @@
 """What worker and zygote say to each other: JSON in packets, with descriptors beside it.
 
     worker → zygote   `ZygoteConfig` first, then Fork
-    zygote → worker   Ready once, or Failed; then for each process Forked and Gone
+    zygote → worker   Ready once, or Failed; later Settled once; for each process Forked and Gone
 
 Neither of the two runs a snippet, and no job has the socket. A packet is read whole or not at all, so there is nothing
 to put together.
@@ -43,9 +43,10 @@ class ChannelMessage(BaseModel):
 
 
 class Program(ChannelMessage):
-    """What runs in a job. `explore` names the function that explores, as `module:function`; `imports` are the modules
-    that the zygote loads so that no job has to wait for them; `warm_source` is the snippet that a spare tries. Jobs can
-    read the compiler, and what is `readable` besides."""
+    """What runs in a job. `explore` names the function that explores, as `module:function`. `imports` are the modules
+    that the zygote loads before it is ready, `later` those that it loads when nothing is asked of it then: a job that
+    comes before them loads them itself. `warm_source` is the snippet that a spare tries. Jobs can read the compiler,
+    and what is `readable` besides."""
 
     explore: str = "compiler.pipeline:explore"
     imports: tuple[str, ...] = (
@@ -53,9 +54,8 @@ class Program(ChannelMessage):
         "torch._dynamo",
         "torch._functorch.aot_autograd",
         "compiler.pipeline",
-        "compiler.runtime.preload",
-        "compiler.peer.preload",
     )
+    later: tuple[str, ...] = ("compiler.runtime.preload", "compiler.peer.preload")
     warm_source: str | None = WARM_SOURCE
     readable: tuple[Path, ...] = ()
 
@@ -77,10 +77,16 @@ class Fork(ChannelMessage):
 
 
 class Ready(ChannelMessage):
-    """All is imported."""
+    """It can fork."""
 
     kind: Literal["ready"] = "ready"
     devices: tuple[DeviceFacts, ...] = ()
+
+
+class Settled(ChannelMessage):
+    """All is imported: what is forked from now on has nothing to import itself."""
+
+    kind: Literal["settled"] = "settled"
 
 
 class Failed(ChannelMessage):
@@ -110,8 +116,8 @@ class Gone(ChannelMessage):
     failure: str | None
 
 
-FromZygote = TypeAdapter[Ready | Failed | Forked | Gone](
-    Annotated[Ready | Failed | Forked | Gone, Field(discriminator="kind")]
+FromZygote = TypeAdapter[Ready | Settled | Failed | Forked | Gone](
+    Annotated[Ready | Settled | Failed | Forked | Gone, Field(discriminator="kind")]
 )
 
 

@@ -27,7 +27,7 @@ from server.wire.messages import (
     next_for_worker,
     send,
 )
-from server.worker.supervision import Changes
+from server.worker.changes import Changes
 
 log = structlog.get_logger(__name__)
 

@@ -27,6 +27,7 @@ from server.worker.channel import (
     FromZygote,
     Gone,
     Ready,
+    Settled,
     ZygoteConfig,
     receive_packet,
     send_packet,
@@ -168,14 +169,23 @@ class Process:
 
 
 class Zygote:
-    """One zygote. `ready` says what it can do once it has imported everything; `lost` is set when it is gone."""
+    """One zygote. `ready` is done when it can fork, `settled` is set when it has imported everything, and `lost` when
+    it is gone."""
 
-    def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket, tier: Tier) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        channel: socket.socket,
+        tier: Tier,
+        on_settled: Callable[[], None],
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Ready] = loop.create_future()
+        self.settled = asyncio.Event()
         self.lost = asyncio.Event()
         self.problem: str | None = None
         self._process = process
+        self._on_settled = on_settled
         self._channel = channel
         self._processes: dict[int, Process] = {}
         self._tier: Tier = tier
@@ -185,7 +195,7 @@ class Zygote:
         loop.add_reader(channel, self._receive)
 
     @classmethod
-    async def start(cls, config: ZygoteConfig, folder: Path) -> Zygote:
+    async def start(cls, config: ZygoteConfig, folder: Path, on_settled: Callable[[], None]) -> Zygote:
         """Starts one; it imports for seconds. Raises `OSError`."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -201,14 +211,17 @@ class Zygote:
             )
         ours.setblocking(False)
         send_packet(ours, config)
-        return cls(process, ours, config.sandbox.tier)
+        return cls(process, ours, config.sandbox.tier, on_settled)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    async def fork(self, limits: JobLimits) -> Process:
-        """A new process, which begins to warm up. Raises `ZygoteLost` and `OSError`."""
+    async def fork(self, limits: JobLimits, request: Request | None = None) -> Process:
+        """A new process: a spare, which begins to warm up, or one that finds a request.
+
+        Raises `ZygoteLost` and `OSError`.
+        """
         self._number += 1
         made = Process(self._number, self)
         ends: tuple[int, ...] = ()
@@ -217,6 +230,8 @@ class Zygote:
             if self.lost.is_set():
                 raise ZygoteLost(self.problem or "it is gone")
             self._processes[made.number] = made
+            if request is not None:
+                made.give(request)
             await self._send(Fork(number=made.number, limits=limits), ends)
         except BaseException:
             self._processes.pop(made.number, None)
@@ -289,6 +304,9 @@ class Zygote:
         elif isinstance(message, Ready):
             if not self.ready.done():
                 self.ready.set_result(message)
+        elif isinstance(message, Settled):
+            self.settled.set()
+            self._on_settled()
         elif message.number is None:
             self.problem = message.message
         elif (process := self._processes.pop(message.number, None)) is not None:
@@ -351,7 +369,6 @@ def _environment(folder: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",

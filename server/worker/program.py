@@ -16,17 +16,18 @@ import structlog
 from server import logs
 from server.sandbox import NoSandbox
 from server.settings import WorkerSettings
+from server.supervised import Supervised
 from server.wire.messages import Ended, Hello, Run, State
 from server.wire.profile import build_id, processor_name
+from server.worker.changes import Changes
 from server.worker.channel import Program, ZygoteConfig
-from server.worker.config import WorkerConfig, smaller, worker_config
+from server.worker.config import Allowance, WorkerConfig, smaller, worker_config
 from server.worker.connections import Link
-from server.worker.forker import Process, ZygoteLost
+from server.worker.forker import ZygoteLost
 from server.worker.lease import TimingLease
 from server.worker.listening import CannotListen, listen
 from server.worker.records import Request
 from server.worker.running import NeverBegun, Place, RunningJob
-from server.worker.supervision import Changes, supervised
 from server.worker.supply import Supply
 
 log = structlog.get_logger(__name__)
@@ -86,7 +87,7 @@ class Worker:
         self._lease = TimingLease()
         self._running = 0
         self._links: set[asyncio.Task[None]] = set()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = Supervised()
         self._server: asyncio.Server | None = None
         self._supply = Supply(
             ZygoteConfig(sandbox=config.sandbox, program=config.program, threads=config.threads),
@@ -101,19 +102,18 @@ class Worker:
     async def start(self) -> None:
         """Listens, and returns at once; a connection hears when the worker is ready. Raises `CannotListen`."""
         self._server = await listen(self._config.socket, self._connect)
-        self._tasks = [
-            asyncio.create_task(supervised("zygote", self._supply.keep_zygote)),
-            asyncio.create_task(supervised("spares", self._supply.keep_spares)),
-        ]
+        self._tasks.forever("zygote", self._supply.keep_zygote)
+        self._tasks.forever("spares", self._supply.make_spare)
 
     async def stop(self) -> None:
         """Ends all jobs and everything below this process."""
         if self._server is not None:
             self._server.close()
             self._config.socket.unlink(missing_ok=True)
-        for task in (*self._links, *self._tasks):
+        for task in self._links:
             task.cancel()
-        await asyncio.gather(*self._links, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._links, return_exceptions=True)
+        await self._tasks.stop()
 
     def hello(self) -> Hello:
         return Hello(
@@ -148,26 +148,25 @@ class Worker:
 
     async def _run_once(self, run: Run, link: Link) -> Ended:
         """Raises `NeverBegun`."""
+        allowance = smaller(self._config.allowance, run.limits, self._config.threads)
         try:
-            process = await self._supply.take()
+            process = await self._supply.take(self._request(run, allowance))
         except (ZygoteLost, OSError) as failure:
             return Ended(job=run.job, ending="worker_lost", problem=str(failure))
         try:
-            return await self._watched(run, link, process)
+            job = RunningJob(run, process, allowance, self._lease, link.send)
+            with link.cancelling(run.job, lambda: job.end("cancelled")):
+                return await job.watch(self._place(run))
         finally:
             await asyncio.shield(process.end())
             process.close()
             self._supply.give_back()
 
-    async def _watched(self, run: Run, link: Link, process: Process) -> Ended:
-        allowance = smaller(self._config.allowance, run.limits, self._config.threads)
-        job = RunningJob(run, process, allowance, self._lease, link.send)
+    def _request(self, run: Run, allowance: Allowance) -> Request:
         most = _SHARE_FOR_JOB * allowance.wall_seconds
         wanted = run.options.max_seconds
         options = run.options.model_copy(update={"max_seconds": most if wanted is None else min(wanted, most)})
-        with link.cancelling(run.job, lambda: job.end("cancelled")):
-            request = Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
-            return await job.watch(request, self._place(run))
+        return Request(source=run.source, options=options, threads=self._config.threads, limits=allowance.limits)
 
     def _place(self, run: Run) -> Place:
         profile = self._config.profile

@@ -22,7 +22,7 @@ from server.worker import records
 from server.worker.config import Allowance
 from server.worker.forker import Exit, Process
 from server.worker.lease import TimingLease
-from server.worker.records import Begun, RecordRefused, Request
+from server.worker.records import Begun, RecordRefused
 
 log = structlog.get_logger(__name__)
 
@@ -76,12 +76,11 @@ class RunningJob:
         if not self._over.done():
             self._over.set_result((ending, problem))
 
-    async def watch(self, request: Request, place: Place) -> Ended:
-        """Gives the request to the process; returns when nothing of the job is left.
+    async def watch(self, place: Place) -> Ended:
+        """Returns when nothing of the job is left.
 
-        Raises `NeverBegun` where the process ended before the snippet began.
+        Raises `NeverBegun` where its process ended before the snippet began.
         """
-        self._process.give(request)
         readers = [asyncio.create_task(self._relay_reports()), asyncio.create_task(self._relay_output())]
         watcher = asyncio.create_task(self._watch_limits())
         for task in (*readers, watcher):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
+import importlib
 import os
 import select
 import sys
@@ -37,6 +39,9 @@ CRASHES = 4
 REQUESTS = 5
 """The pipe from the worker: one request, then a byte for each lease that is granted."""
 
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Set for the zygote, which must have one thread; what a job starts shall not inherit them."""
+
 Lease = Callable[[], AbstractContextManager[None]]
 
 
@@ -53,13 +58,19 @@ class Explore(Protocol):
     ) -> Report: ...
 
 
-def main(folder: Path, explore: Explore, warm_source: str | None, threads: int) -> NoReturn:
-    """All that the process does, its folder being `folder`. Never returns into the zygote's loop."""
+def main(folder: Path, explore: Explore, warm_source: str | None, imports: tuple[str, ...], threads: int) -> NoReturn:
+    """All that the process does, its folder being `folder`. Never returns into the zygote's loop. `imports` are modules
+    that the zygote has not come to yet."""
     try:
+        gc.enable()
+        for name in _ONE_THREAD:
+            os.environ.pop(name, None)
         point_caches_to(folder)
         # A crash in native code then leaves the Python stack, with the snippet's line, as the last output.
         faulthandler.enable(file=CRASHES)
         _set_threads(threads)
+        for name in imports:
+            importlib.import_module(name)
         if warm_source is not None and not _has_request():
             from server.worker.warming import warm_up
 

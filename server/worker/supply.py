@@ -17,10 +17,11 @@ import structlog
 from server.sandbox import JobLimits
 from server.wire.messages import DeviceFacts
 from server.worker import records
+from server.worker.changes import Changes
 from server.worker.channel import ZygoteConfig
 from server.worker.forker import Process, Zygote, ZygoteLost
 from server.worker.lease import TimingLease
-from server.worker.supervision import Backoff, Changes
+from server.worker.records import Request
 
 log = structlog.get_logger(__name__)
 
@@ -68,46 +69,50 @@ class Supply:
         return len(self._warm)
 
     async def keep_zygote(self) -> None:
-        """Runs for as long as the worker does: one zygote after the other."""
-        backoff = Backoff()
+        """Starts a zygote, and returns when one that was ready is gone. Raises `ZygoteLost` for one that never was."""
         try:
-            while True:
-                was_ready = await self._one_zygote()
-                self.restarts += 1
-                self._changed()
-                await backoff.pause(after_success=was_ready)
+            zygote = await Zygote.start(self._config, self._folder, self._moved.notify)
+        except OSError as failure:
+            self._become(None, f"what runs snippets cannot be started: {failure.strerror}")
+            raise
+        try:
+            async with asyncio.timeout(IMPORT_SECONDS):
+                self.devices = (await zygote.ready).devices
+            self._become(zygote, None)
+            await zygote.lost.wait()
+            log.warning("zygote_ended", problem=zygote.problem)
+        except TimeoutError:
+            await zygote.end(f"it had not imported everything after {IMPORT_SECONDS:g} seconds")
+            raise ZygoteLost(zygote.problem) from None
         finally:
-            await self._end_zygote()
+            await asyncio.shield(zygote.end("the worker ends"))
+            self.restarts += 1
+            self._become(None, f"what runs snippets starts again: {zygote.problem}")
 
-    async def keep_spares(self) -> None:
-        """Runs for as long as the worker does: makes a spare whenever one is wanted."""
-        backoff = Backoff()
-        while True:
-            await self._moved.wait_for(self._wants_spare)
-            self._is_warming = True
-            try:
-                spare = await self._warmed()
-                self._warm.append(spare)
-                spare.gone.add_done_callback(lambda _: self._moved.notify())
-                failed = False
-            except (ZygoteLost, OSError, TimeoutError) as failure:
-                log.warning("spare_failed", problem=str(failure) or type(failure).__name__)
-                failed = True
-            finally:
-                self._is_warming = False
-                self._moved.notify()
-            await backoff.pause(after_success=not failed)
+    async def make_spare(self) -> None:
+        """Waits until a spare is wanted and makes it. Raises what kept it from being made."""
+        await self._moved.wait_for(self._wants_spare)
+        self._is_warming = True
+        try:
+            spare = await self._warmed()
+            self._warm.append(spare)
+            spare.gone.add_done_callback(lambda _: self._moved.notify())
+        finally:
+            self._is_warming = False
+            self._moved.notify()
 
-    async def take(self) -> Process:
-        """A process for a job, which tells `give_back` when it is over. Raises `ZygoteLost` and `OSError`."""
+    async def take(self, request: Request) -> Process:
+        """A process that was given `request`; its end is told to `give_back`. Raises `ZygoteLost` and `OSError`."""
         self._in_use += 1
         try:
             await self._moved.wait_for(lambda: self._usable() or not self._is_warming)
             if self._usable():
-                return self._warm.pop(0)
+                spare = self._warm.pop(0)
+                spare.give(request)
+                return spare
             if self._zygote is None:
                 raise ZygoteLost(self.problem or "it is starting")
-            return await self._zygote.fork(self._limits)
+            return await self._zygote.fork(self._limits, request)
         except BaseException:
             self.give_back()
             raise
@@ -117,30 +122,6 @@ class Supply:
         self._in_use -= 1
         self._moved.notify()
 
-    async def _one_zygote(self) -> bool:
-        """Returns when it is gone. True where it had become ready."""
-        try:
-            zygote = await Zygote.start(self._config, self._folder)
-        except OSError as failure:
-            self._become(None, f"it cannot be started: {failure.strerror}")
-            return False
-        try:
-            async with asyncio.timeout(IMPORT_SECONDS):
-                told = await zygote.ready
-            self.devices = told.devices
-            self._become(zygote, None)
-            await zygote.lost.wait()
-            return True
-        except ZygoteLost:
-            return False
-        except TimeoutError:
-            await zygote.end(f"it had not imported everything after {IMPORT_SECONDS:g} seconds")
-            return False
-        finally:
-            await asyncio.shield(zygote.end("the worker ends"))
-            log.warning("zygote_ended", problem=zygote.problem)
-            self._become(None, f"what runs snippets starts again: {zygote.problem}")
-
     def _become(self, zygote: Zygote | None, problem: str | None) -> None:
         self._zygote, self.problem = zygote, problem
         for spare in self._warm:
@@ -148,10 +129,6 @@ class Supply:
         self._warm.clear()
         self._moved.notify()
         self._changed()
-
-    async def _end_zygote(self) -> None:
-        if self._zygote is not None:
-            await self._zygote.end("the worker ends")
 
     def _usable(self) -> bool:
         """Forgets spares that have died, and says whether one is left."""
@@ -164,7 +141,8 @@ class Supply:
     def _wants_spare(self) -> bool:
         self._usable()
         is_free = self._warms_beside_jobs or not self._in_use
-        return self._zygote is not None and is_free and len(self._warm) < self._wanted
+        is_settled = self._zygote is not None and self._zygote.settled.is_set()
+        return is_settled and is_free and len(self._warm) < self._wanted
 
     async def _warmed(self) -> Process:
         """A new spare, warm."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import random
 import shutil
@@ -83,6 +84,9 @@ def _forget_torch() -> None:
         return
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
+    names: Any = torch._dynamo.bytecode_transformation
+    if hasattr(names, "_unique_id_counter"):  # numbers the compiled functions
+        names._unique_id_counter = itertools.count()
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
         torch.cuda.empty_cache()

@@ -35,6 +35,7 @@ from server.worker.channel import (
     Gone,
     Program,
     Ready,
+    Settled,
     ZygoteConfig,
     receive_packet,
     send_packet,
@@ -48,6 +49,7 @@ def main() -> int:
     """Forks until the worker closes the socket."""
     channel = socket.socket(fileno=CHANNEL)
     channel.set_inheritable(False)
+    gc.disable()  # nothing that is imported is garbage
     first = receive_packet(channel)
     if first is None:
         return 0
@@ -62,7 +64,9 @@ def main() -> int:
         traceback.print_exc()
         send_packet(channel, Failed(message=f"{type(failure).__name__}: {failure}"[:2000]))
         return 1
-    _settle()
+    # Objects made so far live as long as we do; unless the collector forgets them, its first run in each process
+    # would touch, hence copy, all of their memory.
+    gc.freeze()
     send_packet(channel, Ready(devices=_known_devices()))
     with contextlib.suppress(ConnectionError):  # the worker is gone
         _Forker(channel, sandbox, config, explore).serve()
@@ -80,11 +84,7 @@ def _import(program: Program) -> snippet.Explore:
     return explore
 
 
-def _settle() -> None:
-    # Objects made so far live as long as we do; unless the collector forgets them, its first run in each process
-    # would touch, hence copy, all of their memory.
-    gc.collect()
-    gc.freeze()
+def _check_threads() -> None:
     if threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
         # A lock that another thread holds at the fork would be held for ever in the new process.
         print(f"The zygote has {len(os.listdir('/proc/self/task'))} threads; jobs may hang.", file=sys.stderr)
@@ -114,17 +114,38 @@ class _Forker:
         self._config = config
         self._explore = explore
         self._jobs: dict[int, Job] = {}
+        self._later = list(config.program.later)
+        self._is_settled = False
         self._selector = selectors.DefaultSelector()
 
     def serve(self) -> None:
         """Returns when the worker is gone."""
         self._selector.register(self._channel, selectors.EVENT_READ)
         while True:
-            for key, _ in self._selector.select():
+            ready = self._selector.select(None if self._is_settled else 0)
+            if not ready:
+                self._settle_further()
+            for key, _ in ready:
                 if key.data is not None:
                     self._tell_gone(key.data)
                 elif not self._answer():
                     return
+
+    def _settle_further(self) -> None:
+        """One step of what can be done while nothing is asked."""
+        if self._later:
+            try:
+                importlib.import_module(self._later[0])
+            except Exception:  # noqa: BLE001 - jobs that need it say so themselves
+                traceback.print_exc()
+            del self._later[0]
+            return
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        _check_threads()
+        self._is_settled = True
+        send_packet(self._channel, Settled())
 
     def _answer(self) -> bool:
         """Takes one packet. False when the worker is gone."""
@@ -159,7 +180,8 @@ class _Forker:
 
     def _main(self) -> Callable[[Path], NoReturn]:
         config, explore = self._config, self._explore
-        return lambda folder: snippet.main(folder, explore, config.program.warm_source, config.threads)
+        later = tuple(self._later)
+        return lambda folder: snippet.main(folder, explore, config.program.warm_source, later, config.threads)
 
     def _tell_gone(self, number: int) -> None:
         job = self._jobs.pop(number)

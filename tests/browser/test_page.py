@@ -100,7 +100,7 @@ def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str)
     # The graph arrives before the kernels.
     expect(page.locator("#pane-centre .tab-panel:not([data-stale]) .node").first).to_be_visible()
     expect(page.locator("#pane-kernels [data-stale]")).to_be_visible()
-    expect(page.locator("#pane-kernels .kernels:not([data-stale]) tbody tr").first).to_be_visible(timeout=10_000)
+    expect(page.locator("#pane-kernels .kernels:not([data-stale]) tbody tr").first).to_be_visible()
     expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
     expect(page).to_have_url(re.compile(r"/x/\w+$"))
 

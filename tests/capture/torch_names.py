@@ -197,7 +197,7 @@ TABLE = (
     ),
     Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
     Taken(
-        ("server/worker/messages.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)
+        ("server/worker/channel.py",), "load what every job needs before the first", ("torch._functorch.aot_autograd",)
     ),
     # Operators: decompositions, rules of promotion, formulas of sizes.
     Taken(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from torch._subclasses.functional_tensor import dispatch_functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_map
 
-from compiler.ir import interpret
 from compiler.ir.nodes import ExternNode, LoopGraph
 from compiler.lowering.decompositions import decompositions
 from compiler.lowering.lower import lower
@@ -95,49 +94,60 @@ def fake_of(node: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One call of a row: what PyTorch gives, and the loops that it is lowered to."""
+class Samples:
+    """The calls of a row that PyTorch takes: what it gives for each, and the loops that all are lowered to. They are
+    traced as one function, as most of what it takes to trace a call is spent before and after it."""
 
     name: str
     function: Callable[..., Any]
-    inputs: Sequence[Tensor]
-    expected: list[Any]
+    calls: Sequence[Sequence[Tensor]]
+    expected: Sequence[list[Any]]
     aten: torch.fx.GraphModule
     graph: LoopGraph
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Any], inputs: Sequence[Tensor]) -> Sample | None:
-        """The call, lowered, or None where eager takes no such inputs."""
-        expected = eager(function, inputs)
-        if expected is None:
-            return None
-        aten = aten_graph(function, inputs)
-        return cls(name, function, inputs, expected, aten, lower(aten))
+    def of(cls, name: str, function: Callable[..., Any], calls: Iterable[Sequence[Tensor]]) -> Samples:
+        """Those of the calls that eager takes, lowered."""
+        known = [(inputs, expected) for inputs in calls if (expected := eager(function, inputs)) is not None]
+        taken = [inputs for inputs, _ in known]
 
-    def __str__(self) -> str:
-        sizes = (f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}{list(x.stride())}" for x in self.inputs)
-        return f"{self.name}({', '.join(sizes)})"
+        def every_call(*tensors: Tensor) -> list[Any]:
+            left = iter(tensors)
+            return [call([next(left) for _ in inputs]) for inputs in taken]
+
+        def call(inputs: Sequence[Tensor]) -> Any:
+            try:
+                return function(*inputs)
+            except Exception as error:
+                error.add_note(f"in {described(name, inputs)}")
+                raise
+
+        aten = aten_graph(every_call, [tensor for inputs in taken for tensor in inputs])
+        return cls(name, function, taken, [expected for _, expected in known], aten, lower(aten))
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """Of all calls, one after the other, as the graph takes them."""
+        return [tensor for inputs in self.calls for tensor in inputs]
 
     def judge(self, results: Sequence[Any]) -> None:
         """Raise AssertionError where a result is not as near to float64's as eager's is, or is laid out otherwise."""
         traced = [fake_of(node) for node in next(iter(reversed(self.aten.graph.nodes))).args[0]]
-        exact = in_float64(self.function, self.inputs)
-        for ours, wanted, judge, fake in zip(results, self.expected, exact, traced, strict=True):
-            if isinstance(wanted, Tensor):
-                assert_close(ours, wanted, judge, str(self))
-                # Some of PyTorch's decompositions give other strides than its kernels do.
-                assert strides(ours) in (strides(wanted), strides(fake)), f"{self}: strides {ours.stride()}"
-            else:
-                assert ours == wanted, str(self)
+        pairs = iter(zip(results, traced, strict=True))
+        for inputs, expected in zip(self.calls, self.expected, strict=True):
+            where = described(self.name, inputs)
+            exact = in_float64(self.function, inputs)
+            for wanted, judge in zip(expected, exact, strict=True):
+                ours, fake = next(pairs)
+                if isinstance(wanted, Tensor):
+                    assert_close(ours, wanted, judge, where)
+                    # Some of PyTorch's decompositions give other strides than its kernels do.
+                    assert strides(ours) in (strides(wanted), strides(fake)), f"{where}: strides {ours.stride()}"
+                else:
+                    assert ours == wanted, where
+        assert next(pairs, None) is None, self.name
 
 
-def check(
-    name: str, function: Callable[..., Any], inputs: Sequence[Tensor],
-    run: Callable[[LoopGraph, Sequence[Tensor]], list[Any]] = interpret.run,
-) -> LoopGraph | None:  # fmt: skip
-    """Lower, run and judge one sample; the graph, or None where eager takes no such inputs."""
-    sample = Sample.of(name, function, inputs)
-    if sample is None:
-        return None
-    sample.judge(run(sample.graph, inputs))
-    return sample.graph
+def described(name: str, inputs: Sequence[Tensor]) -> str:
+    sizes = (f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}{list(x.stride())}" for x in inputs)
+    return f"{name}({', '.join(sizes)})"

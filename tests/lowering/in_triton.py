@@ -12,7 +12,7 @@ from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200
 from compiler.ir.interpret import flat_storage, run_extern, view
 from compiler.ir.nodes import LoopGraph, LoopNode
-from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.runtime.triton_interpreter import interpret, interpreting, programs
 from compiler.schedule.group import Group, Member, Space
 
 #: A kernel with more program instances takes longer than it teaches: give the row a smaller sample.
@@ -28,11 +28,12 @@ def run_in_triton(graph: LoopGraph, inputs: Sequence[Any]) -> list[Any]:
     }
     storages |= {name: flat_storage(tensor, graph.buffers[name]) for name, tensor in graph.constants.items()}
     dtypes = {name: layout.dtype for name, layout in graph.buffers.items()}
-    for node in graph.nodes:
-        if isinstance(node, LoopNode):
-            _run_as_kernel(node, storages, dtypes)
-        else:
-            run_extern(node, storages)
+    with interpreting():
+        for node in graph.nodes:
+            if isinstance(node, LoopNode):
+                _run_as_kernel(node, storages, dtypes)
+            else:
+                run_extern(node, storages)
     return [
         output.value if output.buffer is None or output.layout is None else view(storages[output.buffer], output.layout)
         for output in graph.outputs

@@ -9,14 +9,14 @@ from torch._ops import OpOverloadPacket
 from compiler.lowering.decompositions import decompositions
 from compiler.lowering.registry import LOWERINGS
 from tests.lowering.everywhere import (  # noqa: F401
-    samples_of,
+    calls_of,
     test_lowered_operator_equals_eager,
     test_operator_in_cpp_equals_eager,
     test_operator_in_triton_equals_eager,
 )
 from tests.lowering.tables import OF_NUMBERS, OPERATORS
 
-samples = samples_of(OF_NUMBERS)
+calls = calls_of(OF_NUMBERS)
 
 
 def test_names_of_rows_are_unique() -> None:

@@ -256,7 +256,7 @@ def on_the_command_line(how: str, *arguments: str) -> subprocess.CompletedProces
         input=SOURCE,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
         env={**os.environ, "COLUMNS": "400", "NO_COLOR": "1"},
     )

@@ -221,7 +221,7 @@ def test_a_copy_of_the_process_keeps_no_assembler_waiting(tmp_path: Path) -> Non
     time.sleep(0.3)  # until it reads the pipe
     child = os.fork()
     if child == 0:
-        time.sleep(60)
+        signal.pause()
         os._exit(0)
     try:
         assert waiting.assemble(ptx(1)) == assembled_at_once(ptx(1), tmp_path)

@@ -122,7 +122,7 @@ def test_a_value_of_the_call_before_is_not_taken(driver: Driver) -> None:
     way.send(place)
     got: list[bool] = []
     Thread(target=lambda: (got.append(way.take(place)), taken.set())).start()
-    assert taken.wait(10), "other threads run while one waits, and so does what writes the value"
+    assert taken.wait(300), "other threads run while one waits, and so does what writes the value"
     assert got == [False] and driver.ended.is_set() and driver.asked and not driver.waited
 
 

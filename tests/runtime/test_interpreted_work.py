@@ -49,7 +49,7 @@ def test_programs_that_wait_for_each_other_all_end() -> None:
     with pytest.raises(TooMuchWork):
         interpret(kernel, [x, torch.empty_like(x)], (), 200_000)
     for thread in threading.enumerate()[before:]:
-        thread.join(10)
+        thread.join(300)
     assert threading.active_count() == before
 
 
@@ -66,4 +66,13 @@ def test_a_report_says_what_was_too_much_to_check(monkeypatch: pytest.MonkeyPatc
     assert report.error is None
     (twin,) = [one for kernel in report.graphs[0].kernels for one in kernel.also if one.language == "triton"]
     assert twin.check is not None and twin.check.startswith("not run: ") and twin.check.endswith("Triton's interpreter")
+    assert twin.max_error is None
+
+
+def test_without_time_for_it_a_kernel_is_not_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = pipeline.check_by_emulation
+    monkeypatch.setattr(pipeline, "check_by_emulation", lambda *given: check(*given[:-1], given[-1].within(0)))
+    report = pipeline.explore(SOURCE, Options(timing=Timing(enabled=False)))
+    (twin,) = [one for kernel in report.graphs[0].kernels for one in kernel.also if one.language == "triton"]
+    assert twin.check == f"not run: {offline.NO_TIME}"
     assert twin.max_error is None

@@ -185,17 +185,17 @@ def test_who_wants_other_settings_waits() -> None:
 
     def launch() -> bool:
         inside.set()
-        ended.wait(10)
+        ended.wait(300)
         return bool(knobs.compilation.disable_line_info)
 
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(through_cache, launch, is_launched=True)
-        assert inside.wait(10)
+        assert inside.wait(300)
         reader = pool.submit(through_cache, lambda: knobs.compilation.disable_line_info)
-        assert pool.submit(through_cache, lambda: True, is_launched=True).result(10)  # which wants the same
+        assert pool.submit(through_cache, lambda: True, is_launched=True).result(300)  # which wants the same
         assert not reader.done()
         ended.set()
-        assert first.result(10) and not reader.result(10)
+        assert first.result(300) and not reader.result(300)
     assert knobs.cache.manager_class is None
 
 

@@ -117,7 +117,7 @@ def test_a_copy_of_a_process_that_loads_a_kernel_loads_its_own(monkeypatch: pyte
         if copy == 0:
             thread = threading.Thread(target=execute, args=(MODULE, "module.py", "kernel"), daemon=True)
             thread.start()
-            thread.join(20)
+            thread.join(300)
             os._exit(thread.is_alive())
         found.append(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
         return triton.jit(function)

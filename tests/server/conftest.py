@@ -31,7 +31,7 @@ TRUSTED = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
 async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:
     """Web in this process and the worker as a program of its own; over when the block ends."""
     chosen = Settings(data=data, log_format="json", **{**TRUSTED, **settings})
-    app = create_app(chosen, worker=None if chosen.workers else command(program))
+    app = create_app(chosen, worker=command(program) if chosen.needs_own_worker() else None)
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=300) as client:

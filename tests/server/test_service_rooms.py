@@ -21,7 +21,7 @@ from server.highlight import highlight_lines, style_sheet
 from server.identity import ID_PATTERN, WorkerIdentity, exploration_id
 from server.settings import Settings
 from server.summary import markdown
-from server.worker import child
+from server.worker import snippet
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,7 +171,7 @@ def test_a_job_compiles_into_its_own_folder(tmp_path: Path, monkeypatch: pytest.
     folder.mkdir()
     for name in ("FUSIONSCOPE_CACHE_DIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"):
         os.environ[name] = str(shared)
-    child._point_caches_to(folder)
+    snippet.point_caches_to(folder)
     assert cache_directory("cpp").is_relative_to(folder) and cache_directory("triton").is_relative_to(folder)
     assert Path(os.environ["TRITON_CACHE_DIR"]).is_relative_to(folder)
     assert not shared.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from compiler import report
+from compiler import options, report
 
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = "\n".join(path.read_text() for path in (ROOT / "web" / "src" / "report").glob("*.ts"))
@@ -19,6 +19,22 @@ MODELS = [
     for model in vars(report).values()
     if isinstance(model, type) and issubclass(model, BaseModel) and model is not report.ReportModel
 ]
+OPTIONS = [options.InputSpec, options.Timing, options.Sweep, options.Options]
+
+
+@pytest.mark.parametrize("model", [*MODELS, *OPTIONS], ids=lambda model: model.__name__)
+def test_every_field_has_a_description_and_every_example_is_one(model: type[BaseModel]) -> None:
+    assert [name for name, field in model.model_fields.items() if not field.description] == []
+    assert model.__doc__
+    for example in model.model_json_schema().get("examples", []):
+        model.model_validate(example)
+
+
+def test_examples_of_options_are_options() -> None:
+    given = {name: field.examples[0] for name, field in options.Options.model_fields.items() if field.examples}
+    assert len(given) > 5
+    for name, example in given.items():
+        options.Options.model_validate({name: example})
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

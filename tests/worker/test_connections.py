@@ -92,7 +92,8 @@ async def test_two_webs_do_not_hear_of_each_other(worker: WorkerProcess, web: We
 async def test_the_jobs_of_a_lost_connection_end(worker: WorkerProcess, web: Web, marker: str) -> None:
     async with worker.web() as other:
         await other.begin(
-            f"import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])"
+            "import os, sys\n"
+            f"os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])"
         )
         assert await eventually(lambda: processes_mentioning(marker))
     assert await eventually(lambda: not processes_mentioning(marker))
@@ -135,7 +136,7 @@ async def test_a_name_that_is_taken_closes_the_connection(worker: WorkerProcess,
 
 
 async def test_a_web_that_does_not_read_holds_up_nobody_else(worker: WorkerProcess, web: Web) -> None:
-    reader, writer = await asyncio.open_unix_connection(worker.socket, limit=1)
+    _, writer = await asyncio.open_unix_connection(worker.socket, limit=1)
     await send(writer, Welcome(build="test"))
     flood = "import os\nfor _ in range(1000): os.write(3, b'r' + (30000).to_bytes(4, 'big') + b'x' * 30000)"
     limits = Limits(wall_seconds=600, output_bytes=MIB, report_bytes=64 * MIB)

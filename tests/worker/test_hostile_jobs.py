@@ -141,7 +141,7 @@ async def test_a_job_can_signal_nobody_but_itself(web: Web) -> None:
 async def test_cancelling_ends_all_processes_of_the_job(web: Web, marker: str) -> None:
     name = await web.begin(
         f"import subprocess, sys, time\n"
-        f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}], start_new_session=True)\n"
+        f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])\n"
         f"time.sleep(600)"
     )
     assert await eventually(lambda: processes_mentioning(marker))
@@ -173,7 +173,10 @@ async def test_a_job_sees_nothing_of_the_worker(worker: WorkerProcess, web: Web)
 
 async def test_a_job_that_lies_about_its_end_cannot_go_on(web: Web) -> None:
     """What a job writes never decides whether it is over."""
-    lie = "import os, time\nos.write(3, b'b' + bytes([0, 0, 0, 2]) + b'{}')\nos.write(3, b'w' + bytes(4))\ntime.sleep(999)"
+    lie = (
+        "import os, time\nos.write(3, b'b' + bytes([0, 0, 0, 2]) + b'{}')\n"
+        "os.write(3, b'w' + bytes(4))\ntime.sleep(999)"
+    )
     ended = (await web.run(lie, wall_seconds=1)).ended
     assert ended is not None and ended.ending == "time_limit"
     await web.next_job_is_fine()

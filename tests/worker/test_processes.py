@@ -15,7 +15,6 @@ import pytest
 from tests.server.conftest import processes_mentioning
 from tests.worker.harness import ROOT, Web, WorkerProcess, children, eventually, worker_process
 
-
 SLEEPER = (
     "import subprocess, sys, time\n"
     "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}], start_new_session=True)\n"

@@ -31,6 +31,8 @@ from compiler.schedule.windows import over_windows
 
 #: Elements of a window that are written out: compiling more takes longer than they are worth.
 MOST_WRITTEN_OUT = 9
+#: Elements of memory between two neighbours of a window that still lie in one line of the cache, mostly.
+FARTHEST_IN_WINDOW = 8
 
 
 def render_cpp(
@@ -71,14 +73,15 @@ def _simplified(group: Group) -> Group:
 
 
 def _goes_along_memory(group: Group) -> bool:
-    """Whether neighbours in memory are read for one result, and others for the next; but for rows of their own of more
-    than vectors are loaded for at a time, which are turned."""
+    """Whether neighbours in memory are read for one result, or what lies near (of a dilated window), and others for the
+    next; but for rows of their own of more than vectors are loaded for at a time, which are turned."""
     reads = [access.index for member in group.members for access in member.body.reads]
     (*outer, last), r = group.space.x or (Dim("none", 1),), group.space.r
     windows = [index for index in reads if not index.dims.isdisjoint({*outer, last})]
     steps = [abs(hint(index.stride(last) or 0)) for index in windows]
     is_row = len(r) == 1 and all(step == 0 or step >= max(hint(r[0].size), UNROLLED + 1) for step in steps)
-    return not is_row and any(index.stride(dim) == 1 for index in windows for dim in r)
+    near = range(1, FARTHEST_IN_WINDOW + 1)
+    return not is_row and any(index.stride(dim) in near for index in windows for dim in r)
 
 
 def _program(group: Group, storage: dict[str, torch.dtype]) -> Program:

@@ -57,6 +57,8 @@ def _describe_loop(node: LoopNode, graph: LoopGraph, is_dead: bool) -> report.Lo
         origins=list(node.origins),
         lines=list(node.lines),
         dead=is_dead,
+        updates=node.updates,
+        part_of=node.part_of,
     )
 
 

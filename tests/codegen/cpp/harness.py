@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +18,7 @@ from compiler.ir.body import trace
 from compiler.ir.index import Dim
 from compiler.ir.nodes import Layout, LoopGraph, LoopNode
 from compiler.lowering.lower import lower
+from compiler.runtime import cpp_compiler
 from compiler.runtime.cpp_library import Kernel, compile_kernels
 from compiler.schedule.group import Group, Member, Space
 from tests.lowering.checks import aten_graph
@@ -106,6 +108,15 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
         else interpret.view(buffers[output.buffer], output.layout)
         for output in graph.outputs
     ]
+
+
+@contextmanager
+def compiled_in_half_the_time() -> Iterator[None]:
+    """Within the block GCC optimises less, for tests that ask whether a kernel's text is right, of many kernels. What
+    it makes of such texts with the flags that kernels have is asked in `test_operators.py` beside this file."""
+    flags = tuple("-O1" if flag == "-O3" else flag for flag in cpp_compiler._FLAGS)
+    with patch.object(cpp_compiler, "_FLAGS", flags):
+        yield
 
 
 def launch_all(cases: Sequence[Lowered]) -> dict[str, Kernel]:

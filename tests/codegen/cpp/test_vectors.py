@@ -66,6 +66,19 @@ def test_vectors_go_along_what_windows_give() -> None:
     assert all("vectors along x" in kernel.source for kernel in compilation.cpp.values())
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_dilated_window_is_written_out_and_its_middle_needs_no_conditions(step: int) -> None:
+    rows = torch.randn(6, 200)
+    pool = torch.nn.MaxPool1d(3, step, padding=1, dilation=2)
+    compilation = compile_program(pool, rows, target="cpu")
+    (found,) = compilation.build().call([rows])
+    assert torch.equal(found, pool(rows))
+    (kernel,) = compilation.cpp.values()
+    assert "r0" not in kernel.source
+    (middle,) = re.findall(r"#pragma omp simd\n( *)for .*\n((?:\1 .*\n)+)", kernel.source)
+    assert "?" not in middle[1]
+
+
 def test_clamped_numbers_become_bytes_by_way_of_32_bits() -> None:
     x = torch.tensor([-1e30, -128.6, -3.5, 0.4, 127.5, 300.0, 1e30])
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+import triton.language as tl
 
 from compiler.codegen.triton.render import render_triton
 from compiler.devices import H200, T4
 from compiler.ir.nodes import Layout
 from compiler.ir.ops import ops
-from compiler.runtime.triton_interpreter import interpret, programs
+from compiler.runtime.triton_interpreter import interpret, interpreting, programs
 from compiler.schedule.group import Group, Space
 from tests.codegen.triton import groups
 from tests.codegen.triton.cases import all_cases
@@ -50,6 +51,18 @@ def test_kernel_gives_what_eager_gives(case: Case) -> None:
     tensors = {**case.inputs, **outputs}
     interpret(kernel, [tensors[name].contiguous() for name in kernel.parameters])
     check(case, outputs)
+
+
+def test_after_the_block_the_language_is_the_compilers_again() -> None:
+    case = CASES[0]
+    before = (tl.load, tl.reduce, type(tl.sum).__call__)
+    with pytest.raises(KeyError), interpreting():
+        with interpreting():
+            test_kernel_gives_what_eager_gives(case)
+        test_kernel_gives_what_eager_gives(case)
+        assert tl.load is not before[0]
+        raise KeyError(case.name)
+    assert (tl.load, tl.reduce, type(tl.sum).__call__) == before
 
 
 def test_every_plan_occurs_in_the_table() -> None:

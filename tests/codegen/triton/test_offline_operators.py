@@ -9,7 +9,7 @@ from compiler.devices import device_for
 from compiler.ir.nodes import LoopNode
 from compiler.runtime.triton_offline import OfflineResult, compile_offline
 from compiler.schedule.group import Group, Member, Space
-from tests.lowering.checks import Sample
+from tests.lowering.checks import Samples
 from tests.lowering.tables import OPERATORS
 
 ROWS = {row.name: row for row in OPERATORS}
@@ -19,7 +19,7 @@ def compiled(name: str, target: str) -> list[OfflineResult]:
     """The loop nodes of a row's first sample of each dtype, each a kernel of its own."""
     results = []
     for dtype in ROWS[name].dtypes:
-        sample = Sample.of(name, ROWS[name].function, ROWS[name].samples(dtype)[0])
+        sample = Samples.of(name, ROWS[name].function, ROWS[name].samples(dtype)[:1])
         assert sample is not None
         storage = {buffer: layout.dtype for buffer, layout in sample.graph.buffers.items()}
         for node in sample.graph.nodes:

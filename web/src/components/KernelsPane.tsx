@@ -1,6 +1,6 @@
 import * as format from "../format";
 import { ref } from "../links";
-import type { Kernel, Report } from "../report";
+import type { Graph, Kernel, Report } from "../report";
 import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor } from "../state";
 import { wrongOf } from "../wrong";
 import { KernelCard } from "./KernelCard";
@@ -16,7 +16,7 @@ function Repeats({ kernel, kernels }: { kernel: Kernel; kernels: Kernel[] }) {
 }
 
 /** The list tells the kernels apart by what they cost; a column that no kernel has a figure for is left out. */
-function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: number; isPeer: boolean }) {
+export function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; selected: number; isPeer: boolean }) {
   const has = (figure: keyof Kernel): boolean => kernels.some((kernel) => kernel[figure] !== null && kernel[figure] !== 0);
   return (
     <div class="kernel-list scroller" role="region" aria-label="Kernels in launch order" tabIndex={0} data-scroller>
@@ -83,6 +83,11 @@ function CompilerToggle({ shown }: { shown: Report }) {
   );
 }
 
+/** Kernel times that do not add up to their call's time are shown, but nobody is to rely on them. */
+export function DisturbedTimes({ graph }: { graph: Graph | undefined }) {
+  return graph?.disturbed ? <p class="note" role="note">{`Measured times are not to be relied on. ${graph.disturbed}`}</p> : null;
+}
+
 export function KernelsPane() {
   const shown = newestWith((graph) => graph.kernels.length > 0);
   const isPeer = compilerShown.value === "peer" && shown?.report.peer != null;
@@ -99,7 +104,7 @@ export function KernelsPane() {
       <div class="kernels" data-stale={shown?.stale || undefined}>
         {shown && <WrongResults wrong={wrongOf(shown.report, isPeer ? "peer" : "compiled")} />}
         {isPeer && shown.report.peer?.message && <p class="note">{shown.report.peer.message}</p>}
-        {!isPeer && shown?.graph.disturbed && <p class="note" role="note">{`Measured times are not to be relied on. ${shown.graph.disturbed}`}</p>}
+        {!isPeer && <DisturbedTimes graph={shown?.graph} />}
         {selected ? (
           <>
             <KernelList kernels={kernels} selected={place} isPeer={isPeer} />

@@ -2,45 +2,71 @@
 
 /** One text of torch's own trace, as its log prints it; `chars` is its length before it was cut. */
 export interface Artefact {
+  /** The artefact as torch's logs name it. */
   name: string;
+  /** What it is, in words. */
   title: string;
+  /** Its text, cut at a stated length. */
   text: string;
+  /** Characters before it was cut. */
   chars: number;
 }
 
 /** One run of Dynamo over one function: its id in torch's logs, the graphs made, the bytecode before and after. */
 export interface Compilation {
+  /** Its id in torch's logs, such as 0/1: the frame, and how often it was compiled before. */
   id: string;
+  /** The user's function that was compiled; null where it has no name. */
   function: string | null;
+  /** The first line of that function in the snippet. */
   line: number | null;
+  /** Names of the graphs that it gave. */
   graphs: string[];
+  /** The function's bytecode, one instruction a line. */
   bytecode_before: string;
+  /** What Dynamo made of it, one instruction a line. */
   bytecode_after: string;
+  /** What torch logged of this compilation. */
   artefacts: Artefact[];
 }
 
 /** A node of an FX graph. `users` and `args` name nodes of the same graph; `lines` are lines of the snippet. */
 export interface FxNode {
+  /** Its name in the graph, such as mul_1. */
   name: string;
+  /** FX's kind of node: placeholder, call_function, call_method, call_module, get_attr or output. */
   op: string;
+  /** What it calls or stands for, such as aten.mul.Tensor. */
   target: string;
+  /** Names of the nodes that it takes, in order. */
   args: string[];
+  /** The node as one line of code, cut where it is long. */
   text: string;
+  /** Sizes of its result, outermost first; null where that is no single tensor. */
   shape: (number | string)[] | null;
+  /** Strides of its result, in elements; null where it has none. */
   stride: (number | string)[] | null;
+  /** The dtype of its result by torch's name, such as float32. */
   dtype: string | null;
+  /** Bytes of all elements of its result. */
   bytes: number | null;
+  /** Lines of the snippet that it came from, the innermost call last. */
   lines: number[];
+  /** Path of the innermost nn.Module that it ran in. */
   module: string | null;
+  /** Whether nothing that the graph gives depends on it. */
   dead: boolean;
 }
 
 /** One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error is null where the two cannot be compared. */
 export interface GradientCheck {
+  /** The function that was called. */
   entry: string;
   /** "the result", or "the gradient of x". */
   name: string;
+  /** Relative error of eager against float64; null where it cannot be compared. */
   eager_error: number | null;
+  /** Relative error of compiled against float64; null where it cannot be compared. */
   compiled_error: number | null;
   /** Whether rounding explains the error: see docs/measuring.md. */
   is_correct: boolean;
@@ -50,6 +76,7 @@ export interface GradientCheck {
 export interface GraphBreak {
   /** Dynamo's explanation, its first sentence. */
   reason: string;
+  /** The line of the snippet at which tracing stopped. */
   line: number | null;
   /** Dynamo's own name of it. */
   kind: string | null;
@@ -73,9 +100,13 @@ export interface GraphBreak {
 
 /** A condition on a call under which a graph may be used. `kind`, `name` and `expression` are Dynamo's own terms. */
 export interface Guard {
+  /** Dynamo's kind of guard, such as TENSOR_MATCH. */
   kind: string;
+  /** What is guarded, as Dynamo writes it, such as L['x']. */
   name: string;
+  /** The condition, as code or in words. */
   expression: string;
+  /** Lines of the snippet that it is about. */
   lines: number[];
   /** What it is about, as the snippet writes it: `n`, `x.size(0)`. */
   subject: string;
@@ -85,14 +116,19 @@ export interface Guard {
 
 /** A compilation made because no earlier code of the function fitted the call: the guard that failed, and how. */
 export interface Recompile {
+  /** The user's function that was compiled again. */
   function: string;
+  /** What the call had and the code did not allow, in a sentence. */
   reason: string;
+  /** The first line of that function in the snippet. */
   line: number | null;
   /** The condition that failed, of the newest code there was. */
   guard: string | null;
   /** What it was about, as the snippet writes it. */
   subject: string | null;
+  /** What the guard asks for. */
   expected: string | null;
+  /** What the call had instead. */
   actual: string | null;
   /** The graph that was made for the new value. */
   graph: string | null;
@@ -104,6 +140,7 @@ export interface Recompile {
 export interface Rewrite {
   /** Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training step a sum of rows that hold one number, or where maxima over windows lie. */
   what: "attention" | "mask" | "heads" | "one-hot sum" | "picked numbers" | "pooling places";
+  /** Whether it was replaced. */
   verdict: "replaced" | "kept";
   /** Id of the reason, as in docs/rewrites.md. */
   reason: string;
@@ -115,6 +152,7 @@ export interface Rewrite {
   remedy: string;
   /** The nodes of `fx` that were replaced. */
   nodes: string[];
+  /** Lines of the snippet that it is about. */
   lines: number[];
 }
 
@@ -126,19 +164,26 @@ export interface SavedTensor {
   input: string;
   /** An input or an output of the forward graph lives anyway; an activation is kept for this alone. */
   kind: "input" | "output" | "activation";
+  /** Its sizes, outermost first. */
   shape: (number | string)[];
+  /** Its dtype by torch's name. */
   dtype: string;
+  /** Bytes of all its elements. */
   bytes: number;
+  /** Lines of the snippet that made it. */
   lines: number[];
 }
 
 /** A size or a number that a graph leaves open, so that one graph serves every value in `range`. */
 export interface Symbol {
+  /** The symbol, such as s0. */
   name: string;
   /** What it is, as the snippet writes it: `n`, `x.size(0)`. */
   source: string;
   /** Its value in the call that was traced. */
   value: string | null;
+  /** The values that the graph serves, such as at least 2. */
   range: string;
+  /** The line of the snippet that brings it in. */
   line: number | null;
 }

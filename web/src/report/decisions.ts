@@ -2,19 +2,29 @@
 
 /** One pair that the scheduler looked at: what it decided, and why, with numbers. */
 export interface Decision {
+  /** The first of the two, as a loop node. */
   a: string;
+  /** The second of the two, as a loop node. */
   b: string;
+  /** The round of the scheduler in which they were looked at. */
   round: number;
+  /** Whether one reads what the other writes (vertical), or neither does (horizontal). */
   kind: "vertical" | "horizontal";
+  /** Whether they became one. */
   verdict: "fused" | "refused";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
+  /** The reason in a sentence, with its numbers. */
   message: string;
+  /** The numbers that the reason speaks of, by name. */
   numbers: Record<string, unknown>;
+  /** What the cost model expects of it. */
   score: Score | null;
+  /** Lines of the snippet that both came from. */
   lines: number[];
   /** The buffer that the verdict is about. */
   shared: string | null;
+  /** Bytes of that buffer. */
   shared_bytes: number | null;
   /** That of `a`, then that of `b`. */
   sides: Side[];
@@ -30,9 +40,11 @@ export interface Decision {
 
 /** Whether a convolution takes the products and sums of each channel, and the ReLU, that follow it. */
 export interface FoldingDecision {
+  /** Whether it was folded. */
   verdict: "folded" | "kept";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
+  /** The reason in a sentence. */
   message: string;
   /** Of `aten`: the convolution first, the ReLU last. */
   nodes: string[];
@@ -40,32 +52,43 @@ export interface FoldingDecision {
   predicted_saved_us: number;
   /** What it takes to compute the filter in each call. */
   predicted_filter_us: number;
+  /** Lines of the snippet that it is about. */
   lines: number[];
 }
 
 /** One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the decision does not have. */
 export interface IndexTerm {
+  /** The term with its sign. */
   text: string;
+  /** Whether the other side lacks it. */
   differs: boolean;
 }
 
 /** A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer. */
 export interface LayoutConversion {
+  /** The copy. */
   buffer: string;
+  /** What it is a copy of. */
   source: string;
+  /** What the reader takes it as. */
   what: "image" | "gradient" | "filter" | "argument" | "output";
+  /** The node that needs it in these strides. */
   reader: string;
+  /** Bytes that are read and written by a kernel of its own. */
   bytes: number;
 }
 
 /** How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that is a product of patches, or a loop. */
 export interface LayoutDecision {
+  /** How the convolutions are computed. */
   verdict: "channels_last" | "kept" | "loop" | "product";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
+  /** The reason in a sentence. */
   message: string;
   /** Nodes of `aten`. */
   convolutions: string[];
+  /** The numbers that the reason speaks of, by name. */
   numbers: Record<string, unknown>;
   /** Tensors as in eager: the library's calls, and the passes that folding would spare. */
   predicted_kept_us: number | null;
@@ -73,22 +96,29 @@ export interface LayoutDecision {
   predicted_moved_us: number | null;
   /** Those that are channels-last, or would be if it paid. */
   buffers: string[];
+  /** Copies at the edges of the region. */
   conversions: LayoutConversion[];
+  /** Lines of the snippet that it is about. */
   lines: number[];
 }
 
 /** A matrix that has to be copied for a padded product: `left`, `right` or `bias`, to have a border of zeros, or the `result`, to have eager's strides. `bytes` are read and written. */
 export interface PaddingCopy {
+  /** The node of `aten` that is copied. */
   node: string;
+  /** What it is in the product. */
   what: "left" | "right" | "bias" | "result";
+  /** Bytes that are read and written. */
   bytes: number;
 }
 
 /** Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far apart that they start in the same place of a piece of sixteen bytes. */
 export interface PaddingDecision {
+  /** How the product is computed. */
   verdict: "padded" | "apart" | "kept";
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string;
+  /** The reason in a sentence. */
   message: string;
   /** Node of `aten`. */
   product: string;
@@ -104,15 +134,19 @@ export interface PaddingDecision {
   predicted_copies_us: number | null;
   /** The first less the other two. */
   predicted_saved_us: number | null;
+  /** What has to be copied for it. */
   copies: PaddingCopy[];
+  /** Lines of the snippet that it is about. */
   lines: number[];
 }
 
 /** One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of small kernels that share launches. */
 export interface Round {
+  /** Its number, counted from 1. */
   number: number;
   /** The two units, and the number of what they became. */
   fused: [number, number, number][];
+  /** How many pairs were refused in it. */
   refused: number;
   /** How many units there are after it. */
   units: number;
@@ -120,10 +154,15 @@ export interface Round {
 
 /** What the cost model expects of a fusion. Both times are predictions, in microseconds. */
 export interface Score {
+  /** The rule that the fusion would be made by, such as vertical. */
   category: string;
+  /** Bytes that it spares reading and writing. */
   bytes_saved: number;
+  /** How far apart the two stand in the order of the loop nodes. */
   distance: number;
+  /** Predicted microseconds of one kernel of both. */
   fused_us: number | null;
+  /** Predicted microseconds of both kernels one after another. */
   unfused_us: number | null;
 }
 
@@ -133,7 +172,9 @@ export interface Side {
   unit: number;
   /** Its loops, those of a reduction after the bar; empty: a library call. */
   space: string;
+  /** How often its loops run together: a number, or a formula of open sizes. */
   iterations: number | string | null;
+  /** What it does with the shared buffer. */
   does: "writes" | "reads" | "touches";
   /** The element of the shared buffer, by its loops. */
   index: IndexTerm[];
@@ -141,13 +182,16 @@ export interface Side {
 
 /** One thing that an option asked to be otherwise, and what came of it. */
 export interface WhatIf {
+  /** The option that asked. */
   option: "force" | "forbid" | "rules_off" | "largest_group" | "device_model";
   /** The two nodes, the rule, the number or the device, as they were asked for. */
   asked: string[];
+  /** What became of it. */
   outcome: "done" | "refused" | "no effect" | "unknown name";
   /** The graph that has the two nodes. */
   graph: string | null;
   /** Id of the reason, as in GET /api/v1/reasons. */
   reason: string | null;
+  /** The outcome in a sentence. */
   message: string;
 }

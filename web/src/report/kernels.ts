@@ -2,26 +2,47 @@
 
 /** What is launched: one generated function or one library call. */
 export interface Kernel {
+  /** Its function's name, or the operator of a library call. Unique among generated kernels of a graph. */
   name: string;
+  /** What it is written in; extern is a library call. */
   kind: "triton" | "cpp" | "extern";
+  /** The loop nodes that it computes. */
   nodes: string[];
+  /** The nodes of `aten` that these came from. */
   origins: string[];
+  /** Its whole text. */
   source: string;
+  /** The language of `source`, for who highlights it. */
   language: "python" | "cpp";
+  /** Where each line of `source` comes from. */
   lines: KernelLine[];
+  /** Lines of the snippet that it computes for. */
   user_lines: number[];
+  /** Buffers that it reads. */
   reads: string[];
+  /** Buffers that it writes. */
   writes: string[];
+  /** Bytes that it moves: each read counted once, each write counted once. */
   bytes: number;
+  /** Floating-point operations; null where they are not counted. */
   flops: number | null;
+  /** Programs along each axis of the launch; null for C++ and library calls. */
   grid: number[] | null;
+  /** How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name. */
   config: Record<string, unknown>;
+  /** Registers of a thread, by the assembler. */
   registers: number | null;
+  /** Bytes that a thread spills and loads again, by the assembler. */
   spills: number | null;
+  /** Bytes of shared memory of a program, by the assembler. */
   shared_bytes: number | null;
+  /** Microseconds that the cost model expects. */
   predicted_us: number | null;
+  /** Microseconds on the device, alone, the median of all samples. */
   measured_us: number | null;
+  /** 10^9 bytes a second: `bytes` by `measured_us`. */
   gb_per_s: number | null;
+  /** Percent of the device's memory bandwidth that this is; null on a CPU. */
   percent_of_peak: number | null;
   /** The first kernel of the graph that is the same code but for names, if not this one. */
   same_as: string | null;
@@ -33,23 +54,35 @@ export interface Kernel {
 
 /** The Triton kernel compiled offline for `target`, or its C++ twin: a second rendering of the same kernel. */
 export interface KernelArtifact {
+  /** What it is written in. */
   language: "triton" | "cpp" | "ptx";
+  /** What it was generated for, such as sm_90. */
   target: string;
+  /** Its whole text. */
   source: string;
+  /** Where each line of `source` comes from. */
   lines: KernelLine[];
+  /** Registers of a thread, by the assembler. */
   registers: number | null;
+  /** Bytes that a thread spills and loads again, by the assembler. */
   spills: number | null;
+  /** Bytes of shared memory of a program, by the assembler. */
   shared_bytes: number | null;
+  /** How it was generated, by name. */
   config: Record<string, unknown>;
   /** How this rendering was checked, and with what result. */
   check: string | null;
+  /** The largest relative error that the check found. */
   max_error: number | null;
 }
 
 /** Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured. */
 export interface KernelLevels {
+  /** The GPU whose plan it is, such as sm_90. */
   target: string;
+  /** How the kernel goes through its loops. */
   plan: "pointwise" | "persistent" | "looped" | "split" | "team" | "look_back" | "batch" | "product";
+  /** How many programs run. */
   programs: number;
   /** Of one program. */
   threads: number;
@@ -57,6 +90,7 @@ export interface KernelLevels {
   tile: Record<string, unknown>;
   /** Over the reduction loops; 0 without any, 1 where all of r stays in registers. */
   passes: number;
+  /** What it loads of each tensor. */
   loads: TensorLoads[];
   /** Predicted: of what later passes load again, what the cache holds no more. */
   missed_bytes: number;
@@ -68,14 +102,20 @@ export interface KernelLevels {
 
 /** Where one line of a kernel comes from: `line` counts from 1 in the kernel's source. */
 export interface KernelLine {
+  /** The line in the kernel's source, counted from 1. */
   line: number;
+  /** Loop nodes that the line computes for. */
   nodes: string[];
+  /** Lines of the snippet that it computes for. */
   user_lines: number[];
 }
 
 /** What a kernel loads of one tensor: `memory_bytes`, each element once, come from memory; the rest of `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them. */
 export interface TensorLoads {
+  /** The buffer that is loaded. */
   tensor: string;
+  /** Bytes that come from memory: each element once. */
   memory_bytes: number;
+  /** Bytes of all loads, those of elements that were loaded before among them. */
   loaded_bytes: number;
 }

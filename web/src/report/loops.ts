@@ -2,25 +2,39 @@
 
 /** A read or a write of one buffer: `index` is the element offset as a formula of the loop variables. */
 export interface Access {
+  /** The buffer that is read or written. */
   buffer: string;
+  /** The element offset as a formula of the loop variables; of a library call, that it is all of it. */
   index: string;
+  /** Bytes of the elements that are touched, each once. */
   bytes: number;
 }
 
 /** A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line. */
 export interface LoopNode {
+  /** Its name: that of the buffer that it writes, or of its library call. */
   name: string;
+  /** What kind of loop it is; extern is a library call. */
   kind: "pointwise" | "reduction" | "scan" | "scatter" | "extern" | "view";
+  /** Trip counts of its loops, outermost first. */
   sizes: (number | string)[];
+  /** Trip counts of its reduction loops. */
   reduction_sizes: (number | string)[];
+  /** The dtype of what it writes, by torch's name. */
   dtype: string | null;
+  /** Sizes of what it writes, outermost first. */
   shape: (number | string)[] | null;
+  /** Its body, one operation a line. */
   body: string[];
+  /** What it reads. */
   reads: Access[];
+  /** What it writes. */
   writes: Access[];
   /** FX nodes of `aten` that it came from. */
   origins: string[];
+  /** Lines of the snippet that it came from. */
   lines: number[];
+  /** Whether nothing that the graph gives depends on it. */
   dead: boolean;
   /** True for an ATen call that we have no lowering for. */
   fallback: boolean;
@@ -28,8 +42,12 @@ export interface LoopNode {
 
 /** A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step also one that repeated another before forward and backward were split. */
 export interface Removed {
+  /** Why nothing had to be done. */
   kind: "dead" | "common_subexpression" | "constant" | "view" | "cast" | "copy";
+  /** The node that is gone. */
   node: string;
+  /** The same in a sentence. */
   because: string;
+  /** Lines of the snippet that it came from. */
   lines: number[];
 }

@@ -2,29 +2,43 @@
 
 /** A tensor of the schedule. `first` and `last` are positions in the order of kernels (-1 for inputs). */
 export interface Buffer {
+  /** Its name. */
   name: string;
+  /** Its sizes, outermost first. */
   shape: (number | string)[];
+  /** Its strides, in elements. */
   stride: (number | string)[];
+  /** Its dtype by torch's name. */
   dtype: string;
+  /** Bytes of memory that it takes. */
   bytes: number;
+  /** Position of the kernel that writes it; -1 for an input. */
   first: number | null;
+  /** Position of the last kernel that reads it. */
   last: number | null;
+  /** What becomes of it; register is never in memory. */
   fate: "input" | "output" | "register" | "reused" | "in_place" | "allocated" | "dead";
   /** The buffer whose memory it gets. */
   takes_over: string | null;
+  /** What else is to be said of it. */
   note: string | null;
 }
 
 /** What the buffers of a graph take, its inputs not counted, in bytes. */
 export interface Memory {
+  /** The most that is alive at one time. */
   peak_bytes: number;
   /** Our kernels in the order in which they were written. */
   unordered_peak_bytes: number;
   /** Every buffer of our kernels in memory of its own, none let go. */
   without_reuse_bytes: number;
+  /** Buffers that get the memory of others. */
   reuses: Reuse[];
+  /** The most that is alive at one time without fusion. */
   unfused_peak_bytes: number;
+  /** Every buffer in memory of its own without fusion. */
   unfused_without_reuse_bytes: number;
+  /** Buffers that would get the memory of others without fusion. */
   unfused_reuses: Reuse[];
   /** What is alive while each kernel runs, and after the last. */
   live_bytes: number[];
@@ -36,8 +50,12 @@ export interface Memory {
 
 /** A buffer in the memory of another one that is no longer needed; `in_place` if one kernel reads the one while it writes the other. */
 export interface Reuse {
+  /** The buffer that gets the memory. */
   buffer: string;
+  /** The buffer whose memory it was. */
   takes_over: string;
+  /** Bytes that this spares. */
   bytes: number;
+  /** Whether one kernel reads the one while it writes the other. */
   in_place: boolean;
 }

@@ -4,33 +4,45 @@ import type { Kernel } from "./kernels";
 
 /** Wall time of one way to run the same calls, in milliseconds; every sample is kept. */
 export interface Contestant {
+  /** Which way it is. */
   name: "eager" | "compiled" | "peer";
+  /** Every sample, in milliseconds, in the order in which they were taken. */
   samples_ms: number[];
+  /** The median of the samples, in milliseconds. */
   median_ms: number;
   /** 25th percentile. */
   low_ms: number;
   /** 75th percentile. */
   high_ms: number;
+  /** Seconds of its first call, compiling included; null where it was not taken. */
   compile_s: number | null;
 }
 
 /** What TorchInductor made of the same graphs. */
 export interface Peer {
+  /** The other compiler. */
   name: string;
+  /** What it launches, in order, library calls included. */
   kernels: Kernel[];
+  /** What it made of the snippet, or why it was not asked, in sentences. */
   message: string | null;
 }
 
 /** `contestants` are those whose results are right, or could not be checked. */
 export interface TimingResult {
+  /** How times were taken, in sentences. */
   method: string;
+  /** The GPU's name, or cpu. */
   device: string;
+  /** Whether the L2 cache was cleared before each sample. */
   cold_l2: boolean;
+  /** The times of each way to run the calls. */
   contestants: Contestant[];
 }
 
 /** An output that rounding does not explain. Of its contestant there is no time, and of the kernels of its graph there is none. */
 export interface WrongResult {
+  /** Whose output it is. */
   contestant: "compiled" | "peer";
   /** The graph that gives it; null for a result of a whole call. */
   graph: string | null;
@@ -38,8 +50,11 @@ export interface WrongResult {
   entry: string | null;
   /** Its name: of a graph's output the ATen node, of a call's "the gradient of x". */
   output: string;
+  /** Its relative error against float64; null where it cannot be compared. */
   error: number | null;
+  /** That of eager's output; null where the output cannot be compared. */
   eager_error: number | null;
+  /** The largest error that was allowed; null where the output cannot be compared. */
   tolerance: number | null;
   /** Which output is wrong and by how much, in a sentence. */
   message: string;

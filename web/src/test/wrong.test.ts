@@ -1,10 +1,10 @@
-import type { ComponentChildren, VNode } from "preact";
 import { describe, expect, it } from "vitest";
 import { figuresOf } from "../components/AnswerBar";
 import { Timing } from "../components/Timing";
 import type { Report, WrongResult } from "../report";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 import { exampleReport } from "./example";
+import { textOf } from "./textOf";
 
 const message = "Output 1 of graph_0 (`add`) has an error of 4.9e+27 against float64; eager's is 1.0e-07, and 1.0e-05 is allowed.";
 const wrong: WrongResult = { contestant: "compiled", graph: "graph_0", entry: "f", output: "add", error: 4.9e27, eager_error: 1e-7, tolerance: 1e-5, message };
@@ -21,13 +21,6 @@ function spoiled(contestant: WrongResult["contestant"]): Report {
     timing: { ...timing!, contestants },
     summary: { ...summary, ...times },
   };
-}
-
-function textOf(node: ComponentChildren): string {
-  if (Array.isArray(node)) return node.map(textOf).join("");
-  if (node === null || typeof node !== "object") return typeof node === "boolean" || node == null ? "" : String(node);
-  const { type, props } = node as VNode<{ children?: ComponentChildren }>;
-  return typeof type === "function" ? textOf((type as (given: unknown) => ComponentChildren)(props)) : textOf(props.children);
 }
 
 describe("a wrong result", () => {

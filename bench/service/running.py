@@ -1,0 +1,126 @@
+"""A service of its own for a case: on a free port, with a store in a temporary folder, over with the case."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+PATIENCE_SECONDS = 120.0
+
+
+class Running:
+    """The program `fusionscope serve` with one store, started and killed as often as a case wants."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self._settings = dict(settings)
+        self._log = (folder / "log").open("ab")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
+    def start(self) -> None:
+        """Starts it and returns at once."""
+        environment = os.environ | {"FUSIONSCOPE_LOG_FORMAT": "json"} | self._settings
+        command = [sys.executable, "-m", "server.cli", "serve", "--port", str(self.port), "--data", str(self.folder)]
+        self._process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
+
+    def kill(self) -> None:
+        """Kills the program that was started, by SIGKILL; what it started must end by itself."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._log.close()
+
+    def wait_for(self, path: str, client: httpx2.Client, since: float | None = None) -> float:
+        """Seconds until `path` answers 200, counted from `since` or now. Raises TimeoutError."""
+        started = time.monotonic() if since is None else since
+        while time.monotonic() < started + PATIENCE_SECONDS:
+            with contextlib.suppress(httpx2.TransportError):
+                if client.get(path).status_code == 200:
+                    return time.monotonic() - started
+            time.sleep(0.01)
+        raise TimeoutError(f"{path} did not answer 200 within {PATIENCE_SECONDS:g} s; see {self.folder / 'log'}")
+
+    def processes(self) -> dict[int, str]:
+        """The living processes below the program, itself included, by their command lines."""
+        parents: dict[int, int] = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                with contextlib.suppress(OSError):
+                    fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+                    if fields[0] != "Z":
+                        parents[int(entry)] = int(fields[1])
+        found = {self.process} & parents.keys()
+        while more := {child for child, parent in parents.items() if parent in found} - found:
+            found |= more
+        return {process: _command_line(process) for process in sorted(found)}
+
+    def web_memory(self) -> int:
+        """Resident bytes of the web program alone."""
+        return int(Path("/proc", str(self.process), "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextlib.contextmanager
+def running(**settings: str) -> Iterator[Running]:
+    """A service that is starting; `settings` are environment variables without their prefix, in small letters."""
+    folder = Path(tempfile.mkdtemp(prefix="fusionscope-bench-"))
+    service = Running(folder, {f"FUSIONSCOPE_{name.upper()}": value for name, value in settings.items()})
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def client_of(service: Running, **options: Any) -> httpx2.Client:
+    return httpx2.Client(base_url=service.address, timeout=PATIENCE_SECONDS, **options)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _command_line(process: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc", str(process), "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return ""
+
+
+def kill(process: int) -> None:
+    """By SIGKILL; one that has ended meanwhile is dead already."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)

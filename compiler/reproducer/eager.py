@@ -1,0 +1,82 @@
+"""What a kernel computes as PyTorch's own operators: the ATen nodes between what it reads and what it writes.
+
+Not every kernel has such nodes. A matrix product may be taken apart from its bias, a tensor be written in parts, or a
+copy be made that no operator of the snippet asked for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from compiler.report import FxNode, Graph, Kernel
+
+#: More operators than this are no help to a reader.
+MOST_NODES = 400
+_OPERATOR = re.compile(r"(aten|prims)\.\w+\.\w+")
+_CALL = re.compile(r"\w+\((.*)\)", re.DOTALL)
+#: How a report writes arguments that are no numbers, names or lists.
+_DEVICE = re.compile(r"device\(type='\w+'(?:, index=\d+)?\)")
+_TORCH_NAMES = re.compile(
+    r"(?<![\w.'])(float16|bfloat16|float32|float64|u?int(?:8|16|32|64)|bool|complex64|complex128|float8_e4m3fn|float8_e5m2|"
+    r"strided|contiguous_format|preserve_format|channels_last|channels_last_3d)(?![\w'(=])"
+)
+#: Calls of a report are text of someone else's: what is written into a file must be a plain call.
+_PLAIN = re.compile(r"[\w\s.,()\[\]=+*/%'\"-]*")
+
+
+def eager(graph: Graph, kernel: Kernel, given: list[str]) -> str | None:
+    """The function `eager(<given>)` in PyTorch's operators, which gives what the kernel writes, or None."""
+    nodes = {node.name: node for node in graph.aten}
+    shapes = {buffer.name: buffer.shape for buffer in graph.buffers}
+    if any(_shape(nodes, name) != shapes.get(name) for name in (*kernel.reads, *kernel.writes)):
+        return None
+    if kernel.updates:  # begins with what another kernel has written, which is no node
+        return None
+    order = _needed(nodes, kernel)
+    lines = [_line(node) for node in order or ()]
+    if order is None or any(line is None for line in lines):
+        return None
+    body = "\n".join(f"    {line}" for line in lines)
+    return (
+        f"def eager({', '.join(given)}):\n"
+        '    """The operators that the kernel stands for, one after another."""\n'
+        f"{body}\n    return [{', '.join(kernel.writes)}]"
+    )
+
+
+def _shape(nodes: dict[str, FxNode], name: str) -> object:
+    return nodes[name].shape if name in nodes else "no node"
+
+
+def _needed(nodes: dict[str, FxNode], kernel: Kernel) -> list[FxNode] | None:
+    """The nodes that compute what the kernel writes, of what it reads alone, in order; None where there are none."""
+    given, seen = set(kernel.reads), set[str]()
+    order: list[FxNode] = []
+    waiting = [(name, False) for name in reversed(kernel.writes)]
+    while waiting:
+        name, is_ready = waiting.pop()
+        if is_ready:
+            order.append(nodes[name])
+            continue
+        if name in seen or (name in given and name not in kernel.writes):
+            continue
+        node = nodes.get(name)
+        if node is None or node.op != "call_function" or len(seen) > MOST_NODES:
+            return None
+        seen.add(name)
+        waiting.append((name, True))
+        waiting += [(argument, False) for argument in node.args]
+    return order
+
+
+def _line(node: FxNode) -> str | None:
+    found = _CALL.fullmatch(node.text)
+    if found is None:
+        return None
+    if node.target.endswith("operator.getitem"):
+        source, _, place = found[1].rpartition(", ")
+        return f"{node.name} = {source}[{int(place)}]" if source.isidentifier() and place.isdigit() else None
+    arguments = _TORCH_NAMES.sub(r"torch.\1", _DEVICE.sub("DEVICE", found[1]))
+    if not _OPERATOR.fullmatch(node.target) or not _PLAIN.fullmatch(arguments):
+        return None
+    return f"{node.name} = torch.ops.{node.target}({arguments})"

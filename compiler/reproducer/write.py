@@ -1,0 +1,199 @@
+"""The file of one kernel, from what a report says of it.
+
+It makes the inputs of the kernel from a seed, launches the kernel as it was generated, compares what that gives with
+the same computation in float64, and prints one line for each result and one for the time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from compiler.report import Graph, Kernel, KernelArtifact, Report
+from compiler.reproducer.eager import eager
+from compiler.reproducer.formula import NotExpressibleError, call_on_tensors, formula, given_to, variable
+from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
+from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
+from compiler.reproducer.texts import CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
+
+_ROUNDED = frozenset({"float16", "bfloat16", "float32", "float64"})
+_WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "bool"})
+
+
+class NoReproducerError(ValueError):
+    """A kernel cannot be run alone by such a file; the message says why, in a sentence."""
+
+
+def reproducer(
+    report: Report, kernel: str, graph: str | None = None, language: Literal["cpp", "triton"] | None = None
+) -> str:
+    """The text of the file for the kernel of that name, of the first graph that has one, or of `graph`.
+
+    `language` "triton" asks for the Triton kernel beside a C++ one that was run. Raises `KeyError` where there is no such
+    kernel, and `NoReproducerError` where it cannot be run alone."""
+    found, one = _find(report, kernel, graph)
+    twin = None
+    if language not in (None, one.kind):
+        twin = next((other for other in one.also if other.language == language), None)
+        if twin is None or one.kind == "extern":
+            raise KeyError(kernel)
+    try:
+        return _File(report, found, one, twin).text()
+    except (UnknownSizeError, NotLaunchableError) as reason:
+        raise NoReproducerError(str(reason)) from None
+
+
+def _find(report: Report, kernel: str, graph: str | None) -> tuple[Graph, Kernel]:
+    for one in report.graphs:
+        for candidate in one.kernels if graph in (None, one.name) else ():
+            if candidate.name == kernel:
+                return one, candidate
+    raise KeyError(kernel)
+
+
+class _File:
+    def __init__(self, report: Report, graph: Graph, kernel: Kernel, twin: KernelArtifact | None) -> None:
+        self.report, self.graph, self.kernel, self.twin = report, graph, kernel, twin
+        self.symbols = symbols_of(graph, kernel)
+        self.ranges = {buffer.name: (buffer.smallest, buffer.largest) for buffer in graph.buffers}
+        known = {buffer.name: buffer for buffer in graph.buffers}
+        self.layouts = {name: layout_of(known[name], self.symbols) for name in self._names() if name in known}
+
+    def _names(self) -> list[str]:
+        """The buffers that the file speaks of."""
+        nodes = [node for node in self.graph.loops if node.name in self.kernel.nodes]
+        touched = [access.buffer for node in nodes for access in (*node.reads, *node.writes)]
+        parts = [node.part_of for node in nodes if node.part_of is not None]
+        return list(dict.fromkeys([*self.kernel.reads, *self.kernel.writes, *touched, *parts]))
+
+    def text(self) -> str:
+        self._refuse_what_cannot_be_made()
+        if self.kernel.kind == "extern":
+            return self._together(self._library_call(), LIBRARY)
+        launch = self._launch()
+        compared, functions = self._compared()
+        parts = [launch.kernel, self._inputs(), *functions, compared, launch.function]
+        return self._together([*parts, *_helpers("\n".join(functions))], MAIN, launch)
+
+    def _together(self, parts: list[str], main: str, launch: Launch | None = None) -> str:
+        settings = [
+            f"SEED = {self.report.environment.seed}",
+            f"DEVICE = {self._device(launch)}",
+            f"GIVEN = {given_to(self.kernel)!r}",
+            f"WRITES = {self.kernel.writes!r}",
+        ]
+        ending = launch.ending if launch is not None else ()
+        whole = [
+            self._head(launch),
+            "\n".join(settings),
+            *parts,
+            TENSORS.strip(),
+            CHECKS.strip(),
+            *ending,
+            main.strip(),
+        ]
+        return "\n\n\n".join(whole) + "\n"
+
+    def _device(self, launch: Launch | None) -> str:
+        is_for_gpu = self.report.environment.device == "cuda" or (launch is not None and launch.is_for_gpu)
+        return '"cuda" if torch.cuda.is_available() else "cpu"' if is_for_gpu else '"cpu"'
+
+    def _head(self, launch: Launch | None) -> str:
+        kernel, environment = self.kernel, self.report.environment
+        lines = ", ".join(map(str, kernel.user_lines))
+        needs = "torch and Triton" if launch is not None and launch.is_for_gpu else "torch and a C++ compiler"
+        about = [
+            f'"""The kernel {kernel.name} of {self.graph.name}, alone'
+            + (f": lines {lines} of the snippet." if lines else "."),
+            "",
+            f"Run it with Python. It needs {'torch' if launch is None else needs}, and was made by Fusionscope",
+            f"{environment.compiler} with torch {environment.torch}. What it is given are random numbers.",
+            '"""',
+        ]
+        imports = sorted({"import statistics", "import time", *(launch.imports if launch is not None else ())})
+        interpreted = [
+            "if not torch.cuda.is_available():",
+            '    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported',
+        ]
+        is_triton = launch is not None and launch.is_for_gpu
+        return "\n".join([*about, "", *imports, "", "import torch", *(["", *interpreted] if is_triton else [])])
+
+    def _refuse_what_cannot_be_made(self) -> None:
+        for name in (*self.kernel.reads, *self.kernel.writes):
+            if name not in self.layouts:
+                raise NoReproducerError(f"The report does not say how {name} lies in memory.")
+            if self.layouts[name].dtype not in _ROUNDED | _WHOLE:
+                raise NoReproducerError(f"{name} is {self.layouts[name].dtype}: such a file makes no values of that.")
+
+    def _launch(self) -> Launch:
+        if self.twin is not None or self.kernel.kind == "triton":
+            return triton_launch(self.kernel, self.layouts, self.twin)
+        return cpp_launch(self.kernel, self.graph, self.layouts)
+
+    def _inputs(self) -> str:
+        names = list(dict.fromkeys([*self.kernel.reads, *self.kernel.writes]))
+        lines = [f"        {name!r}: {self._tensor(name)}," for name in names]
+        return "\n".join(
+            ["def inputs(spread=torch.randn):", '    """What the kernel reads and writes, by name."""', "    return {",
+             *lines, "    }"]
+        )  # fmt: skip
+
+    def _tensor(self, name: str) -> str:
+        layout = self.layouts[name]
+        if layout.dtype in _ROUNDED:
+            numbers = f"rounded(torch.{layout.dtype}, spread)"
+        else:
+            smallest, largest = self._range(name)
+            numbers = f"whole(torch.{layout.dtype}, {smallest}, {largest})"
+        return f"tensor({numbers}, {layout.shape}, {layout.stride})"
+
+    def _range(self, name: str) -> tuple[int, int]:
+        """Of integers that the snippet gave; for others, such as places that another kernel found, 0 and 1."""
+        smallest, largest = self.ranges[name]
+        return (smallest, largest) if smallest is not None and largest is not None else (0, 1)
+
+    def _compared(self) -> tuple[str, list[str]]:
+        """The function that compares, and those that it calls."""
+        operators = eager(self.graph, self.kernel, given_to(self.kernel))
+        try:
+            exact = formula(self.graph, self.kernel, self.layouts, self.symbols)
+        except NotExpressibleError as reason:
+            why = str(reason)
+            exact = None
+        lines = ["def compared(given, values):", '    """Whether each result is right."""']
+        if exact is not None:
+            single = "float64" if any(layout.dtype == "float64" for layout in self.layouts.values()) else "float32"
+            lines.append(f"    exact, single = formula(torch.float64, *given), formula(torch.{single}, *given)")
+            lines += [f"    others = {{'by the same lines in {single}': single}}"]
+        elif operators is not None:
+            lines.append("    exact = eager(*(one.double() if one.is_floating_point() else one for one in given))")
+            lines += ["    others = {}"]
+        else:
+            return "\n".join([*lines, f'    print("Not compared: {_plain(why)}")', "    return [True]"]), []
+        if operators is not None:
+            lines.append('    print(f"eager: {microseconds(lambda: eager(*given)):.3g} us")')
+            lines.append("    others['by eager'] = eager(*given)")
+        lines.append("    return all_right(values, exact, others)")
+        return "\n".join(lines), [text for text in (exact, operators) if text is not None]
+
+    def _library_call(self) -> list[str]:
+        node = next((node for node in self.graph.loops if node.name == self.kernel.nodes[-1]), None)
+        if node is None or node.call is None:
+            raise NoReproducerError("The report has not the code of this library call.")
+        if not node.call.startswith("torch."):
+            raise NoReproducerError("It calls an operator that is not torch's own.")
+        call = call_on_tensors(node, self.layouts, variable)
+        names = ", ".join(variable(name) for name in self.kernel.reads)
+        function = f'def library({names}):\n    """The call, on what the kernel reads."""\n    return {call}'
+        return [self._inputs(), function, HELPERS["view"]]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w .,:;()\[\]+*/=-]", " ", text)[:200]
+
+
+def _helpers(code: str) -> list[str]:
+    """The helpers that the code calls, and what these call."""
+    wanted = [name for name in HELPERS if re.search(rf"\b{name}\(", code)]
+    wanted += [other for name in wanted for other in NEEDS.get(name, ())]
+    return [HELPERS[name] for name in HELPERS if name in wanted]

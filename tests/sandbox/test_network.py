@@ -1,0 +1,54 @@
+"""No network, no socket of others, no kernel interface that is reached through sockets."""
+
+from __future__ import annotations
+
+import os
+
+from .harness import Box, Outside
+from .prelude import attempt, call, ctypes
+
+
+def connect_everywhere(tcp_port, udp_port, path, abstract, **rest):
+    import socket
+
+    def connect(family, address, kind=socket.SOCK_STREAM):
+        opened = socket.socket(family, kind)
+        opened.settimeout(2)
+        opened.connect(address)
+        opened.send(b"x")
+
+    attempt("tcp", lambda: connect(socket.AF_INET, ("127.0.0.1", tcp_port)))
+    attempt("udp", lambda: connect(socket.AF_INET, ("127.0.0.1", udp_port), socket.SOCK_DGRAM))
+    attempt("tcp6", lambda: connect(socket.AF_INET6, ("::1", tcp_port)))
+    attempt("path", lambda: connect(socket.AF_UNIX, path))
+    attempt("abstract", lambda: connect(socket.AF_UNIX, "\0" + abstract))
+    attempt("outside", lambda: connect(socket.AF_INET, ("192.0.2.1", 53), socket.SOCK_DGRAM))
+    attempt("listen", lambda: socket.create_server(("127.0.0.1", 0)))
+    attempt("name", lambda: socket.getaddrinfo("example.org", 80))
+    for name, family, kind, protocol in (
+        *(("vsock", 40, 1, 0), ("netlink", 16, 3, 0), ("audit", 16, 3, 9), ("packet", 17, 3, 768)),
+        *(("raw", 2, 3, 255), ("alg", 38, 5, 0), ("bluetooth", 31, 3, 0), ("can", 29, 3, 1), ("unix", 1, 1, 0)),
+    ):
+        attempt(name, lambda: call("socket", family, kind, protocol))
+    attempt("vsock pair", lambda: call("socketpair", 40, 1, 0, ctypes.create_string_buffer(8)))
+
+
+def test_nothing_is_connected(box: Box, outside: Outside) -> None:
+    found = box.run(connect_everywhere, **outside.given)
+    assert not outside.was_reached()
+    assert not found.did
+    assert len(found.refused) == 18
+
+
+def speak_with_children(**rest):
+    import socket
+    import subprocess
+
+    ours, theirs = socket.socketpair()
+    attempt("pair", lambda: (theirs.send(b"x"), ours.recv(1)))
+    attempt("pipe", lambda: subprocess.run(["/bin/echo", "hello"], stdout=subprocess.PIPE, check=True).stdout)
+    attempt("memory", lambda: os.memfd_create("x"))
+
+
+def test_a_job_speaks_with_its_own_children(box: Box) -> None:
+    assert not box.run(speak_with_children).refused
