@@ -92,11 +92,17 @@ class Box:
     """A worker and its zygote. `user` is the worker's; root's jobs get users of their own in tier B.
 
     `is_contained` leaves root with what it has in a container. `switched_off` are layers that are left out, and
-    `landlock=` is the newest version of it that is used.
+    `landlock=` is the newest version of it that is used. `uses_gpu` allows what CUDA needs, with a GPU or without.
     """
 
     def __init__(
-        self, tier: str, user: int, switched_off: tuple[str, ...] = (), is_contained: bool = False, **more: Any
+        self,
+        tier: str,
+        user: int,
+        switched_off: tuple[str, ...] = (),
+        is_contained: bool = False,
+        uses_gpu: bool = False,
+        **more: Any,
     ) -> None:
         self.tier, self.user = tier, user
         self.workspace = Path(tempfile.mkdtemp(prefix="sandbox-", dir="/tmp"))
@@ -120,6 +126,7 @@ class Box:
         )
         config = {
             "tier": tier,
+            "uses_gpu": uses_gpu,
             "folder": str(self.folder),
             "readable": [str(path) for path in code_folders()],
             "first_uid": FIRST_JOB_USER,
