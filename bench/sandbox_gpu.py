@@ -37,9 +37,12 @@ LIMITS = JobLimits(
 )
 
 
-def _deny_memory_placement() -> None:
-    rules = syscalls.Rules
-    syscalls.Rules = lambda **given: rules(**(given | {"allows_memory_placement": False}))  # type: ignore[assignment]
+def _without_rule(name: str) -> Callable[[], None]:
+    def take_away() -> None:
+        rules = syscalls.Rules
+        syscalls.Rules = lambda **given: rules(**(given | {name: False}))  # type: ignore[assignment]
+
+    return take_away
 
 
 def _without_device(name: str) -> Callable[[], None]:
@@ -57,7 +60,8 @@ def _without_fact(name: str) -> Callable[[], None]:
 
 
 ALLOWANCES: dict[str, Callable[[], None]] = {
-    "mbind and its like": _deny_memory_placement,
+    "mbind and its like": _without_rule("allows_memory_placement"),
+    "a local socket of packets": _without_rule("allows_listening"),
     **{name: _without_device(name) for name in allowance.GPU_DEVICES},
     **{name: _without_fact(name) for name in allowance.GPU_FACTS},
 }

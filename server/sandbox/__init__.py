@@ -7,10 +7,10 @@ zygote enters the sandbox and forks jobs (`sandbox`). Each job is confined befor
     isolation          what differs between the tiers; namespaces is tier A, landlocked tier B
     keeper, guard      the processes above the zygote and above each job that let nothing survive
     processes          finding and ending all that a job has started; leftovers: deleting all that it has written
+    measures           what processes and folders use
     descriptors        which descriptors a process keeps
     landlock, syscalls    what a process may do to files, and which system calls it may make
     users, code_access    a user for each job, and what of root's folders it must be able to read
-    confine            how snippets were confined before
     kernel             the calls that Python has no function for
 """
 

@@ -1,7 +1,7 @@
 """Makes the interpreter and this code readable for jobs, where they lie in a folder that is closed to others.
 
-Where the service runs as root, jobs run as `nobody`. A Python that was installed below /root could then not be read.
-So this process gets a view of the file system of its own, in which such a closed folder is empty but for the parts
+In tier B jobs have users of their own where the worker is root, and could not read a Python that was installed below
+/root. So the zygote gets a view of the file system of its own, in which such a closed folder is empty but for the parts
 that jobs need. As a side effect, the rest of that folder cannot be seen by jobs at all.
 """
 
@@ -9,18 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from server.sandbox import kernel
-
-
-def code_folders() -> list[Path]:
-    """Where the interpreter, its libraries and this code lie."""
-    found = {Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[2], Path(sys.executable).resolve().parent}
-    return sorted(path.resolve() for path in found)
 
 
 def closed_ancestor(folder: Path) -> Path | None:
@@ -47,24 +40,6 @@ def open_to_others(folders: Iterable[Path], workspace: Path) -> None:
             f"Jobs run as users of their own, who may not read {needed[0]}, and this cannot be changed by a mount "
             f"({failure}): install Python where others may read it, or start the worker as another user than root."
         ) from None
-
-
-def open_code_to_jobs(workspace: Path) -> bool:
-    """Does it, for this process and its children. True when jobs can read all code; needs root, else says False.
-
-    `workspace` is a folder to keep mounts in while they are moved.
-    """
-    needed = [folder for folder in code_folders() if closed_ancestor(folder) is not None]
-    if not needed:
-        return True
-    try:
-        kernel.unshare(kernel.CLONE_NEWNS)
-        kernel.mount(None, Path("/"), kernel.MS_REC | kernel.MS_PRIVATE)
-        while (closed := next(filter(None, map(closed_ancestor, needed)), None)) is not None:
-            _empty_but_for(closed, [folder for folder in needed if folder.is_relative_to(closed)], workspace)
-    except OSError:
-        return False
-    return True
 
 
 def _empty_but_for(closed: Path, kept: list[Path], workspace: Path) -> None:

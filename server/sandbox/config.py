@@ -35,7 +35,10 @@ class SandboxConfig(BaseModel):
         default=(), description="What jobs may read besides the system's folders; see `code_folders`."
     )
     first_uid: int | None = Field(
-        default=None, ge=1, description="Where the worker is root: jobs get users from here on that nothing else has."
+        default=None,
+        ge=1,
+        description="Where the worker is root: jobs get users from here on that nothing else has, 256 at the most. "
+        "Sandboxes of one machine need numbers that are so far apart.",
     )
 
 

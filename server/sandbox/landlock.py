@@ -103,35 +103,3 @@ def _allow_beneath(ruleset: int, path: Path, rights: int) -> None:
         kernel.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, pointer, 0)
     finally:
         os.close(parent)
-
-
-def restrict(writable: list[Path]) -> list[str]:
-    """Confines this process for good: writes only beneath `writable`. Returns what is now enforced, in words."""
-    abi = version()
-    if abi == 0:
-        return []
-    files = _WRITE_FILE | 0b11 << 4 | 0b1111111 << 6
-    enforced = ["no writes outside the job's folder"]
-    if abi >= 2:
-        files |= 1 << 13
-    if abi >= 3:
-        files |= _TRUNCATE
-    network = scoped = 0
-    if abi >= 4:
-        network = _BIND_TCP | _CONNECT_TCP
-        enforced.append("no TCP")
-    if abi >= 6:
-        scoped = _SCOPE_ABSTRACT_SOCKET | _SCOPE_SIGNAL
-        enforced.append("no signals to processes outside the job")
-
-    # Older kernels know a shorter structure and refuse a longer one.
-    size = 8 if abi < 4 else 16 if abi < 6 else 24
-    ruleset = _Ruleset(files, network, scoped)
-    descriptor = kernel.syscall(_CREATE_RULESET, ctypes.cast(ctypes.pointer(ruleset), ctypes.c_void_p), size, 0)
-    try:
-        for path in writable:
-            _allow_beneath(descriptor, path, files)
-        kernel.syscall(_RESTRICT_SELF, descriptor, 0)
-    finally:
-        os.close(descriptor)
-    return enforced

@@ -93,6 +93,7 @@ class Landlocked(Trusted):
     def _rules(self) -> syscalls.Rules:
         return syscalls.Rules(
             allows_memory_placement=self._config.uses_gpu,
+            allows_listening=self._config.uses_gpu,
             guards_metadata=not self._is_root,
             guards_processes=not self._is_root,
             guards_signals_of=os.getpid() if self._needs_own_program() else None,

@@ -56,7 +56,8 @@ class Namespaces:
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
-        self._programs = syscalls.programs(syscalls.Rules(allows_memory_placement=config.uses_gpu))
+        needed = config.uses_gpu
+        self._programs = syscalls.programs(syscalls.Rules(allows_memory_placement=needed, allows_listening=needed))
         self._own_processes = -1
 
     def enter(self) -> None:

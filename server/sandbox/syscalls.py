@@ -24,6 +24,7 @@ from server.sandbox.config import NoSandbox
 _HIGHEST_NUMBER = 1024
 _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX = 1
+_SOCK_SEQPACKET, _SOCKET_TYPE = 5, 0xF
 _PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 1
 
 _DEBUGGING = (
@@ -48,6 +49,8 @@ _SYSTEM_V = "shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msg
 _MEMORY_PLACEMENT = "mbind migrate_pages move_pages set_mempolicy set_mempolicy_home_node"
 # The network: in its own namespace a job would still reach vsock and netlink.
 _SOCKETS = "socket socketcall"
+# Where one kind of socket is allowed, it can be waited on, and reaches nobody.
+_OTHER_SOCKETS, _REACHING = "socketcall", "connect"
 
 # Landlock has no rights for these, and a job of the worker's own user owns the worker's files.
 _METADATA = (
@@ -70,6 +73,9 @@ class Rules:
 
     allows_memory_placement: bool = False
     """CUDA asks for it."""
+    allows_listening: bool = False
+    """CUDA waits at a local socket of packets, to which other processes could hand memory; without it CUDA does not
+    start. The job's cannot be connected, so it reaches no other socket of the machine."""
     guards_metadata: bool = False
     """The job's user may own files outside of its folder, and nothing else protects their modes and times."""
     guards_processes: bool = False
@@ -134,6 +140,9 @@ def _conditions(seccomp: Any, rules: Rules) -> dict[str, list[tuple[Any, ...]]]:
         "socketpair": [(equal(0, _AF_UNIX),)],
         "prlimit64": [(equal(0, 0),)],
     }
+    if rules.allows_listening:
+        is_of_packets = seccomp.Arg(1, seccomp.MASKED_EQ, _SOCKET_TYPE, _SOCK_SEQPACKET)
+        found["socket"] = [(equal(0, _AF_UNIX), is_of_packets)]
     if rules.guards_processes:
         for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
             found[name] = [(equal(0, 0),)]
@@ -172,8 +181,10 @@ def _refused(seccomp: Any, rules: Rules) -> bytes:
 def _refusals(rules: Rules) -> Iterable[tuple[str, int]]:
     for names in (_DEBUGGING, _MOUNTS, _KERNEL_SURFACE, _MACHINE, _SYSTEM_V):
         yield from ((name, errno.EPERM) for name in names.split())
-    yield from ((name, errno.EAFNOSUPPORT) for name in _SOCKETS.split())
+    sockets = _OTHER_SOCKETS if rules.allows_listening else _SOCKETS
+    yield from ((name, errno.EAFNOSUPPORT) for name in sockets.split())
     optional = {
+        _REACHING: rules.allows_listening,
         _MEMORY_PLACEMENT: not rules.allows_memory_placement,
         _METADATA: rules.guards_metadata,
         _WATCHING_FILES: rules.hides_files,

@@ -6,14 +6,16 @@ the guard does its work: it could be another's by then.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from server.sandbox import measures, processes
+from server.sandbox import kernel, measures, processes
 from server.sandbox.limits import JobLimits
 from server.wire.messages import Tier
 
@@ -63,7 +65,7 @@ class Watch:
         self._asked_to_end: float | None = None
         self._places: dict[Path, int] = {}
         self._family: list[int] = []
-        self._nameless = measures.Paced(lambda: measures.nameless(self._family), measures.Nameless())
+        self._nameless = measures.Paced(self._measure_nameless, measures.Nameless())
         self._proportional = measures.Paced(self._measure_proportional, 0)
         self._disk = measures.Paced(self._measure_disk, measures.Held(0, 0))
         self._shared = measures.Paced(self._measure_shared, measures.Held(0, 0))
@@ -140,13 +142,25 @@ class Watch:
             processes=len(self._family),
         )
 
+    def _measure_nameless(self) -> measures.Nameless:
+        with self._as_who_may_look():
+            return measures.nameless(self._family)
+
     def _measure_proportional(self) -> int:
         total = 0
-        for process in self._family:
-            part = measures.proportional_bytes(process)
-            # Where this may not be asked, the bound has to be believed.
-            total += measures.private_bytes(process) if part is None else part
+        with self._as_who_may_look():
+            for process in self._family:
+                part = measures.proportional_bytes(process)
+                # Where this may not be asked, the bound has to be believed.
+                total += measures.private_bytes(process) if part is None else part
         return total
+
+    def _as_who_may_look(self) -> AbstractContextManager[None]:
+        """A root without CAP_SYS_PTRACE, such as a container's, sees less of a job than the job's own user does."""
+        user = self._job_user() if self._tier == "B" else None
+        if user is None or os.geteuid() != 0:
+            return contextlib.nullcontext()
+        return kernel.reading_as(user, user)
 
     def _measure_disk(self) -> measures.Held:
         return self._mounted(self._folder) if self._tier == "A" else measures.held_by(self._folder)

@@ -1,4 +1,4 @@
-"""Boxes for the tests of this folder: each tier, with a worker that is root and with one that is not."""
+"""Boxes for the tests of this folder: each tier, with a worker that is root, one in a container, and a plain one."""
 
 from __future__ import annotations
 
@@ -13,26 +13,38 @@ from server.sandbox.config import FIRST_JOB_USER
 
 from .harness import PLAIN_USER, Box, Outside
 
-USERS = (0, PLAIN_USER) if os.geteuid() == 0 else (os.geteuid(),)
-SETTINGS = [(tier, user) for tier in ("A", "B") for user in USERS]
+Setting = tuple[str, int, bool]
+"""The tier, the worker's user, and whether it has no more than a container's root."""
+
+SETTINGS: list[Setting]
+if os.geteuid() == 0:
+    SETTINGS = [("A", 0, False), ("A", PLAIN_USER, False), ("B", 0, False), ("B", 0, True), ("B", PLAIN_USER, False)]
+else:
+    SETTINGS = [("A", os.geteuid(), False), ("B", os.geteuid(), False)]
+
+
+def name_of(setting: Setting) -> str:
+    tier, user, is_contained = setting
+    return f"{tier}-{'plain' if user else 'container' if is_contained else 'root'}"
 
 
 @pytest.fixture(scope="session")
-def boxes() -> Iterator[dict[tuple[str, int], Box]]:
+def boxes() -> Iterator[dict[Setting, Box]]:
     """Started when they are first asked for, and then kept: they run one job after another as a service does."""
-    started: dict[tuple[str, int], Box] = {}
+    started: dict[Setting, Box] = {}
     yield started
     for box in started.values():
         box.close()
 
 
-@pytest.fixture(params=SETTINGS, ids=[f"{tier}-{'root' if user == 0 else 'plain'}" for tier, user in SETTINGS])
-def box(request: pytest.FixtureRequest, boxes: dict[tuple[str, int], Box]) -> Iterator[Box]:
+@pytest.fixture(params=SETTINGS, ids=name_of)
+def box(request: pytest.FixtureRequest, boxes: dict[Setting, Box]) -> Iterator[Box]:
     """A box, which after the test must still do its work, and in which a job that ran meanwhile was not disturbed."""
-    tier, user = request.param
-    if (tier, user) not in boxes:
-        boxes[tier, user] = Box(tier, user)
-    box = boxes[tier, user]
+    setting: Setting = request.param
+    if setting not in boxes:
+        tier, user, is_contained = setting
+        boxes[setting] = Box(tier, user, is_contained=is_contained)
+    box = boxes[setting]
     sibling = box.start("import sys\nsys.stdin.read()\nprint('undisturbed')")
     yield box
     box.release(sibling)

@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PRELUDE = (HERE / "prelude.py").read_text()
 PLAIN_USER = 61900
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 90.0
 
 LIMITS = JobLimits(
     cpu_seconds=20,
@@ -91,10 +91,19 @@ def numbers_of_calls() -> dict[str, int]:
 class Box:
     """A worker and its zygote. `user` is the worker's; root's jobs get users of their own in tier B.
 
-    `switched_off` are layers that are left out, and `landlock=` is the newest version of it that is used.
+    `is_contained` leaves root with what it has in a container. `switched_off` are layers that are left out, and
+    `landlock=` is the newest version of it that is used. `uses_gpu` allows what CUDA needs, with a GPU or without.
     """
 
-    def __init__(self, tier: str, user: int, switched_off: tuple[str, ...] = (), **more: Any) -> None:
+    def __init__(
+        self,
+        tier: str,
+        user: int,
+        switched_off: tuple[str, ...] = (),
+        is_contained: bool = False,
+        uses_gpu: bool = False,
+        **more: Any,
+    ) -> None:
         self.tier, self.user = tier, user
         self.workspace = Path(tempfile.mkdtemp(prefix="sandbox-", dir="/tmp"))
         self.workspace.chmod(0o711)
@@ -103,7 +112,7 @@ class Box:
         os.chown(self.folder, user, user)
         (self.workspace / "mounts").mkdir()
         command = [sys.executable, str(HERE / "worker_program.py")]
-        if user != os.geteuid():
+        if user != os.geteuid() or is_contained:
             command = [sys.executable, str(HERE / "as_user.py"), str(user), *command]
         self.process = subprocess.Popen(
             command,
@@ -117,6 +126,7 @@ class Box:
         )
         config = {
             "tier": tier,
+            "uses_gpu": uses_gpu,
             "folder": str(self.folder),
             "readable": [str(path) for path in code_folders()],
             "first_uid": FIRST_JOB_USER,

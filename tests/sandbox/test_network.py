@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
+
+import pytest
 
 from .harness import Box, Outside
 from .prelude import attempt, call, ctypes
@@ -52,3 +56,41 @@ def speak_with_children(**rest):
 
 def test_a_job_speaks_with_its_own_children(box: Box) -> None:
     assert not box.run(speak_with_children).refused
+
+
+def wait_at_a_socket(path, **rest):
+    import socket
+
+    def of_packets():
+        return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    own = of_packets()
+    attempt("wait", lambda: (own.bind("own"), own.listen()))
+    attempt("connect", lambda: of_packets().connect(path))
+    attempt("send", lambda: of_packets().sendto(b"x", path))
+    attempt("message", lambda: of_packets().sendmsg([b"x"], [], 0, path))
+    for name, family, kind in (
+        *(("stream", 1, 1), ("datagram", 1, 2), ("tcp", 2, 1), ("udp", 2, 2), ("vsock", 40, 1), ("netlink", 16, 3)),
+        *(("vsock packets", 40, 5), ("sctp", 2, 5)),
+    ):
+        attempt(name, lambda: call("socket", family, kind, 0))
+
+
+@pytest.mark.parametrize("tier", ["A", "B"])
+def test_a_job_that_uses_a_gpu_waits_at_a_socket_and_reaches_none(tier: str) -> None:
+    """CUDA does not start without; see `syscalls`."""
+    reached = threading.Event()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        path = f"/tmp/listener-{os.urandom(8).hex()}"
+        listener.bind(path)
+        os.chmod(path, 0o777)
+        listener.listen()
+        threading.Thread(target=lambda: (listener.accept(), reached.set()), daemon=True).start()
+        box = Box(tier, os.geteuid(), uses_gpu=True)
+        try:
+            found = box.run(wait_at_a_socket, path=path)
+        finally:
+            box.close()
+            os.unlink(path)
+        assert list(found.did) == ["wait"]
+        assert len(found.refused) == 11 and not reached.is_set()

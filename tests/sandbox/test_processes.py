@@ -142,6 +142,22 @@ def test_no_daemon_outlives_its_job(box: Box) -> None:
     assert not processes_named(name)
 
 
+def leave_orphan(**rest):
+    import time
+
+    if os.fork() == 0:
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    os.write(1, b"done")
+
+
+def test_an_orphan_that_holds_the_output_does_not_hold_the_job(box: Box) -> None:
+    found = box.run(leave_orphan)
+    assert (found.output, found.ending, found.exit_code) == ("done", "exited", 0)
+
+
 def stand_still(how, **rest):
     import signal
     import time

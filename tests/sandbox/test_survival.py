@@ -10,7 +10,7 @@ import pytest
 
 from server.sandbox import processes
 
-from .conftest import SETTINGS
+from .conftest import SETTINGS, name_of
 from .harness import Box, is_alive, processes_named, wait_until
 from .prelude import LIBC
 
@@ -34,10 +34,11 @@ def hold_on(name, **rest):
     time.sleep(600)
 
 
-@pytest.fixture(params=SETTINGS, ids=[f"{tier}-{'root' if user == 0 else 'plain'}" for tier, user in SETTINGS])
+@pytest.fixture(params=SETTINGS, ids=name_of)
 def own_box(request: pytest.FixtureRequest) -> Iterator[Box]:
     """One that may be broken."""
-    box = Box(*request.param)
+    tier, user, is_contained = request.param
+    box = Box(tier, user, is_contained=is_contained)
     yield box
     box.close()
 
