@@ -36,8 +36,9 @@ from server.worker.records import Request, request_bytes
 
 log = structlog.get_logger(__name__)
 
-KILL_SECONDS = 5.0
-"""How long a process may take to be gone once it was killed; then its zygote is given up, with all that it forked."""
+KILL_SECONDS = 15.0
+"""How long a process may take to be gone once it was killed; then its zygote is given up, with all that it forked. A
+hundred processes of a fork bomb took more than five seconds to end on a machine with twelve others to every core."""
 _KILLS = 10
 """Times that it is killed in that time: a watch takes sharper means after a while."""
 _PASSED_ON = (
