@@ -67,8 +67,8 @@ def test_a_python_without_venv_says_what_to_install(tmp_path: Path) -> None:
     assert_says_one_sentence(run_installer(tmp_path), "virtual environment", "python3-venv")
 
 
-def locked() -> dict[str, str]:
-    lines = [line for lock in LOCKS for line in (ROOT / lock).read_text().splitlines()]
+def locked(locks: tuple[str, ...] = LOCKS) -> dict[str, str]:
+    lines = [line for lock in locks for line in (ROOT / lock).read_text().splitlines()]
     pins = [line.split("==") for line in lines if line and not line.startswith(("#", "-r"))]
     return {plain(name): version for name, version in pins}
 
@@ -108,6 +108,14 @@ def test_the_locks_name_all_that_the_project_needs(python: str) -> None:
     # A torch for CUDA needs NVIDIA's packages besides, which it pins itself.
     missing = {name for name in needed(wanted, python) if not name.startswith(("nvidia-", "cuda-"))} - locked().keys()
     assert missing == set()
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_what_the_service_needs_stands_in_the_lock_of_the_images(python: str) -> None:
+    """Without the tools for work on it, which requirements-dev.lock has."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    missing = {name for name in needed(wanted, python) if not name.startswith(("nvidia-", "cuda-"))}
+    assert missing - locked(LOCKS[:1]).keys() == set()
 
 
 def test_what_is_installed_is_what_the_locks_name() -> None:

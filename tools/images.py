@@ -1,0 +1,304 @@
+"""Build the images and run the service from `docker-compose.yml`, on a machine that can pull no image.
+
+    python tools/images.py [--port PORT]
+
+What a registry of images would give is made here: a base with Python by debootstrap, under the name of the real one.
+A Docker daemon of this script's own builds and runs everything in a temporary folder, so the images, containers and
+networks of the machine are not touched. Then a snippet is explored over HTTP: in tier B with Docker's own settings, in
+tier A with those of `deploy/tier-a.yml`, and with PostgreSQL; web and the database server are killed in between.
+Whatever happens, all of it is removed.
+
+It needs root, about 10 GB of disk and 10 minutes, and of Debian: debootstrap, docker.io, docker-compose. What differs
+from a real deployment: the bases are Debian's Python and PostgreSQL in the place of the official images; the daemon
+makes no firewall rules, so containers reach nothing outside; and there is no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+BASE = "python:3.11-slim"
+SUITE = "bookworm"
+PACKAGES = "python3,python3-dev,python3-pip,python3-venv,ca-certificates"
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+DOCKER = "/usr/bin/docker"
+"""Debian's, which can build by itself: a newer one may lie on the PATH without its plugin for that."""
+PROGRAMS = ("debootstrap", "dockerd", DOCKER, "docker-compose")
+PROJECT = "fusionscope-images"
+SNIPPET = ROOT / "server" / "examples" / "1_pointwise_chain.py"
+POSTGRES = f"""
+FROM {BASE}
+RUN apt-get update && apt-get install --yes --no-install-recommends postgresql
+RUN install --directory --owner=postgres --mode=0700 /var/lib/postgresql/data && ln -s /usr/lib/postgresql/* /postgresql
+ENV PATH=/postgresql/bin:$PATH PGDATA=/var/lib/postgresql/data
+USER postgres
+VOLUME /var/lib/postgresql/data
+CMD if [ ! -s $PGDATA/PG_VERSION ]; then \\
+        echo "$POSTGRES_PASSWORD" >/tmp/password && initdb --username=$POSTGRES_USER --pwfile=/tmp/password --no-sync \\
+        && echo "host all all all scram-sha-256" >>$PGDATA/pg_hba.conf \\
+        && echo "create database $POSTGRES_DB" | postgres --single postgres; \\
+    fi; exec postgres -c listen_addresses='*'
+"""
+"""Debian's server under the name of the official image, as far as deploy/postgres.yml uses that."""
+
+START_SECONDS = 180.0
+EXPLORE_SECONDS = 60
+
+
+class Failed(Exception):
+    """Something did not work; the message says what."""
+
+
+def run(*command: str, given: str = "", **variables: str) -> str:
+    """Runs a program with `given` as its input, and returns what it printed. Raises `Failed` with the end of that."""
+    environment = os.environ | variables
+    output, errors = subprocess.PIPE, subprocess.STDOUT
+    done = subprocess.run(command, cwd=ROOT, env=environment, input=given, text=True, stdout=output, stderr=errors)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def daemon(folder: Path) -> Iterator[None]:
+    """A Docker daemon of our own; within, the programs docker and docker-compose speak to it."""
+    address = f"unix://{folder}/docker.sock"
+    places = ["--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"]
+    # No firewall rules, no bridge that outlives it, and addresses that no other daemon of this machine gives out.
+    rules = ["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--bridge=none"]
+    rules += ["--default-address-pool", "base=10.213.0.0/16,size=24"]
+    with open(folder / "daemon.log", "wb") as log:
+        process = subprocess.Popen(
+            ["dockerd", "--host", address, *places, *rules], stdout=log, stderr=log, start_new_session=True
+        )
+    os.environ["DOCKER_HOST"] = address
+    try:
+        wait_until(lambda: process.poll() is None and (folder / "docker.sock").exists(), "the Docker daemon")
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def make_base(folder: Path) -> None:
+    """A Debian with Python, imported under the name of the official image."""
+    run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(folder))
+    (folder / "usr/local/bin/python").symlink_to("/usr/bin/python3")
+    for marker in (folder / "usr/lib").glob("python3*/EXTERNALLY-MANAGED"):
+        marker.unlink()
+    shutil.rmtree(folder / "var/cache/apt/archives")
+    # Certificates of this machine's own: whoever stands between it and the registries has one.
+    shutil.copy(CERTIFICATES, folder / "etc/ssl/certs/ca-certificates.crt")
+    archive = folder.with_suffix(".tar")
+    run("tar", "-C", str(folder), "-cf", str(archive), ".")
+    run(DOCKER, "import", "--change", 'CMD ["python3"]', str(archive), BASE)
+    archive.unlink()
+
+
+@contextlib.contextmanager
+def torch_index(wheels: Path) -> Iterator[str]:
+    """An index of packages with the builds of torch in `wheels`, on this machine alone; its address."""
+    folder = wheels.parent / "index" / "torch"
+    folder.mkdir(parents=True)
+    for wheel in wheels.glob("torch-*.whl"):
+        (folder / wheel.name).symlink_to(wheel.resolve())
+    handler = functools.partial(QuietHandler, directory=str(folder.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Says nothing."""
+
+
+def download_torch(folder: Path) -> None:
+    """The build of torch for CPUs, by this machine's own pip and whatever index that knows."""
+    (torch,) = (line for line in (ROOT / "requirements.lock").read_text().splitlines() if line.startswith("torch=="))
+    folder.mkdir()
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), f"{torch}+cpu")
+
+
+def build(index: str) -> None:
+    arguments = {"TORCH_BUILD": "cpu", "TORCH_INDEX": index}
+    # pip in the base trusts Debian's certificates by itself; Node has to be told.
+    arguments |= {"PIP_CERT": str(CERTIFICATES), "NODE_EXTRA_CA_CERTS": str(CERTIFICATES)}
+    options = [option for name, value in arguments.items() for option in ("--build-arg", f"{name}={value}")]
+    for target, tag in (("web", "fusionscope-web"), ("worker", "fusionscope-worker:cpu")):
+        started = time.monotonic()
+        command = [DOCKER, "build", "--network", "host", "--target", target, "--tag", tag, *options, "."]
+        run(*command, DOCKER_BUILDKIT="1")
+        size = int(run(DOCKER, "image", "inspect", "--format", "{{.Size}}", tag))
+        print(f"built {tag}: {size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s", flush=True)
+
+
+class Stack:
+    """The services of the compose file and of further `files`, as they run here; taken down at the end."""
+
+    def __init__(self, port: int, *files: str) -> None:
+        self._address = f"http://127.0.0.1:{port}"
+        self._variables = {"PORT": str(port), "POSTGRES_PASSWORD": "only-for-this-run"}
+        self._files = [option for name in ("docker-compose.yml", *files) for option in ("--file", name)]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Stack]:
+        try:
+            self.compose("up", "--detach", "--no-build")
+            yield self
+        except BaseException:
+            print(self.compose("logs", "--tail", "40"), file=sys.stderr)
+            raise
+        finally:
+            self.compose("down", "--volumes")
+
+    def compose(self, *arguments: str) -> str:
+        command = ["docker-compose", "--project-name", PROJECT, *self._files, *arguments]
+        return run(*command, **self._variables)
+
+    def configuration(self) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load(self.compose("config"))
+        return found
+
+    def read(self, path: str, body: dict[str, Any] | None = None, timeout: float = 10.0) -> bytes:
+        """What the service answers. Raises `OSError` for anything but success."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._address + path, data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            found: bytes = answer.read()
+            return found
+
+    def wait_until_ready(self, tier: str) -> None:
+        """Raises `Failed` where no worker of that tier is ready in time."""
+
+        def is_ready() -> bool:
+            with contextlib.suppress(OSError):
+                self.read("/readyz")
+                (worker,) = json.loads(self.read("/healthz"))["workers"]
+                return bool(worker["tier"] == tier)
+            return False
+
+        started = time.monotonic()
+        wait_until(is_ready, f"A worker of tier {tier}")
+        print(f"tier {tier}: ready after {time.monotonic() - started:.0f} s", flush=True)
+
+    def explore(self, comment: str) -> str:
+        """Pastes the snippet, told apart by a comment; the path of its report. Raises `Failed` where it is wrong."""
+        path = f"/api/v1/explorations?wait={EXPLORE_SECONDS}"
+        source = f"# {comment}\n{SNIPPET.read_text()}"
+        report = json.loads(self.read(path, {"source": source}, EXPLORE_SECONDS + 10.0))
+        if report["status"] != "ok":
+            raise Failed(f"The exploration ended as {report['status']}: {report.get('error')}")
+        seen = report["observed"]
+        print(
+            f"{comment}: {report['summary']['verdict']} Tier {seen['tier']}, {seen['wall_seconds']:.1f} s", flush=True
+        )
+        return f"/api/v1/explorations/{report['id']}"
+
+
+def run_options(service: dict[str, Any], further: list[str]) -> list[str]:
+    """A worker's service of the compose file as options of `docker run`, which knows of `systempaths` where the old
+    docker-compose does not, with `further` security options."""
+    named = {"network": service["network_mode"], "memory": service["mem_limit"], "shm-size": service["shm_size"]}
+    named |= {"memory-swap": service["memswap_limit"], "pids-limit": service["pids_limit"]}
+    options = [f"--{name}={value}" for name, value in named.items()]
+    options += ["--init"] * service["init"] + ["--read-only"] * service["read_only"]
+    options += [f"--cap-drop={name}" for name in service["cap_drop"]]
+    options += [f"--tmpfs={mount}" for mount in service["tmpfs"]]
+    options += [f"--volume={PROJECT}_{volume}" for volume in service["volumes"]]
+    options += [f"--env={name}={value}" for name, value in service["environment"].items()]
+    return options + [f"--security-opt={option}" for option in [*service["security_opt"], *further]]
+
+
+def check_tiers(port: int) -> None:
+    with Stack(port).running() as stack:
+        stack.wait_until_ready("B")
+        path = stack.explore("Docker's own settings")
+        before = stack.read(path)
+        stack.compose("kill", "web")
+        stack.compose("up", "--detach", "--no-build")
+        stack.wait_until_ready("B")
+        if stack.read(path) != before:
+            raise Failed("A stored report is another one after a kill of web.")
+        print("killed and started again: the stored report has the same bytes", flush=True)
+        stack.compose("stop", "worker")
+        service = stack.configuration()["services"]["worker"]
+        added = yaml.safe_load((ROOT / "deploy" / "tier-a.yml").read_text())["services"]["worker"]["security_opt"]
+        container = run(DOCKER, "run", "--detach", *run_options(service, added), service["image"]).strip()
+        try:
+            stack.wait_until_ready("A")
+            stack.explore("deploy/tier-a.yml")
+        finally:
+            run(DOCKER, "rm", "--force", container)
+
+
+def check_postgres(port: int) -> None:
+    run(DOCKER, "build", "--network", "host", "--tag", "postgres:17", "-", given=POSTGRES, DOCKER_BUILDKIT="1")
+    with Stack(port, "deploy/postgres.yml").running() as stack:
+        stack.wait_until_ready("B")
+        path = stack.explore("deploy/postgres.yml")
+        before = stack.read(path)
+        stack.compose("kill", "postgres")
+        stack.compose("up", "--detach", "--no-build")
+        stack.wait_until_ready("B")
+        if stack.read(path) != before:
+            raise Failed("A stored report is another one after a kill of the database server.")
+        print("database server killed and started again: the stored report has the same bytes", flush=True)
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Raises `Failed` where it is not so in time."""
+    end = time.monotonic() + START_SECONDS
+    while not is_so():
+        if time.monotonic() > end:
+            raise Failed(f"{what} was not there within {START_SECONDS:.0f} seconds.")
+        time.sleep(0.5)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--port", type=int, default=18000, help="Port of 127.0.0.1 that the service gets.")
+    port = parser.parse_args().port
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if os.geteuid() != 0 or missing:
+        print(f"This needs root and these programs: {', '.join(missing or PROGRAMS)}.", file=sys.stderr)
+        return 2
+    folder = Path(tempfile.mkdtemp(prefix="fusionscope-images-"))
+    try:
+        with daemon(folder):
+            make_base(folder / "base")
+            download_torch(folder / "wheels")
+            with torch_index(folder / "wheels") as index:
+                build(index)
+            check_tiers(port)
+            check_postgres(port)
+    except Failed as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
