@@ -10,7 +10,7 @@ PORT ?= 8000
 TEST_WORKERS ?= 2
 
 # Two test workers share the cores of a small machine; threads of their own would only wait for each other.
-TEST_ENVIRONMENT := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+TEST_ENVIRONMENT := OMP_NUM_THREADS=1
 
 .PHONY: serve test setup page chromium lint typecheck page-check page-test pytest clean
 # Steps of a check are told apart by their order, also under make -j.

@@ -8,5 +8,6 @@ snippets, products, random_programs, padding      suites of one file
 wide/, models/, train/, opinfo/, programs/, fusion/, predictions/, layouts/, scheduling/      suites of more
 service/                           the service itself: answers, a crowd, kills
 sandbox_gpu                        whether jobs in the sandbox can use a GPU, and what they need for it
+reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on
 """

@@ -50,6 +50,7 @@ from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.flat import FlatCall
 from compiler.runtime.host_values import HostValue, has_host_values, host_value
 from compiler.runtime.product_steps import product_launcher
+from compiler.schedule.first_seed import counted_from, first_seed
 from compiler.schedule.group import Group
 from compiler.schedule.memory.plan import MemoryPlan, plan_memory
 from compiler.schedule.memory.read_again import read_again
@@ -162,12 +163,16 @@ class GraphCompilation:
             groups = sorted(groups, key=lambda group: not isinstance(group, Product))
         rendered: dict[str, RenderedKernel] = {}
         for group in groups:
+            first = first_seed(group)
             if self.runs_on.type != "cuda":
-                self.cpp[group.name] = self._render_cpp(group, storage, self.memory)
+                kernel = self._render_cpp(counted_from(group, first), storage, self.memory)
+                self.cpp[group.name] = replace(kernel, first_seed=first)
             if wants_triton:
                 found = self.tuning.of(group) if self.tuning is not None and isinstance(group, Product) else None
                 tile = None if found is None else found.tile
-                kernel = rendered[group.name] = render_triton(group, storage, self.model, tile, again[group.name])
+                own = counted_from(group, first)
+                kernel = render_triton(own, storage, self.model, tile, again[group.name])
+                kernel = rendered[group.name] = replace(kernel, first_seed=first)
                 if self.launchers is not None:
                     self.launchers.add(kernel)
         self.triton = {group.name: rendered[group.name] for group in self.groups if group.name in rendered}

@@ -28,7 +28,7 @@ from server.running import RunningReport, unrun_report
 from server.settings import WebSettings
 from server.supervised import Supervised
 from server.watched import Watch, Watches
-from server.wire.messages import Changed, Ended, Limits, Log, Started
+from server.wire.messages import NO_SLOT, Changed, Ended, Limits, Log, Started
 
 log = structlog.get_logger(__name__)
 
@@ -130,9 +130,11 @@ class Dispatcher:
             job = await self._table.lease(as_json, self._build, self._settings.lease_seconds)
             if job is None:
                 return
-            await self._submit(job)
+            if not await self._submit(job):
+                return
 
-    async def _submit(self, job: Job) -> None:
+    async def _submit(self, job: Job) -> bool:
+        """Whether the executor has taken it."""
         seconds = self._settings.gpu_wall_seconds if job.uses_gpu else self._settings.wall_seconds
         limits = Limits(
             wall_seconds=seconds,
@@ -143,12 +145,13 @@ class Dispatcher:
             handle = await self._executor.submit(Spec(job.name, job.source, job.options, limits, job.profile))
         except NoSlot:
             await self._table.give_back(job, has_run=False, counts=False)
-            return
+            return False
         watch = self._watches.of(job)
         watch.job, watch.report = job, RunningReport(job, self._settings.report_mib * MIB)
         run = self._runs[job.name] = _Run(job, handle, watch, seconds)
         self._metrics.queue_seconds.observe(time.time() - job.queued_at)
         self._spawn(self._follow(run))
+        return True
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -199,6 +202,11 @@ class Dispatcher:
             return
         if self._is_stopping and not run.is_cancelled and ended.ending in ("cancelled", "worker_lost"):
             await self._table.give_back(job, has_run=True, counts=False)
+            return
+        if ended.problem == NO_SLOT:
+            # Another web was quicker. That is no failure of the job's, and a slot is free again some time later.
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._persist(self._table.give_back, job, False, False)
             return
         if is_lost and job.tries < self._settings.attempts:
             log.warning("job_lost", job=job.name, problem=ended.problem)

@@ -13,6 +13,7 @@ from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
 from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
+from server.derived import derived
 from server.dispatcher import Dispatcher
 from server.events import Event, EventId, replay
 from server.identity import exploration_id
@@ -156,7 +157,7 @@ class Explorations:
         than `MOST_PAIRS` where there are more."""
         report = await self.report(id)
         try:
-            return await asyncio.to_thread(why, report, a, b, MOST_PAIRS + 1)
+            return await derived(id, (UnknownNode,), why, report, a, b, MOST_PAIRS + 1)
         except UnknownNode as unknown:
             raise Problem(404, f"{unknown} See graphs[].loops and graphs[].aten of exploration {id}.") from None
 
@@ -176,7 +177,7 @@ class Explorations:
         before = await self.report(before_id)
         if before.source != after.source:
             raise Problem(422, f"Explorations {before_id} and {id} are of different sources, so nothing is comparable.")
-        return await asyncio.to_thread(compare, before, after)
+        return await derived(id, (), compare, before, after)
 
     async def _check_parent(self, id: str, source: str) -> None:
         try:

@@ -26,7 +26,7 @@ from server.captured import (
 )
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
-from server.summary import kernel_times, same_code
+from server.summary import kernel_times, repeats, same_code
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
 
@@ -145,7 +145,7 @@ def _print_loops(graph: Graph, console: Console) -> None:
 
 def _print_kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, console: Console) -> None:
     facts = [kernel.kind, f"{kernel.bytes:,} bytes"]
-    facts += same_code(kernel, graph)
+    facts += same_code(kernel, repeats(graph))
     if kernel.user_lines:
         facts.append("lines " + ", ".join(map(str, kernel.user_lines)))
     if kernel.registers is not None:

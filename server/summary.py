@@ -5,6 +5,8 @@ What it quotes is made safe by `plain_text`: here each part only says whether it
 
 from __future__ import annotations
 
+from collections import Counter
+
 from compiler.report import Decision, Environment, Graph, Kernel, Report
 from server.beside import what_if_sentences
 from server.captured import (
@@ -123,19 +125,20 @@ def _graph(graph: Graph, environment: Environment) -> str:
         parts.append(f"### Traffic of {graph.name}\n\nCounted from shapes, not measured:\n\n{_listed(told)}")
     if memory_sentences(graph):
         parts.append(f"### Memory of {graph.name}\n\n{_listed(memory_sentences(graph))}")
-    parts += [_kernel(kernel, place, graph, environment) for place, kernel in enumerate(graph.kernels)]
+    repeated = repeats(graph)
+    parts += [_kernel(kernel, place, graph, environment, repeated) for place, kernel in enumerate(graph.kernels)]
     if graph.decisions:
         parts.append("### Decisions\n\n" + _listed([_decision(decision) for decision in graph.decisions]))
     return joined(parts)
 
 
-def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) -> str:
+def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, repeated: Counter[str]) -> str:
     facts = [
         f"{kernel.kind}",
         f"{kernel.bytes:,} bytes",
         *kernel_times(kernel, environment, graph.disturbed is not None),
     ]
-    facts += same_code(kernel, graph)
+    facts += same_code(kernel, repeated)
     if kernel.user_lines:
         facts.append("lines " + ", ".join(str(line) for line in kernel.user_lines))
     told = [sentence for sentence in (moved_sentence(graph, place), *level_sentences(kernel)) if sentence]
@@ -143,11 +146,16 @@ def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment) 
     return joined([heading, one_line("; ".join(facts)), _listed(told), fenced(kernel.source, kernel.language)])
 
 
-def same_code(kernel: Kernel, graph: Graph) -> list[str]:
+def repeats(graph: Graph) -> Counter[str]:
+    """How many kernels repeat each one, by its name."""
+    return Counter(kernel.same_as for kernel in graph.kernels if kernel.same_as is not None)
+
+
+def same_code(kernel: Kernel, repeated: Counter[str]) -> list[str]:
     """Which kernel this one repeats, or how often it is repeated: equal layers have equal kernels."""
     if kernel.same_as is not None:
         return [f"the same code as {kernel.same_as}"]
-    count = sum(other.same_as == kernel.name for other in graph.kernels)
+    count = repeated[kernel.name]
     return [f"{count + 1} times, under other names"] if count else []
 
 

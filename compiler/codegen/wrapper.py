@@ -136,6 +136,7 @@ class _Writer:
         self.taken_over = {b.takes_over for b in plan.buffers.values() if b.fate == "reused"}
         #: Tensors whose memory nobody else has.
         self.own: set[str] = set()
+        self.seeds_given: set[int] = set()
         self.times_given = Counter(output.buffer for output in graph.outputs)
 
     def line(self, text: str) -> None:
@@ -205,7 +206,8 @@ class _Writer:
         stored = [name for name in kernel.parameters if name in group.stored and name not in self.plan.slices]
         for name in sorted(stored, key=lambda name: self.plan.buffers[name].takes_over in group.stored):
             self.allocate(name)
-        arguments = [*map(self.launched_with, kernel.parameters), *(atom.name for atom in kernel.sizes)]
+        given = [self.seeds_from(kernel.first_seed) if p == SEEDS else self.launched_with(p) for p in kernel.parameters]
+        arguments = [*given, *(atom.name for atom in kernel.sizes)]
         self.line(f"{kernel.name}({', '.join(arguments)})")
         for name in stored:
             if name in self.read:
@@ -242,6 +244,17 @@ class _Writer:
         self.own.add(SEEDS)
         self.line(f"{SEEDS} = empty({layout.shape}, {layout.stride}, {layout.dtype})")
         self.line(f"draw_seeds({SEEDS})")
+
+    def seeds_from(self, first: int) -> str:
+        """The seeds as a kernel is given them that counts them from there on."""
+        if not first:
+            return SEEDS
+        name = f"{SEEDS}_from_{first}"
+        if first not in self.seeds_given:
+            self.seeds_given.add(first)
+            (count,) = self.graph.buffers[SEEDS].shape
+            self.line(f"{name} = view({SEEDS}, ({count - first},), (1,), {first})")
+        return name
 
     def product(self, node: ExternNode) -> None:
         function = name_of_product(node)

@@ -6,6 +6,7 @@ copy be made that no operator of the snippet asked for.
 
 from __future__ import annotations
 
+import ast
 import re
 
 from compiler.report import FxNode, Graph, Kernel
@@ -18,10 +19,10 @@ _CALL = re.compile(r"\w+\((.*)\)", re.DOTALL)
 _DEVICE = re.compile(r"device\(type='\w+'(?:, index=\d+)?\)")
 _TORCH_NAMES = re.compile(
     r"(?<![\w.'])(float16|bfloat16|float32|float64|u?int(?:8|16|32|64)|bool|complex64|complex128|float8_e4m3fn|float8_e5m2|"
-    r"strided|contiguous_format|preserve_format|channels_last|channels_last_3d)(?![\w'(=])"
+    r"strided|inf|nan|contiguous_format|preserve_format|channels_last|channels_last_3d)(?![\w'(=])"
 )
-#: Calls of a report are text of someone else's: what is written into a file must be a plain call.
-_PLAIN = re.compile(r"[\w\s.,()\[\]=+*/%'\"-]*")
+#: What may stand in arguments: a report may be anybody's.
+_PLAIN = (ast.Constant, ast.List, ast.Tuple, ast.UnaryOp, ast.USub, ast.keyword, ast.Load)
 
 
 def eager(graph: Graph, kernel: Kernel, given: list[str]) -> str | None:
@@ -77,6 +78,29 @@ def _line(node: FxNode) -> str | None:
         source, _, place = found[1].rpartition(", ")
         return f"{node.name} = {source}[{int(place)}]" if source.isidentifier() and place.isdigit() else None
     arguments = _TORCH_NAMES.sub(r"torch.\1", _DEVICE.sub("DEVICE", found[1]))
-    if not _OPERATOR.fullmatch(node.target) or not _PLAIN.fullmatch(arguments):
+    if not _OPERATOR.fullmatch(node.target) or not _are_plain(arguments, {*node.args, "DEVICE"}):
         return None
     return f"{node.name} = torch.ops.{node.target}({arguments})"
+
+
+def _are_plain(arguments: str, names: set[str]) -> bool:
+    """Whether these are numbers, lists, names of torch's and of those nodes, and nothing else."""
+    try:
+        call = ast.parse(f"f({arguments})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    if not isinstance(call, ast.Call):
+        return False
+    inner = [part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)]
+    held = {id(part.value) for part in inner if isinstance(part, ast.Attribute) and _is_torch(part.value)}
+    return all(
+        isinstance(part, _PLAIN)
+        or id(part) in held
+        or (isinstance(part, ast.Attribute) and id(part.value) in held)
+        or (isinstance(part, ast.Name) and part.id in names)
+        for part in inner
+    )
+
+
+def _is_torch(value: ast.expr) -> bool:
+    return isinstance(value, ast.Name) and value.id == "torch"

@@ -57,6 +57,10 @@ _TAKEN = frozenset(
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})
 
 
+#: A report may be anybody's: what it gives as code is looked at before it is written into a file.
+_CALL = re.compile(r"torch\.[\w.]+\([\w\s.,()\[\]+*/%=:'-]*\)")
+
+
 class NotExpressibleError(ValueError):
     """A kernel computes something that these lines cannot say; the message says what."""
 
@@ -72,8 +76,11 @@ def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols
     lines = [f"def formula(real, {', '.join(given)}):", '    """The loop nodes of the kernel, one after another."""']
     lines += [f"    {name} = start(real, {name})" for name in given]
     made = set(given_to(kernel))
+    bodies = "\n".join(line for node in nodes for line in (*node.body, node.call or ""))
+    named = (name for name in symbols if name.isidentifier() and re.search(rf"\b{name}\b", bodies))
+    lines += [f"    {name} = {symbols[name]}  # in the first call" for name in named]
     for node in nodes:
-        lines += (f"    {line}" for line in _Node(node, layouts, symbols, made).lines())
+        lines += (f"    {line}" if line else "" for line in _Node(node, layouts, symbols, made).lines())
         made.add(node.name)
     results = [name if name in made else _part_of(name, nodes) for name in kernel.writes]
     return "\n".join([*lines, f"    return [{', '.join(map(variable, results))}]"])
@@ -171,7 +178,11 @@ class _Node:
 
 
 def call_on_tensors(node: LoopNode, layouts: Mapping[str, Layout], name_of: Callable[[str], str]) -> str:
-    """The code of a library call, where each buffer is called as `name_of` says, and is a tensor or one's memory."""
+    """The code of a library call, where each buffer is called as `name_of` says, and is a tensor or one's memory.
+
+    Raises `NotExpressibleError` for the call of what is not torch's own."""
+    if not _CALL.fullmatch(node.call or ""):
+        raise NotExpressibleError(f"{node.name} is no plain call of torch.")
     names = {access.buffer for access in node.reads}
 
     def written(found: re.Match[str]) -> str:
@@ -212,15 +223,16 @@ def _scatter(kind: str, buffer: str, index: str, value: str, mask: str | None) -
 
 
 def _patterns() -> Iterator[tuple[re.Pattern[str], Callable[..., str]]]:
-    yield re.compile(r"(v\d+) = load (\w+)\[(.+)\](?: where (v\d+))?"), _load
-    yield re.compile(r"store (\w+)\[(.+)\] = (v\d+)"), _store
-    yield re.compile(r"scatter (\w+) (\w+)\[(.+)\] = (v\d+)(?: where (v\d+))?"), _scatter
+    index, values = r"([\w +*/%()-]+)", r"(v\d+(?:, v\d+)*)"
+    yield re.compile(rf"(v\d+) = load (\w+)\[{index}\](?: where (v\d+))?"), _load
+    yield re.compile(rf"store (\w+)\[{index}\] = (v\d+)"), _store
+    yield re.compile(rf"scatter (\w+) (\w+)\[{index}\] = (v\d+)(?: where (v\d+))?"), _scatter
     yield re.compile(r"(v\d+) = (-?[\w.+-]+): (\w+)"), _constant
     yield re.compile(r"(v\d+) = index variable (v\d+) < .+"), lambda value, operand: f"{value} = {operand}"
-    yield re.compile(r"(v\d+) = index (.+): (\w+)"), _indexed
+    yield re.compile(rf"(v\d+) = index {index}: (\w+)"), _indexed
     yield re.compile(r"(v\d+) = bits of (v\d+) as (\w+)"), "{} = bits({}, torch.{})".format
-    yield re.compile(r"(v\d+) = reduce (\w+) (.+)"), "{} = reduce({!r}, sizes, reduced, {})".format
-    yield re.compile(r"(v\d+) = scan (\w+) (.+)"), "{} = scan({!r}, sizes, reduced, {})".format
+    yield re.compile(rf"(v\d+) = reduce (\w+) {values}"), "{} = reduce({!r}, sizes, reduced, {})".format
+    yield re.compile(rf"(v\d+) = scan (\w+) {values}"), "{} = scan({!r}, sizes, reduced, {})".format
     yield re.compile(r"(v\d+) = (float\w+|bfloat16|u?int\d+|bool)\((v\d+)\)"), _converted
 
 

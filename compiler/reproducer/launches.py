@@ -126,6 +126,9 @@ def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArt
             text = f"TensorDescriptor({text}, {list(one.shape)}, {list(one.strides)}, {list(one.tile)})"
         arguments.append(text)
     lines = ["def launcher():"]
+    if re.search(r"\blibdevice\.\w+\(", source):
+        lines.append('    if DEVICE == "cpu":  # Triton\'s interpreter does not compute the functions of libdevice')
+        lines.append('        raise SystemExit(print("NEEDS A GPU"))')
     if "workspace_bytes" in config and "counters" in config:
         size, counters = max(int(config["workspace_bytes"]), 16), max(int(config["counters"]), 1)
         lines.append(f"    workspace = torch.zeros({size}, dtype=torch.uint8, device=DEVICE)")

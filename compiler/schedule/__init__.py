@@ -6,7 +6,7 @@ Read `scheduler.py` first: what is done, in order. The rest, by the question tha
     what is asked       search (which pair next), rules/ (each kind of fusion), wishes and forced (what the user asks)
     is it legal         legality, inline, parts (of a concatenation)
     does it pay         cost/
-    how is it run       ways, recompute, unroll (extremes), windows (together), interleaved
+    how is it run       ways, recompute, unroll (extremes), windows (together), interleaved, first_seed
     what memory sees    neighbours, pieces
     when, and where     memory/
     what is told of it  records/ (reasons.py: the closed list of answers), describe/ (as the report shows it)

@@ -67,15 +67,17 @@ class Stored:
     build: str
     last_event: int
     tag: str
+    length: int
     gzipped: bytes
 
     @cached_property
     def body(self) -> bytes:
         return inflated(self.gzipped)
 
-    @cached_property
+    @property
     def held_bytes(self) -> int:
-        return len(self.gzipped) + len(self.body)
+        """What it takes in memory once somebody has asked for it as it is, not compressed."""
+        return len(self.gzipped) + self.length
 
     def report(self) -> Report:
         """Slow for a large one: use a thread. Raises `OtherVersion`."""
@@ -119,7 +121,7 @@ class Reports:
         return found
 
     def remember(self, stored: Stored) -> None:
-        """Keeps it in memory, with its body in both forms."""
+        """Keeps it in memory."""
         self.forget(stored.id)
         if stored.held_bytes > self._cache_bytes // 4:
             return
@@ -167,6 +169,7 @@ async def read(connection: AsyncConnection, id: str) -> Stored | None:
         build=row.build,
         last_event=row.last_event,
         tag=row.tag,
+        length=row.body_bytes,
         gzipped=as_gzip(found.scalars(), row.checksum, row.body_bytes),
     )
 
@@ -221,6 +224,7 @@ async def write(connection: AsyncConnection, finished: Finished) -> Stored:
         build=finished.build,
         last_event=finished.last_event,
         tag=body.tag,
+        length=body.length,
         gzipped=as_gzip((piece.data for piece in body.pieces), body.checksum, body.length),
     )
 

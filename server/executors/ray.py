@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from pydantic import ValidationError
 
 from server.executors.local import LocalExecutor
 from server.executors.protocol import Handle, Spec, WorkerDevice
@@ -112,8 +111,10 @@ class RayExecutor:
             try:
                 code = await self._run_gateway()
                 problem = self._view.problem or f"the gateway to Ray has ended with code {code}"
-            except (OSError, ValueError, ValidationError) as failure:
-                problem = f"the gateway to Ray failed: {failure}"
+            except ValueError:  # what it said is no view, or too long a line
+                problem = "the gateway to Ray is not understood"
+            except OSError as failure:
+                problem = f"the gateway to Ray cannot be started: {failure.strerror or failure}"
             failures = 0 if self._view.workers else failures + 1
             self._restarts += 1
             log.warning("gateway_ended", address=self._address, problem=problem)

@@ -3,7 +3,7 @@ and an example of a report."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, Header, Query, Response
 from fastapi import Path as PathParameter
@@ -41,6 +41,25 @@ NodeName = Annotated[
     str,
     Query(
         description="A loop, a node of either FX graph, or a kernel.", min_length=1, max_length=200, examples=["buf0"]
+    ),
+]
+KernelName = Annotated[
+    str, PathParameter(description="A kernel's name.", min_length=1, max_length=200, examples=["fused_sub_exp"])
+]
+GraphName = Annotated[
+    str | None,
+    Query(
+        description="Its graph; by default the first one that has a kernel of this name.",
+        min_length=1,
+        max_length=200,
+        examples=["graph_0"],
+    ),
+]
+KernelLanguage = Annotated[
+    Literal["cpp", "triton"] | None,
+    Query(
+        description='"triton" asks for the kernel of a GPU beside one in C++; by default the one that was run.',
+        examples=["triton"],
     ),
 ]
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.", examples=[30])]

@@ -1,19 +1,23 @@
-"""The forms of one exploration that people read, save and send: Markdown and HTML."""
+"""The forms of one exploration that people read, save and send: Markdown, HTML, and files that run one kernel."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import difflib
 import hashlib
+import re
 
 from fastapi import APIRouter, Response
 
 from compiler.report import Report
+from compiler.reproducer import NoReproducerError, reproducer
 from server.beside import comparison_as_markdown
+from server.derived import derived
 from server.document import document, policy
 from server.explorations import Exploration, Explorations
+from server.plain_text import visible
 from server.problems import Problem, problem_answers
-from server.routes.parameters import Id, KnownTag, Service
+from server.routes.parameters import GraphName, Id, KernelLanguage, KernelName, KnownTag, Service
 from server.stored_answers import IMMUTABLE
 from server.summary import markdown
 
@@ -54,6 +58,50 @@ async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None)
     return await rendered(service, id, "text/html", if_none_match)
 
 
+@router.get(
+    "/{id}/kernels/{name}.py",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/x-python": {"schema": {"type": "string"}, "example": "import torch\n"}}},
+        304: {"description": "Unchanged."},
+        **problem_answers(404, 409, 422),
+    },
+)
+async def read_kernel(
+    id: Id,
+    name: KernelName,
+    service: Service,
+    graph: GraphName = None,
+    language: KernelLanguage = None,
+    if_none_match: KnownTag = None,
+) -> Response:
+    """One kernel as a Python file that runs alone, with plain torch and Triton or a C++ compiler.
+
+    It makes the kernel's inputs, launches it, compares it with PyTorch's own operators and times it. It holds code that
+    the snippet's process has written: run it where you would run the snippet.
+    """
+    exploration = await service.find(id)
+    report = await service.report(id)
+    try:
+        text = await derived(id, (KeyError, NoReproducerError), reproducer, report, name, graph, language)
+    except KeyError:
+        raise Problem(404, _no_kernel(report, id, name, graph)) from None
+    except NoReproducerError as reason:
+        raise Problem(409, f"The kernel {name[:200]} cannot be run alone: {reason}") from None
+    answer = unless_known(visible(text).encode(), "text/x-python", exploration, if_none_match)
+    file = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100]
+    answer.headers["Content-Disposition"] = f'attachment; filename="{file}.py"'
+    return answer
+
+
+def _no_kernel(report: Report, id: str, name: str, graph: str | None) -> str:
+    names = [kernel.name for one in report.graphs if graph in (None, one.name) for kernel in one.kernels]
+    near = difflib.get_close_matches(name, names, 3, 0.4) or names[:3]
+    where = f"graph {graph[:200]}" if graph else "any graph"
+    hint = f" There is {' or '.join(near)}." if near else ""
+    return f"There is no kernel {name[:200]} in {where} of exploration {id}.{hint}"
+
+
 async def rendered(service: Explorations, id: str, media_type: str, known_tags: str | None) -> Response:
     """The exploration as "text/markdown" or "text/html". Raises `Problem` 404."""
     exploration = await service.find(id)
@@ -63,7 +111,7 @@ async def rendered(service: Explorations, id: str, media_type: str, known_tags: 
         # The first may have been removed from the store since.
         with contextlib.suppress(Problem):
             beside = "\n" + comparison_as_markdown(await service.comparison(id, None))
-    body = await asyncio.to_thread(_body, report, exploration.body, beside, media_type)
+    body = await derived(id, (), _body, report, exploration.body, beside, media_type)
     return unless_known(body, media_type, exploration, known_tags)
 
 

@@ -15,7 +15,6 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from types import FrameType
 from typing import NoReturn
 
 from server.sandbox import kernel, processes
@@ -25,16 +24,13 @@ STATUS = 3
 """The descriptor of the guard that its lines to the zygote go to."""
 
 
-class _StopRequested(Exception):
-    pass
-
-
 def guard(status: int, is_init: bool, become_job: Callable[[], NoReturn], clean: Callable[[], None]) -> NoReturn:
     """Never returns. Forks the process that runs `become_job`, and tells on `status` how that process ended."""
     _set_aside_memory_pressure(-100)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if is_init else _stop)
+    # Waited for, not handled: what a handler raises is lost where Python happens to run a hook, after a fork for one.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     if not is_init:
         processes.adopt_orphans()
     # Closed to others of its user. Set before the fork: the job opens itself again when it is confined.
@@ -42,25 +38,29 @@ def guard(status: int, is_init: bool, become_job: Callable[[], NoReturn], clean:
     try:
         main = os.fork()
         if main == 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             become_job()
         keep_only({STATUS: status})
-        ended = _wait_for(main)
-        os.write(STATUS, json.dumps({"status": ended}).encode() + b"\n")
-    except _StopRequested:
-        pass
+        ended = _wait_for(main, stops=not is_init)
+        if ended is not None:
+            os.write(STATUS, json.dumps({"status": ended}).encode() + b"\n")
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if not is_init:
             _finish(clean)
         os._exit(0)
 
 
-def _wait_for(main: int) -> int:
-    """The wait status of `main`; whatever else ends meanwhile is reaped."""
+def _wait_for(main: int, stops: bool) -> int | None:
+    """The wait status of `main`, or None where a SIGTERM came before it ended; all that ends meanwhile is reaped.
+
+    The kernel lets no signal of the namespace itself end its process 1, and nobody outside sends that one a SIGTERM.
+    """
     while True:
-        process, status = os.waitpid(-1, 0)
+        process, status = os.waitpid(-1, os.WNOHANG)
         if process == main:
             return status
+        if process == 0 and signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM and stops:
+            return None
 
 
 def _finish(clean: Callable[[], None]) -> None:
@@ -77,7 +77,3 @@ def _set_aside_memory_pressure(adjustment: int) -> None:
             file.write(str(adjustment))
     except OSError:
         return
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _StopRequested

@@ -75,6 +75,11 @@ class Watch:
         self._look()
         return self._usage(sum(map(measures.private_bytes, self._family)))
 
+    def proportional_usage(self) -> Usage:
+        """What it uses with its part alone of pages that it shares: dear, and so at times a little old."""
+        self._look()
+        return self._usage(self._proportional())
+
     def over(self, limits: JobLimits) -> Literal["memory_limit", "disk_limit"] | None:
         """Which limit the job has overstepped. A bound that is too high is confirmed by what it proportionally uses."""
         usage = self.usage()

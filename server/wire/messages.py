@@ -42,6 +42,9 @@ Ending = Literal[
 ]
 """Why a job is over: it ended by itself, overstepped a limit, was cancelled, or something around it broke."""
 
+NO_SLOT = "no slot is free"
+"""The `problem` of a job that the worker has refused since others took its slots, those of another web for instance."""
+
 JobName = Annotated[str, Field(min_length=1, max_length=80)]
 
 

@@ -50,6 +50,10 @@ class LeaseHolder:
         present = 0.0 if self._waits_since is None else time.monotonic() - self._waits_since
         return self._waited + present
 
+    @property
+    def holds(self) -> bool:
+        return self._holds
+
     def ask(self) -> None:
         if self._holds or self._waiting is not None:
             return

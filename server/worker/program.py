@@ -17,7 +17,7 @@ from server import logs
 from server.sandbox import NoSandbox
 from server.settings import WorkerSettings
 from server.supervised import Supervised
-from server.wire.messages import Ended, Hello, Run, State
+from server.wire.messages import NO_SLOT, Ended, Hello, Run, State
 from server.wire.profile import build_id, processor_name
 from server.worker.changes import Changes
 from server.worker.channel import Program, ZygoteConfig
@@ -132,7 +132,7 @@ class Worker:
     async def run(self, run: Run, link: Link) -> Ended:
         """See `connections.Jobs`."""
         if self._running >= self._config.slots:
-            return Ended(job=run.job, ending="worker_lost", problem="no slot is free")
+            return Ended(job=run.job, ending="worker_lost", problem=NO_SLOT)
         self._running += 1
         try:
             said = ""

@@ -88,6 +88,7 @@ class RunningJob:
         try:
             first: set[asyncio.Future[Any]] = {self._process.gone, self._over}
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            watcher.cancel()  # its time is over too: to relay what it wrote may take longer
             ran_seconds, waited = time.monotonic(), self._lease.waited_seconds
             found = await self._process.end()
             await self._lease.close()
@@ -208,7 +209,7 @@ class RunningJob:
             self.end("time_limit")
 
     def _overstepped(self, watch: Watch) -> Ending | None:
-        used = watch.usage()
-        if self._begun_at is not None:
-            self._peak_bytes = max(self._peak_bytes, used.memory_bytes)
+        # What is dear to ask would show in the times that the job takes.
+        if self._begun_at is not None and not self._lease.holds:
+            self._peak_bytes = max(self._peak_bytes, watch.proportional_usage().memory_bytes)
         return watch.over(self._allowance.limits)

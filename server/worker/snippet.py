@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+from compiler.defects import message_of, traceback_of
 from compiler.options import Options
 from compiler.report import Error, Report
 from server.sandbox import begin
@@ -74,7 +75,7 @@ def main(folder: Path, explore: Explore, warm_source: str | None, imports: tuple
         if warm_source is not None and not _has_request():
             from server.worker.warming import warm_up
 
-            warm_up(explore, warm_source, folder)
+            warm_up(explore, warm_source, folder, _has_request)
         records.write_record(REPORTS, records.WARM)
         request = records.read_request(REQUESTS)
         begin(request.limits)
@@ -171,9 +172,9 @@ def _out_of_memory(failure: Exception) -> Error:
 def _internal_error(failure: Exception) -> Error:
     return Error(
         type=type(failure).__name__,
-        message=f"The compiler failed: {failure}",
+        message=f"The compiler failed: {message_of(failure)}",
         hint="This is a defect of the compiler, not of the snippet; the traceback says where.",
-        traceback="".join(traceback.format_exception(failure)),
+        traceback=traceback_of(failure),
     )
 
 

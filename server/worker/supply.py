@@ -1,8 +1,8 @@
 """The supply of processes: it keeps a zygote alive and spares warm, and hands out what a job runs in.
 
 A spare is made when it disturbs nobody: on a CPU while no job runs, since it would take a core from what is timed; and
-always under the timing lease there. A spare that is not warm yet is waited for, as it is ahead of one that would begin
-now. Where there is none at all, a process is forked that does its first steps within the job.
+always under the timing lease there. A spare that is not warm yet when a job comes is given that job: it stops warming
+up after the step that it is at. Where there is none, a process is forked that does its first steps within the job.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -29,6 +30,16 @@ IMPORT_SECONDS = 180.0
 """How long a zygote may import; a cold disk takes most of it."""
 WARM_SECONDS = 120.0
 """How long a spare may warm up."""
+
+
+@dataclass(eq=False)
+class _Warming:
+    """A spare under way. A job that claims it does so before it is warm, and takes it when that is over."""
+
+    process: Process
+    is_claimed: bool = False
+    is_warm: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Supply:
@@ -56,17 +67,13 @@ class Supply:
         self._changed = changed
         self._zygote: Zygote | None = None
         self._warm: list[Process] = []
-        self._is_warming = False
+        self._warming: _Warming | None = None
         self._in_use = 0
         self._moved = Changes()
 
     @property
     def ready(self) -> bool:
         return self._zygote is not None
-
-    @property
-    def warm_spares(self) -> int:
-        return len(self._warm)
 
     async def keep_zygote(self) -> None:
         """Starts a zygote, and returns when one that was ready is gone. Raises `ZygoteLost` for one that never was."""
@@ -92,24 +99,33 @@ class Supply:
     async def make_spare(self) -> None:
         """Waits until a spare is wanted and makes it. Raises what kept it from being made."""
         await self._moved.wait_for(self._wants_spare)
-        self._is_warming = True
-        try:
-            spare = await self._warmed()
-            self._warm.append(spare)
-            spare.gone.add_done_callback(lambda _: self._moved.notify())
-        finally:
-            self._is_warming = False
-            self._moved.notify()
+        quiet = contextlib.nullcontext() if self._warms_beside_jobs else self._lease.held()
+        async with quiet:
+            if self._zygote is None:
+                return
+            warming = self._warming = _Warming(await self._zygote.fork(self._limits))
+            try:
+                await self._until_warm(warming.process)
+                warming.is_warm = True
+                if not warming.is_claimed:
+                    self._warm.append(warming.process)
+                    warming.process.gone.add_done_callback(lambda _: self._moved.notify())
+            finally:
+                self._warming = None
+                warming.over.set()
 
     async def take(self, request: Request) -> Process:
         """A process that was given `request`; its end is told to `give_back`. Raises `ZygoteLost` and `OSError`."""
         self._in_use += 1
         try:
-            await self._moved.wait_for(lambda: self._usable() or not self._is_warming)
             if self._usable():
                 spare = self._warm.pop(0)
                 spare.give(request)
                 return spare
+            if self._warming is not None and not self._warming.is_claimed:
+                claimed = await self._claim(self._warming, request)
+                if claimed is not None:
+                    return claimed
             if self._zygote is None:
                 raise ZygoteLost(self.problem or "it is starting")
             return await self._zygote.fork(self._limits, request)
@@ -144,22 +160,28 @@ class Supply:
         is_settled = self._zygote is not None and self._zygote.settled.is_set()
         return is_settled and is_free and len(self._warm) < self._wanted
 
-    async def _warmed(self) -> Process:
-        """A new spare, warm."""
-        quiet = contextlib.nullcontext() if self._warms_beside_jobs else self._lease.held()
-        async with quiet:
-            if self._zygote is None:
-                raise ZygoteLost(self.problem or "it is starting")
-            process = await self._zygote.fork(self._limits)
-            try:
-                async with asyncio.timeout(WARM_SECONDS):
-                    record = await records.read_record(process.reports, 0)
-                if record is None or record[0] != records.WARM:
-                    await process.end()
-                    said = await process.output.read(8192)
-                    raise ZygoteLost(f"a spare ended while it warmed up: {said.decode(errors='replace')[-2000:]}")
-                return process
-            except BaseException:
-                await asyncio.shield(process.end())
-                process.close()
-                raise
+    async def _claim(self, warming: _Warming, request: Request) -> Process | None:
+        """The spare that warms up, once it has stopped that; None where it did not come through it."""
+        warming.is_claimed = True
+        warming.process.give(request)
+        try:
+            await warming.over.wait()
+        except BaseException:
+            await asyncio.shield(warming.process.end())
+            warming.process.close()
+            raise
+        return warming.process if warming.is_warm else None
+
+    async def _until_warm(self, spare: Process) -> None:
+        """Raises `ZygoteLost` and `TimeoutError`; then nothing of the spare is left."""
+        try:
+            async with asyncio.timeout(WARM_SECONDS):
+                record = await records.read_record(spare.reports, 0)
+            if record is None or record[0] != records.WARM:
+                await spare.end()
+                said = await spare.output.read(8192)
+                raise ZygoteLost(f"a spare ended while it warmed up: {said.decode(errors='replace')[-2000:]}")
+        except BaseException:
+            await asyncio.shield(spare.end())
+            spare.close()
+            raise

@@ -14,23 +14,36 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compiler.options import Options, Timing
 
 if TYPE_CHECKING:
+    from compiler.report import Report
     from server.worker.snippet import Explore
 
 _TIMING = Timing(max_seconds=0.05)
 """Enough to have timed something once."""
 
 
-def warm_up(explore: Explore, source: str, folder: Path) -> None:
-    """Explores `source` in this process, whose folder is `folder`, and forgets it. Raises what `explore` raises."""
-    with _silence(), _kept_state():
-        explore(source, Options(timing=_TIMING), None)
+class _Interrupted(BaseException):
+    """A job is there. No `except Exception` on the way keeps it."""
+
+
+def warm_up(explore: Explore, source: str, folder: Path, is_wanted: Callable[[], bool]) -> None:
+    """Explores `source` in this process, whose folder is `folder`, and forgets it. Raises what `explore` raises.
+
+    Goes no further than to the end of a stage once `is_wanted` says that a job is there.
+    """
+
+    def look(_: Report) -> None:
+        if is_wanted():
+            raise _Interrupted
+
+    with _silence(), _kept_state(), contextlib.suppress(_Interrupted):
+        explore(source, Options(timing=_TIMING), look)
     _forget_torch()
     _empty(folder)
     gc.collect()

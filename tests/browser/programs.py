@@ -1,8 +1,8 @@
 """A program in the compiler's place: it answers with the stored report of the page's own tests, stage by stage.
 
 The real service runs it in its real worker, so what the browser sees differs from an exploration only in how the
-report was found. A snippet's first line may ask for a variation: `# slow`, `# fails`, `# hostile`, `# two graphs`,
-`# trained`, `# no graph`, `# nothing measured`, `# wrong result`.
+report was found. A snippet's first line may ask for a variation: `# slow`, `# stuck`, `# fails`, `# hostile`,
+`# two graphs`, `# trained`, `# no graph`, `# nothing measured`, `# wrong result`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ STORED = Report.model_validate_json(
 )
 STORED.graphs[0].predicted_us = sum(kernel.predicted_us or 0 for kernel in STORED.graphs[0].kernels)
 STAGES = len(STORED.stages)
+#: Seconds before the first stage and before each of the others: `stuck` waits until it is stopped.
+WAITS = {"slow": (1.0, 2.0), "stuck": (0.0, 600.0)}
 HOSTILE = '<img src=x onerror="window.wasFooled = true"><script>window.wasFooled = true</script>'
 
 
@@ -236,8 +238,8 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
         report = report.model_copy(update={"sweep": swept(options.sweep)})
     report = report.model_copy(update={"sizes": [NamedSize(name="N", value=64, lines=[2])]})
     for stages in range(1, STAGES + 1):
-        if wish == "slow":
-            time.sleep(1)
+        if wish in WAITS:
+            time.sleep(WAITS[wish][stages > 1])
         if on_stage is not None:
             on_stage(part(report, stages))
     return report

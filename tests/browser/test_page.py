@@ -107,7 +107,7 @@ def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str)
 
 def test_stop_cancels(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    type_snippet(page, "# slow\n# and stopped\n" + SOURCE)
+    type_snippet(page, "# stuck\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
     expect(page.locator(".verdict")).to_have_text(re.compile(r"^\w+ done · \d+ s of 60$"))

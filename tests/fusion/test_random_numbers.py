@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.codegen.same_code import first_of_each_code
 from compiler.ir import interpret
 from tests.compile_program import call_interpreted, compile_program
 
@@ -42,6 +43,13 @@ def compared_behind_a_softmax(x: Tensor) -> Tensor:
     return F.softmax(x, -1) * (torch.rand_like(x) > 0.25)
 
 
+def five_layers(x: Tensor) -> Tensor:
+    """Each in a kernel of its own, as the product between them is the library's."""
+    for _ in range(5):
+        x = F.dropout(torch.mm(x, x.t()) / 64, 0.5).relu() + torch.rand(64, 64)
+    return x
+
+
 @pytest.mark.parametrize(
     "function, shape, generator",
     [
@@ -58,6 +66,7 @@ def compared_behind_a_softmax(x: Tensor) -> Tensor:
         (summed_over_rows, (40, 64), None),
         (summed_over_rows, (9000, 2), None),
         (a_part, (6, 62), None),
+        (five_layers, (64, 64), None),
     ],
 )
 def test_every_kernel_draws_the_numbers_of_the_loop_ir(
@@ -76,6 +85,15 @@ def test_every_kernel_draws_the_numbers_of_the_loop_ir(
     runs.append(compilation.build().call([x])[0])
     for ours in runs[1:]:
         torch.testing.assert_close(ours, runs[0], rtol=1e-4, atol=1e-4)
+
+
+def test_equal_layers_draw_from_their_seeds_in_one_code() -> None:
+    compilation = compile_program(five_layers, torch.randn(64, 64))
+    assert len(set(first_of_each_code(compilation.triton).values())) == 1 < len(compilation.triton)
+    compilation = compile_program(five_layers, torch.randn(64, 64), target="cpu")
+    assert len(set(first_of_each_code(compilation.cpp).values())) == 1 < len(compilation.cpp)
+    torch.manual_seed(7)
+    assert len(set(compilation.build().call([torch.ones(64, 64)])[0].flatten().tolist())) > 1000
 
 
 def test_rows_that_share_a_bias_are_dropped_out_as_in_cpp() -> None:

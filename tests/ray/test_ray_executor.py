@@ -18,12 +18,14 @@ import pytest
 import pytest_asyncio
 
 from compiler.options import Options
-from server.executors.protocol import Handle, Spec, WorkerDevice
+from server.executors.protocol import Spec, WorkerDevice
 from server.executors.ray import RayExecutor
 from server.sandbox.processes import descendants
-from server.wire.messages import Changed, Ended, Hello, Limits, Started, State, next_for_worker, send
+from server.wire.messages import Changed, Limits, Started
 from server.wire.profile import build_id, detected_profile
 from tests.ray.cluster import WAIT_SECONDS, Cluster, cluster, eventually
+from tests.ray.fake_worker import PAYLOAD_BYTES, FakeWorker
+from tests.ray.reading import Job, until
 from tests.server.conftest import TRUSTED, running_service
 from tests.worker.harness import worker_process
 
@@ -80,18 +82,8 @@ class Machines:
     def device(self, node: str) -> WorkerDevice | None:
         return next((one for one in self.executor.devices() if one.name == self.name(node)), None)
 
-    async def until(self, is_so: Callable[[], object], executor: RayExecutor | None = None) -> None:
-        """Waits as web does: until `devices` changes, and it is so."""
-        watched = executor or self.executor
-        async with asyncio.timeout(WAIT_SECONDS):
-            while True:
-                changed = asyncio.create_task(watched.changed())
-                try:
-                    if is_so():
-                        return
-                    await changed
-                finally:
-                    changed.cancel()
+    async def until(self, is_so: Callable[[], object]) -> None:
+        await until(self.executor, is_so)
 
     async def both_free(self) -> None:
         await self.until(lambda: all((one := self.device(node)) and one.free == 1 for node in ("one", "two")))
@@ -118,34 +110,6 @@ def kill_all(processes: list[int], text: str) -> None:
     assert found, f"no process {text}"
     for process in found:
         os.kill(process, signal.SIGKILL)
-
-
-class Job:
-    """A job that was submitted, and which device has it."""
-
-    def __init__(self, device: str, handle: Handle) -> None:
-        self.device = device
-        self.handle = handle
-        self._events = handle.events()
-
-    async def next(self, kind: type) -> Any:
-        """Reads up to the next message of that kind."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            async for message, _ in self._events:
-                if isinstance(message, kind):
-                    return message
-        raise AssertionError(f"the job ended without {kind.__name__}")
-
-    async def end(self) -> tuple[list[bytes], Ended]:
-        """Reads the rest: all payloads, and the end."""
-        payloads = []
-        async with asyncio.timeout(WAIT_SECONDS):
-            async for message, payload in self._events:
-                if isinstance(message, Changed):
-                    payloads.append(payload)
-                elif isinstance(message, Ended):
-                    return payloads, message
-        raise AssertionError("the job has no end")
 
 
 def verdict(payloads: list[bytes]) -> str:
@@ -234,55 +198,25 @@ async def test_what_is_lost_in_the_middle_is_told_and_runs_elsewhere(machines: M
 
 async def test_a_flood_that_nobody_reads_stays_at_the_worker(machines: Machines) -> None:
     await machines.both_free()
-    flood, flooding = Flood(), f"two:{machines.not_there}"
-    server = await asyncio.start_unix_server(flood.serve, machines.not_there)
-    async with server:
+    flood, flooding = FakeWorker(payloads=256), f"two:{machines.not_there}"
+    flood.may_end.set()
+    async with flood.listening(machines.not_there):
         await machines.until(lambda: named(machines, flooding).ready)
         jobs = [await machines.submit(machines.waiting("end of flood")) for _ in range(3)]
         job = next(job for job in jobs if job.device == flooding)
         await job.next(Started)
         await asyncio.sleep(3)  # A busy machine only makes the flood smaller.
-        assert flood.sent * flood.PAYLOAD_BYTES < 8 * MIB
+        assert flood.sent * PAYLOAD_BYTES < 8 * MIB
         payloads, ended = await job.end()
         assert ended.ending == "exited"
-        assert payloads == [flood.payload(number) for number in range(flood.COUNT)]
+        assert payloads == [flood.payload(number) for number in range(flood.payloads)]
         (machines.folder / "end of flood").touch()
         for other in jobs:
             if other is not job:
                 await other.end()
-        flood.is_over.set()
-        await machines.until(lambda: not named(machines, flooding).ready)
+    await machines.until(lambda: not named(machines, flooding).ready)
     (gateway,) = (one for one in descendants(os.getpid()) if "ray_gateway" in command(one))
     assert peak_bytes(gateway) < 256 * MIB
-
-
-class Flood:
-    """A worker that sends 64 MiB for a job as fast as it can, and counts what went out."""
-
-    COUNT = 256
-    PAYLOAD_BYTES = 256 * 1024
-
-    def __init__(self) -> None:
-        self.sent = 0
-        self.is_over = asyncio.Event()
-
-    def payload(self, number: int) -> bytes:
-        return number.to_bytes(4, "big") * (self.PAYLOAD_BYTES // 4)
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = Hello(build=build_id(), profile=detected_profile(), tier="trusted", isolation=(), slots=1)
-        await send(writer, hello)
-        await send(writer, State(ready=True))
-        await next_for_worker(reader)
-        run = await next_for_worker(reader)
-        assert run is not None and run.kind == "run"
-        await send(writer, Started(job=run.job, wall_seconds=60))
-        for number in range(self.COUNT):
-            await send(writer, Changed(job=run.job), self.payload(number))
-            self.sent += 1
-        await send(writer, Ended(job=run.job, ending="exited", exit_code=0))
-        await self.is_over.wait()
-        writer.close()
 
 
 def command(process: int) -> str:
@@ -377,7 +311,7 @@ async def test_a_cluster_that_cannot_be_used_is_told(machines: Machines, fault: 
     told = {"token": "has another token", "no token": "RAY_AUTH_TOKEN_PATH", "address": "Invalid address"}[fault]
     await executor.start()
     try:
-        await machines.until(lambda: told in (executor.devices()[0].problem or ""), executor)
+        await until(executor, lambda: told in (executor.devices()[0].problem or ""))
         assert [one.ready for one in executor.devices()] == [False]
     finally:
         await executor.stop()

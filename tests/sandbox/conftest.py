@@ -37,7 +37,18 @@ def boxes() -> Iterator[dict[Setting, Box]]:
         box.close()
 
 
-@pytest.fixture(params=SETTINGS, ids=name_of)
+ABOUT_POWER = ("test_limits", "test_survival")
+"""Modules whose promises depend on what root may do; to the others a container's root is like any."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "box" in metafunc.fixturenames:
+        is_about_power = metafunc.module.__name__.rpartition(".")[2] in ABOUT_POWER
+        settings = [setting for setting in SETTINGS if is_about_power or not setting[2]]
+        metafunc.parametrize("box", settings, ids=name_of, indirect=True)
+
+
+@pytest.fixture
 def box(request: pytest.FixtureRequest, boxes: dict[Setting, Box]) -> Iterator[Box]:
     """A box, which after the test must still do its work, and in which a job that ran meanwhile was not disturbed."""
     setting: Setting = request.param

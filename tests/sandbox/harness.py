@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PRELUDE = (HERE / "prelude.py").read_text()
 PLAIN_USER = 61900
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 240.0
 
 LIMITS = JobLimits(
     cpu_seconds=20,
@@ -144,7 +144,7 @@ class Box:
         self.keeper, self.threads = ready["keeper"], ready["threads"]
 
     def start(
-        self, attack: Callable[..., None] | str, limits: JobLimits = LIMITS, wall: float = 30.0, **given: Any
+        self, attack: Callable[..., None] | str, limits: JobLimits = LIMITS, wall: float = 120.0, **given: Any
     ) -> str:
         """Starts a job; its name, once its guard is being watched."""
         self._number += 1
@@ -179,7 +179,7 @@ class Box:
         )
 
     def run(
-        self, attack: Callable[..., None] | str, limits: JobLimits = LIMITS, wall: float = 30.0, **given: Any
+        self, attack: Callable[..., None] | str, limits: JobLimits = LIMITS, wall: float = 120.0, **given: Any
     ) -> Outcome:
         outcome = self.result(self.start(attack, limits, wall, **given))
         assert outcome.failure is None, outcome.failure

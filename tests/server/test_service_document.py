@@ -126,7 +126,7 @@ async def test_each_form_has_an_address_and_is_chosen_by_accept(service: Service
         by_suffix = await service.client.get(f"{path}.{suffix}", headers={"Accept": "application/json"})
         assert by_suffix.headers["content-type"] == f"{media_type}; charset=utf-8"
         chosen = await service.client.get(path, headers={"Accept": media_type})
-        assert chosen.text == by_suffix.text and chosen.headers["vary"] == "Accept"
+        assert chosen.text == by_suffix.text and "Accept" in chosen.headers["vary"].split(", ")
         tag = {"If-None-Match": chosen.headers["etag"], "Accept": media_type}
         assert (await service.client.get(path, headers=tag)).status_code == 304
     page = await service.client.get(f"{path}.html")

@@ -141,6 +141,21 @@ async def test_webs_that_share_a_database_share_its_jobs(tmp_path: Path) -> None
 
 
 @pytest.mark.asyncio
+async def test_webs_that_share_a_worker_wait_for_each_other(tmp_path: Path) -> None:
+    async with running_service(tmp_path, attempts=1) as first:
+        await first.next_job_is_fine()
+        worker = first.app.state.web.local_worker
+        assert worker is not None
+        async with running_service(tmp_path, workers=(str(worker.socket),), attempts=1) as second:
+            long = await first.start("import time; time.sleep(3); verdict = 'long'")
+            await first.until_started(long)
+            short = await second.explore("verdict = 'short'")
+            assert (short["status"], short["summary"]["verdict"]) == ("ok", "short"), short["error"]
+            report = await second.until(long, lambda report: report["status"] != "running")
+            assert report["summary"]["verdict"] == "long"
+
+
+@pytest.mark.asyncio
 async def test_a_waiting_job_that_nobody_waits_for_is_dropped(tmp_path: Path) -> None:
     async with running_service(tmp_path, workers=(NO_WORKER,), unwanted_seconds=2) as service:
         unwanted = await service.start("nobody = 1")

@@ -121,3 +121,23 @@ def test_no_variable_of_the_compiler_is_taken_for_a_mistake() -> None:
     )
     read = set(re.findall(r"\"(FUSIONSCOPE_[A-Z_]+)\"", sources)) - {ENVIRONMENT_PREFIX}
     assert unknown_variables(read) == {}
+
+
+def test_a_cluster_finds_its_workers_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().needs_own_worker()
+    assert not Settings(workers=("/run/worker.sock",)).needs_own_worker()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert not Settings(executor="ray").needs_own_worker()
+    with pytest.raises(WrongSettings, match="executor=ray or workers"):
+        Settings.load(executor="ray", workers=("/run/worker.sock",))
+
+
+def test_a_cluster_without_ray_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(WrongSettings, match=r"pip install 'fusionscope\[ray\]'"):
+        Settings.load(executor="ray")
+
+
+def test_the_address_of_a_cluster_is_that_of_its_head() -> None:
+    with pytest.raises(WrongSettings, match="host:port"):
+        Settings.load(ray_address="ray://head:10001")

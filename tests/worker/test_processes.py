@@ -184,6 +184,27 @@ def test_it_refuses_to_start_and_says_why(name: str) -> None:
     assert said in ran.stderr and "Traceback" not in ran.stderr
 
 
+def test_it_refuses_to_start_where_no_tier_works(tmp_path: Path) -> None:
+    entry = (
+        "import server.sandbox.tiers as tiers\n"
+        "tiers.try_tier = lambda tier, uses_gpu: ['this machine was made to lack it']\n"
+        "from server.settings import WorkerSettings\n"
+        "from server.worker.program import run\n"
+        "raise SystemExit(run(WorkerSettings()))"
+    )
+    path = tmp_path / "worker.sock"
+    ran = subprocess.run(
+        [sys.executable, "-c", entry],
+        env={**os.environ, "FUSIONSCOPE_SOCKET": str(path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 3 and not path.exists()
+    assert "Tier A does not work here" in ran.stderr and "Tier B does not work here" in ran.stderr
+
+
 @pytest.mark.asyncio
 async def test_a_second_worker_does_not_take_a_socket_away(worker: WorkerProcess, web: Web) -> None:
     ran = await asyncio.to_thread(

@@ -43,7 +43,7 @@ async def keep(database: Database, id: str, output: str = "", status: str = "ok"
 async def test_a_body_of_pieces_is_one_gzip_file() -> None:
     report = Report.model_validate_json(EXAMPLE.read_bytes())
     body = body_of(split(report))
-    stored = Stored("a", 1, "ok", True, 3, "b", 9, body.tag, _gzip(body))
+    stored = Stored("a", 1, "ok", True, 3, "b", 9, body.tag, body.length, _gzip(body))
     assert len(body.pieces) > 5
     assert gzip.decompress(stored.gzipped) == stored.body == join(split(report)) == report.model_dump_json().encode()
     assert len(stored.gzipped) < body.length / 3
@@ -111,7 +111,7 @@ async def test_what_cannot_change_is_kept_in_memory_and_no_more_than_may(databas
 
 async def test_a_report_of_another_version_is_served_as_it_is(database: Database) -> None:
     body = json.dumps({"version": 99, "id": "a", "something": "new"}).encode()
-    stored = Stored("a", 1, "ok", True, 99, "b", 1, "tag", _gzip(body_of_text(body)))
+    stored = Stored("a", 1, "ok", True, 99, "b", 1, "tag", len(body), _gzip(body_of_text(body)))
     assert stored.body == body
     with pytest.raises(OtherVersion, match="version 99"):
         stored.report()

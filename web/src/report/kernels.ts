@@ -1,6 +1,6 @@
 // Written by scripts/report_types.py from compiler/report/kernels.py: change it there, and run the script again.
 
-/** What is launched: one generated function or one library call. */
+/** What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then `sizes`. */
 export interface Kernel {
   /** Its function's name, or the operator of a library call. Unique among generated kernels of a graph. */
   name: string;
@@ -44,6 +44,14 @@ export interface Kernel {
   gb_per_s: number | null;
   /** Percent of the device's memory bandwidth that this is; null on a CPU. */
   percent_of_peak: number | null;
+  /** Open sizes that a launch passes after the buffers, with their values in the first call. */
+  sizes: Record<string, unknown>;
+  /** Those of `writes` whose values before the launch matter. */
+  updates: string[];
+  /** Of a product on a CPU: the calls that a launch consists of, in order. */
+  steps: KernelStep[];
+  /** Buffers that are passed as descriptors. */
+  descriptors: TileDescriptor[];
   /** The first kernel of the graph that is the same code but for names, if not this one. */
   same_as: string | null;
   /** Of a generated kernel, where the target is a GPU. */
@@ -110,6 +118,16 @@ export interface KernelLine {
   user_lines: number[];
 }
 
+/** One call among those that a launch consists of: a function of the kernel's source, or a library call. */
+export interface KernelStep {
+  /** The function of `source`; null for a library call. */
+  function: string | null;
+  /** The buffers that the function gets, in order. */
+  buffers: string[];
+  /** The loop node whose library call it is. */
+  call: string | null;
+}
+
 /** What a kernel loads of one tensor: `memory_bytes`, each element once, come from memory; the rest of `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them. */
 export interface TensorLoads {
   /** The buffer that is loaded. */
@@ -118,4 +136,16 @@ export interface TensorLoads {
   memory_bytes: number;
   /** Bytes of all loads, those of elements that were loaded before among them. */
   loaded_bytes: number;
+}
+
+/** A matrix that a kernel gets as a descriptor of its tiles, as Triton's TensorDescriptor; all in elements. */
+export interface TileDescriptor {
+  /** The buffer that it describes. */
+  buffer: string;
+  /** Rows and columns of the matrix. */
+  shape: [number, number];
+  /** Elements from one row to the next, and from one column to the next. */
+  strides: [number, number];
+  /** Rows and columns of a tile. */
+  tile: [number, number];
 }

@@ -36,6 +36,12 @@ export interface LoopNode {
   lines: number[];
   /** Whether nothing that the graph gives depends on it. */
   dead: boolean;
+  /** Of a scatter: the buffer whose values it begins with. */
+  updates: string | null;
+  /** The buffer of which it fills a part, with other nodes. */
+  part_of: string | null;
+  /** Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer. */
+  call: string | null;
   /** True for an ATen call that we have no lowering for. */
   fallback: boolean;
 }

@@ -20,6 +20,10 @@ export interface Buffer {
   fate: "input" | "output" | "register" | "reused" | "in_place" | "allocated" | "dead";
   /** The buffer whose memory it gets. */
   takes_over: string | null;
+  /** Of integers that the graph is given: the smallest one. */
+  smallest: number | null;
+  /** Of integers that the graph is given: the largest one. */
+  largest: number | null;
   /** What else is to be said of it. */
   note: string | null;
 }

@@ -1,0 +1,96 @@
+"""Every kernel of some snippets, alone: its reproducer is written, run in a process of its own, and told as JSON.
+
+    python -m bench.reproducers tests/snippets/*.py
+    python -m bench.reproducers --device cuda --out reproducers.json server/examples/*.py
+    python -m bench.reproducers --language triton --keep FOLDER snippet.py     # the Triton twin, in its interpreter
+
+The exit status is 1 where one of them fails or gives a wrong result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+from compiler.report import Report
+from compiler.reproducer import NoReproducerError, reproducer
+
+#: Seconds that one file may take; Triton's interpreter is slow.
+PATIENCE_S = 300.0
+#: The last line of a file's output, and the status that it means; any other one is "failed".
+_ENDINGS = {"RIGHT": "right", "WRONG": "wrong", "NOT COMPARED": "not compared", "NEEDS A GPU": "needs a GPU"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(asked.keep or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        results: list[dict[str, Any]] = []
+        for file in asked.files:
+            for one in run_all(Path(file), folder, asked.device, asked.language):
+                results.append(one)
+                if asked.out:  # what was found stays, should this be stopped
+                    Path(asked.out).write_text(_as_json(results) + "\n")
+    print(_as_json(results))
+    return int(any(one["status"] in ("wrong", "failed") for one in results))
+
+
+def _as_json(results: list[dict[str, Any]]) -> str:
+    counted = Counter(one["status"] for one in results)
+    return json.dumps({"counts": dict(counted), "kernels": results}, indent=2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.reproducers", description=__doc__)
+    parser.add_argument("files", nargs="+", help="Snippets.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="Where the snippets are explored.")
+    parser.add_argument("--language", choices=("cpp", "triton"), help="Which of two renderings of a kernel is run.")
+    parser.add_argument("--keep", help="A folder that the files stay in.")
+    parser.add_argument("--out", help="A file for the JSON.")
+    return parser
+
+
+def run_all(snippet: Path, folder: Path, device: str | None, language: str | None) -> Iterator[dict[str, Any]]:
+    """What came of each kernel of a snippet; "none" where no file can be written."""
+    report = explore(snippet.read_text(), Options(device=device, timing=Timing(enabled=False)))
+    report = Report.model_validate_json(report.model_dump_json())  # as whoever asks the service for the file has it
+    for graph in report.graphs:
+        for kernel in graph.kernels:
+            name = kernel.name if kernel.kind != "extern" else kernel.nodes[-1]
+            told = {"snippet": snippet.name, "graph": graph.name, "kernel": name}
+            try:
+                text = reproducer(report, name, graph.name, language)  # type: ignore[arg-type]
+            except (NoReproducerError, KeyError) as reason:
+                yield {**told, "status": "none", "said": [str(reason)]}
+                continue
+            file = folder / f"{snippet.stem}_{graph.name}_{name}.py"
+            file.write_text(text)
+            yield {**told, **run(file)}
+
+
+def run(file: Path) -> dict[str, Any]:
+    """Run one file without anything of ours on its path."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", str(file)], capture_output=True, text=True, cwd=file.parent, timeout=PATIENCE_S
+        )
+    except subprocess.TimeoutExpired:
+        return {"status": "failed", "said": [f"It took longer than {PATIENCE_S:.0f} s."]}
+    said = done.stdout.splitlines()
+    if said and said[-1] in _ENDINGS:
+        return {"status": _ENDINGS[said[-1]], "said": said[:-1]}
+    return {"status": "failed", "said": [*said, *done.stderr.splitlines()[-5:]]}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

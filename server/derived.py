@@ -1,0 +1,42 @@
+"""What is computed from a report: its texts, answers and comparisons.
+
+A report is the word of the snippet's own process. Every field of it is of its type, but nothing says that its parts fit
+together: a forged one may name a loop that it does not have. Whatever comes of that is an answer, and never a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from server.problems import Problem
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+log = structlog.get_logger(__name__)
+
+
+async def derived(
+    id: str,
+    expected: tuple[type[Exception], ...],
+    make: Callable[Given, Made],
+    *given: Given.args,
+    **named: Given.kwargs,
+) -> Made:
+    """What `make` gives, in a thread. It raises one of `expected` where it does, and a `Problem` 409 where it raises
+    anything else, which the log tells of: it may be a defect of ours after all."""
+    try:
+        return await asyncio.to_thread(make, *given, **named)
+    except expected:
+        raise
+    except Exception as failure:
+        log.error("report_inconsistent", exploration=id, exc_info=failure)
+        raise Problem(
+            409,
+            f"The report of exploration {id} does not fit together, so this cannot be made of it. A snippet that "
+            "interferes with its own exploration may do that. Its JSON can be read as it is.",
+        ) from None

@@ -1,0 +1,152 @@
+"""Each kernel of a report becomes one file that runs without Fusionscope, and says whether the kernel is right."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from compiler import pipeline
+from compiler.options import Options
+from compiler.report import Report
+from compiler.reproducer import NoReproducerError, reproducer
+
+ROOT = Path(__file__).resolve().parents[2]
+SNIPPETS = ROOT / "tests" / "snippets"
+EXAMPLES = ROOT / "server" / "examples"
+
+#: A kernel with an index and an update, one with a reduction, a product in steps, a mask, an open size, a library call.
+SOURCE = """import torch
+def f(x, source, target, weight):
+    picked = torch.tanh(x[source] * weight[:, None])
+    summed = torch.zeros_like(x).index_add(0, target, picked)
+    row = torch.softmax(summed, 1)
+    return row.max(1).indices, torch.where(row > 0.1, row, 0.5)
+def product(x, y):
+    return torch.relu(x + y) @ x.t(), x.sort(1)
+def g(x):
+    return (x * 2 - x.mean(0)).abs()
+generator = torch.Generator().manual_seed(0)
+index = torch.randint(0, 50, (300,), generator=generator)
+torch.compile(f)(torch.randn(50, 16), index, index.flip(0).contiguous(), torch.randn(300))
+torch.compile(product)(torch.randn(200, 16), torch.randn(200, 16))
+h = torch.compile(g)
+for n in (6, 8):
+    h(torch.randn(n, 16))
+"""
+
+#: Runs each file in a process that has torch and nothing of ours, and prints how it ended.
+RUN_ALL = """
+import contextlib, io, runpy, sys
+for file in sys.argv[1:]:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        try:
+            runpy.run_path(file, run_name="__main__")
+        except SystemExit:
+            pass
+    print(file.rsplit("/", 1)[-1], said.getvalue().splitlines()[-1])
+assert not {"compiler", "server"} & sys.modules.keys()
+"""
+
+
+@cache
+def explored(source: str = SOURCE, *stages: str) -> Report:
+    options = {"device": "cpu", "timing": {"enabled": False}, "produce": stages or None}
+    report = pipeline.explore(source, Options.model_validate(options))
+    assert report.status == "ok", report.error
+    return Report.model_validate_json(report.model_dump_json())
+
+
+def names_of(report: Report) -> list[tuple[str, str]]:
+    """The graph and name of each kernel; of a library call, that of its loop node."""
+    return [(g.name, k.nodes[-1] if k.kind == "extern" else k.name) for g in report.graphs for k in g.kernels]
+
+
+def endings(files: dict[str, str], folder: Path) -> dict[str, str]:
+    """The last line that each of these files says."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    command = [sys.executable, "-I", "-c", RUN_ALL, *(str(folder / name) for name in files)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())  # type: ignore[misc]
+
+
+def test_files_of_cpp_kernels_and_library_calls_run_alone_and_are_right(tmp_path: Path) -> None:
+    report = explored()
+    files = {f"{graph}_{name}.py": reproducer(report, name, graph) for graph, name in names_of(report)}
+    kinds = {kernel.kind for graph in report.graphs for kernel in graph.kernels}
+    assert kinds == {"cpp", "extern"} and any(kernel.steps for kernel in report.graphs[1].kernels)
+    assert any(kernel.sizes for kernel in report.graphs[-1].kernels)
+    assert any(kernel.updates for kernel in report.graphs[0].kernels)
+    assert endings(files, tmp_path) == dict.fromkeys(files, "RIGHT")
+
+
+def test_a_file_of_a_wrong_kernel_says_so(tmp_path: Path) -> None:
+    report = explored()
+    kernel = report.graphs[-1].kernels[0]
+    text = reproducer(report, kernel.name, report.graphs[-1].name)
+    wrong = re.sub(r"(\w+_ptr\[[^\]]+\] = )(\w+;)", r"\1 1.001f * \2", text)
+    assert wrong != text
+    assert endings({"wrong.py": wrong}, tmp_path) == {"wrong.py": "WRONG"}
+
+
+def test_files_of_triton_kernels_run_in_its_interpreter(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    report = explored()
+    graph = report.graphs[-1]
+    files = {"twin.py": reproducer(report, graph.kernels[0].name, graph.name, "triton")}
+    assert endings(files, tmp_path) == {"twin.py": "RIGHT"}
+
+
+@pytest.mark.parametrize("snippet", ["04", "07", "08", "13", "17", "20"])
+@pytest.mark.parametrize("language", [None, "triton"])
+def test_every_kernel_of_a_snippet_has_a_file(snippet: str, language: Literal["triton"] | None) -> None:
+    (path,) = SNIPPETS.glob(f"{snippet}_*.py")
+    report = explored(path.read_text(), "capture", "lower", "schedule", "codegen")
+    for graph in report.graphs:
+        for kernel in graph.kernels:
+            if kernel.kind != "extern":
+                text = reproducer(report, kernel.name, graph.name, language)
+                compile(text, "file.py", "exec")
+                assert "fusionscope" not in text.split('"""')[2].split("HEADERS = ")[0]
+            elif language is None:
+                compile(reproducer(report, kernel.nodes[-1], graph.name), "file.py", "exec")
+
+
+def test_what_is_not_there_is_a_key_error_and_what_cannot_be_run_is_said() -> None:
+    report = explored()
+    with pytest.raises(KeyError):
+        reproducer(report, "no such kernel")
+    with pytest.raises(KeyError):
+        reproducer(report, report.graphs[0].kernels[0].name, "graph_77")
+    changed = report.model_copy(deep=True)
+    kernel = next(kernel for kernel in changed.graphs[0].kernels if kernel.kind == "cpp")
+    next(one for one in changed.graphs[0].buffers if one.name == kernel.writes[0]).dtype = "complex64"
+    with pytest.raises(NoReproducerError, match="complex64"):
+        reproducer(changed, kernel.name)
+
+
+@pytest.mark.parametrize("told", ["v0 = load x[__import__('os').system('id')]", "store x[f(1)] = v0", "v1 = eval v0"])
+def test_code_that_a_report_claims_to_be_a_loop_is_not_written(told: str) -> None:
+    report = explored().model_copy(deep=True)
+    graph = report.graphs[-1]
+    for node in graph.loops:
+        node.body = [told]
+    for fx in graph.aten:
+        fx.text = f"{fx.name}({told})"
+    text = reproducer(report, graph.kernels[0].name, graph.name)
+    code = "\n".join(line for line in text.splitlines() if 'print("Not compared' not in line)
+    assert told.split("[")[-1] not in code and "__import__" not in code and "eval v0" not in code
+
+
+def test_files_are_written_without_torch() -> None:
+    code = "import sys, compiler.reproducer; print('torch' in sys.modules, 'triton' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,139 @@
+"""What is made of a report: files of its kernels, and answers that stay answers where the report was forged."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from structlog.testing import capture_logs
+
+from compiler.report import Report
+from server.database.compressed import body_of
+from server.database.reports import Finished, write
+from server.wire.parts import split
+from tests.server.conftest import Service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EXAMPLE: dict[str, Any] = json.loads((Path(__file__).parents[2] / "web" / "src" / "test" / "report.json").read_text())
+TEXTS = ("", "buf0", "`", "64*s0", "1/0", "graph_0", "\u202e", "<b>", "a" * 300, "__import__('os')", "s0")
+NUMBERS = (0, -1, 1, 10**6, 10**18, -(10**18))
+
+
+async def stored(service: Service, report: Report, id: str) -> str:
+    """The address of `report`, put into the database as a finished exploration."""
+    report = report.model_copy(update={"id": id})
+    async with service.app.state.web.database.write() as connection:
+        await write(connection, Finished(id, 1, "ok", True, "test", None, "", 9, body_of(split(report))))
+    return f"/api/v1/explorations/{id}"
+
+
+async def test_a_kernel_is_a_file_that_stands_alone(service: Service) -> None:
+    report = Report.model_validate(EXAMPLE)
+    path = await stored(service, report, "a" * 20)
+    kernel = next(kernel for kernel in report.graphs[0].kernels if kernel.kind != "extern")
+    answer = await service.client.get(f"{path}/kernels/{kernel.name}.py")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/x-python")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{kernel.name}.py"'
+    compile(answer.text, "kernel.py", "exec")
+    assert "fusionscope" not in {line.split()[1] for line in answer.text.splitlines() if line.startswith("import ")}
+    again = await service.client.get(
+        f"{path}/kernels/{kernel.name}.py", headers={"If-None-Match": answer.headers["etag"]}
+    )
+    assert again.status_code == 304
+    missing = await service.client.get(f"{path}/kernels/{kernel.name}x.py")
+    assert missing.status_code == 404 and kernel.name in missing.json()["detail"]
+    elsewhere = await service.client.get(f"{path}/kernels/{kernel.name}.py?graph=no_such_graph")
+    assert elsewhere.status_code == 404
+
+
+async def test_a_kernel_name_cannot_write_headers(service: Service) -> None:
+    forged = json.loads(json.dumps(EXAMPLE))
+    name = 'x"\r\nX-Injected: 1'
+    forged["graphs"][0]["kernels"] = [{**forged["graphs"][0]["kernels"][0], "name": name}]
+    path = await stored(service, Report.model_validate(forged), "b" * 20)
+    answer = await service.client.get(f"{path}/kernels/x%22%0D%0AX-Injected%3A%201.py")
+    assert answer.status_code in (200, 409) and "x-injected" not in answer.headers
+    if answer.status_code == 200:
+        assert answer.headers["content-disposition"] == 'attachment; filename="x____X-Injected__1.py"'
+
+
+@pytest.mark.parametrize(
+    ("id", "fused"),
+    [
+        # Units that there never were.
+        ("c" * 20, [[[100, 101, 102]]]),
+        # A unit that fuses with itself, and so is twice as large after each round.
+        ("d" * 20, [[[0, 0, 0]] for _ in range(200)]),
+    ],
+)
+async def test_a_report_whose_parts_do_not_fit_is_answered_and_told_of(
+    service: Service, id: str, fused: list[Any]
+) -> None:
+    forged = json.loads(json.dumps(EXAMPLE))
+    graph = forged["graphs"][0]
+    graph["rounds"] = [{**graph["rounds"][0], "number": number, "fused": one} for number, one in enumerate(fused, 1)]
+    path = await stored(service, Report.model_validate(forged), id)
+    names = [loop["name"] for loop in graph["loops"]]
+    with capture_logs() as logged:
+        answer = await service.client.get(f"{path}/why", params={"a": names[0], "b": names[1]})
+    assert answer.status_code == 409
+    assert "does not fit together" in answer.json()["detail"]
+    assert [line["event"] for line in logged] == ["report_inconsistent"]
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [way] * bool(way) + [place for key, one in inner for place in places(one, (*way, key))]
+
+
+def changed(value: Any, chance: random.Random) -> Any:
+    """A value of the same type, most of the time, that its neighbours do not expect."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return chance.choice(NUMBERS)
+    if isinstance(value, str):
+        return chance.choice(TEXTS)
+    if isinstance(value, list):
+        return chance.choice(([], value[:1], value + value, value[::-1]))
+    return None
+
+
+def forgeries(number: int) -> list[Report]:
+    """Reports of the right types whose parts do not fit together: the example with a few places changed."""
+    chance, all_places, found = random.Random(7), places(EXAMPLE), []
+    while len(found) < number:
+        forged = json.loads(json.dumps(EXAMPLE))
+        for way in chance.sample(all_places, 8):
+            parent = forged
+            try:
+                for key in way[:-1]:
+                    parent = parent[key]
+                parent[way[-1]] = changed(parent[way[-1]], chance)
+            except (KeyError, IndexError, TypeError):
+                continue  # an earlier change took it away
+        try:
+            found.append(Report.model_validate(forged))
+        except ValidationError:
+            continue
+    return found
+
+
+async def test_no_forged_report_makes_the_service_fail(service: Service) -> None:
+    for number, report in enumerate(forgeries(30)):
+        path = await stored(service, report, f"{number:020x}")
+        loops = [node.name for graph in report.graphs for node in graph.loops]
+        kernels = [kernel.name for graph in report.graphs for kernel in graph.kernels if kernel.name]
+        asked = [(path, {}), (f"{path}.md", {}), (f"{path}.html", {}), (f"{path}/events", {})]
+        asked += [(f"{path}/why", {"a": loops[0], "b": name}) for name in loops[1:]]
+        asked += [(f"{path}/kernels/{name}.py", {}) for name in kernels]
+        asked += [(f"{path}/comparison", {"with": f"{max(number - 1, 0):020x}"})]
+        for address, parameters in asked:
+            answer = await service.client.get(address, params=parameters)
+            assert answer.status_code in (200, 404, 409, 422), (address, answer.text)
