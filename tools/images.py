@@ -8,9 +8,10 @@ networks of the machine are not touched. Then a snippet is explored over HTTP: i
 tier A with those of `deploy/tier-a.yml`, and with PostgreSQL; web and the database server are killed in between.
 Whatever happens, all of it is removed.
 
-It needs root, about 10 GB of disk and a quarter of an hour, and of Debian: debootstrap, docker.io, docker-compose. What differs
-from a real deployment: the bases are Debian's Python and PostgreSQL in the place of the official images; the daemon
-makes no firewall rules, so containers reach nothing outside; and there is no GPU.
+It needs root, about 10 GB of disk and a quarter of an hour, and of Debian: debootstrap, docker.io, docker-compose.
+
+What differs from a real deployment: the bases are Debian's Python and PostgreSQL in the place of the official images;
+the daemon makes no firewall rules, so containers reach nothing outside; and there is no GPU.
 """
 
 from __future__ import annotations
