@@ -122,7 +122,8 @@ def _measure(tier: str, without: str | None, triton: bool, folder: Path) -> NoRe
         ALLOWANCES[without]()
     began = time.perf_counter()
     config = SandboxConfig.model_validate(
-        {"tier": tier, "uses_gpu": True, "folder": folder, "readable": code_folders()}
+        # Dynamo reads the source of what it compiles, which is in here.
+        {"tier": tier, "uses_gpu": True, "folder": folder, "readable": (*code_folders(), Path(__file__).parent)}
     )
     sandbox = Sandbox(config)
     sandbox.enter()

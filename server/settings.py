@@ -246,7 +246,7 @@ class WebSettings(LimitSettings):
     keep_mib: int = Field(
         default=4096, ge=0, description="What they may take on disk; the oldest go first. 0 sets no bound."
     )
-    cache_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
+    answers_mib: int = Field(default=128, ge=0, description="Memory for stored explorations that are asked for again.")
 
     @model_validator(mode="after")
     def _tokens_are_not_for_every_site(self) -> Self:

@@ -46,7 +46,7 @@ async def running(settings: Settings, worker: tuple[str, ...] | None) -> AsyncIt
         executor = _executor(settings, local_worker, build, profiles)
         stack.push_async_callback(executor.stop)
         table, watches = JobTable(database, _owner()), Watches()
-        reports = Reports(database, settings.cache_mib * MIB)
+        reports = Reports(database, settings.answers_mib * MIB)
         dispatcher = Dispatcher(settings, table, reports, executor, watches, metrics, build)
         stack.push_async_callback(dispatcher.stop)
         explorations = Explorations(settings, table, reports, watches, dispatcher, profiles, build, metrics)

@@ -69,7 +69,7 @@ class Running:
                 if client.get(path).status_code == 200:
                     return time.monotonic() - started
             time.sleep(0.01)
-        raise TimeoutError(f"{path} did not answer 200 within {PATIENCE_SECONDS:g} s; see {self.folder / 'log'}")
+        raise TimeoutError(f"{path} did not answer 200 within {PATIENCE_SECONDS:g} s")
 
     def processes(self) -> dict[int, str]:
         """The living processes below the program, itself included, by their command lines."""
@@ -98,6 +98,10 @@ def running(**settings: str) -> Iterator[Running]:
     service.start()
     try:
         yield service
+    except BaseException:
+        # The folder goes with the case; what the service said last is what one looks for then.
+        print((folder / "log").read_text(errors="replace")[-4000:], file=sys.stderr)
+        raise
     finally:
         service.stop()
         shutil.rmtree(folder, ignore_errors=True)

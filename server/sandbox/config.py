@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import site
 import sys
 import sysconfig
@@ -43,7 +44,7 @@ class SandboxConfig(BaseModel):
 
 
 def code_folders() -> tuple[Path, ...]:
-    """What jobs must be able to read: the interpreter, its packages, this package, and LD_LIBRARY_PATH's folders.
+    """What jobs must be able to read: the interpreter, its packages, this package, compilers, LD_LIBRARY_PATH's folders.
 
     Whoever has more code for jobs adds its folders. Names are kept as they are beside what links make of them.
     """
@@ -53,7 +54,18 @@ def code_folders() -> tuple[Path, ...]:
         *map(Path, (sys.base_prefix, sys.prefix, *standard, *site.getsitepackages())),
         Path(sys.executable).resolve().parent,
         Path(__file__).parents[1],
+        *_folders_of_compilers(),
         *(Path(path) for path in libraries if path.startswith("/")),
     ]
     found = {path for name in wanted if name.is_dir() for path in (name, name.resolve())} - {Path("/")}
     return tuple(sorted(path for path in found if not any(other in found for other in path.parents)))
+
+
+def _folders_of_compilers() -> list[Path]:
+    """What CC and CXX name, and what is found on the PATH: kernels and their launchers are compiled in jobs. A compiler
+    needs its whole folder, `/opt/gcc` where it is `/opt/gcc/bin/gcc`; most lie in the system's."""
+    named = [os.environ.get(variable, "").split(" ")[0] for variable in ("CC", "CXX")]
+    found = [Path(path) for name in (*named, "gcc", "g++", "clang", "clang++") if name and (path := shutil.which(name))]
+    ways = {path for program in found for path in (program.absolute(), program.resolve())}
+    programs = {path for path in ways if not path.is_relative_to("/usr")}
+    return [path.parents[1] if path.parent.name == "bin" else path.parent for path in sorted(programs)]

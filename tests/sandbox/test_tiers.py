@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server.sandbox import NoSandbox, Sandbox, SandboxConfig, choose_tier
+from server.sandbox import NoSandbox, Sandbox, SandboxConfig, choose_tier, code_folders
 from server.sandbox.tiers import try_tier
 
 from .harness import PLAIN_USER, ROOT
@@ -82,3 +82,12 @@ def test_a_config_goes_to_the_zygote_as_json(tmp_path: Path) -> None:
     config = SandboxConfig(tier="B", folder=tmp_path, readable=(Path("/usr"),))
     assert SandboxConfig.model_validate_json(config.model_dump_json()) == config
     assert "seccomp" in Sandbox(config).layers
+
+
+def test_a_compiler_outside_of_the_system_can_be_read_by_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "gcc" / "bin" / "gcc"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CC", str(program))
+    assert tmp_path / "gcc" in code_folders()
