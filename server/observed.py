@@ -93,7 +93,8 @@ def _check_machine(claimed: Environment, ended: Ended, profile: WorkerIdentity, 
         found.add(f"The report names the device {claimed.device_name[:100]!r}, and the worker's is {name!r}.")
     for library in ("python", "torch", "triton"):
         said, known = getattr(claimed, library), getattr(profile, library)
-        if said and said != known:
+        # A package may leave out what its build is called, as in 2.11.0 of 2.11.0+cu130.
+        if said and said != known and said.partition("+")[0] != known:
             found.add(f"The report names {library} {said[:100]!r}, and the worker has {known!r}.")
 
 

@@ -44,7 +44,7 @@ class SandboxConfig(BaseModel):
 
 
 def code_folders() -> tuple[Path, ...]:
-    """What jobs must be able to read: the interpreter, its packages, this package, compilers, LD_LIBRARY_PATH's folders.
+    """What jobs must be able to read: the interpreter, its packages, this package, compilers, shared libraries.
 
     Whoever has more code for jobs adds its folders. Names are kept as they are beside what links make of them.
     """

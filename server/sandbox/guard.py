@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from server.sandbox import kernel, processes
 from server.sandbox.descriptors import keep_only
+from server.sandbox.job import tell_failure
 
 STATUS = 3
 """The descriptor of the guard that its lines to the zygote go to."""
@@ -35,15 +36,19 @@ def guard(status: int, is_init: bool, become_job: Callable[[], NoReturn], clean:
         processes.adopt_orphans()
     # Closed to others of its user. Set before the fork: the job opens itself again when it is confined.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    told = status
     try:
         main = os.fork()
         if main == 0:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             become_job()
         keep_only({STATUS: status})
+        told = STATUS
         ended = _wait_for(main, stops=not is_init)
         if ended is not None:
             os.write(STATUS, json.dumps({"status": ended}).encode() + b"\n")
+    except BaseException as failure:  # noqa: BLE001 - all of the job ends with its guard: the zygote must learn why
+        tell_failure(told, failure)
     finally:
         if not is_init:
             _finish(clean)

@@ -2,7 +2,8 @@
 
     keeper   a root is built on a tmpfs out of bind mounts, and becomes the root (`pivot_root`). Then new namespaces:
              user, mounts, processes, network, System V, host name, control groups. Root becomes another user before.
-      zygote   process 1 of them, with a /proc of its own
+      first    process 1 of them, which only waits: see `_leave_first_number`
+      zygote   process 2, with a /proc of its own
         guard    namespaces once more, for the job alone; /job and /dev/shm are new tmpfs of the job's size, /proc is
                  the job's own. Last comes a user namespace: nobody in the job owns any mount.
           job      no capabilities, Landlock, seccomp
@@ -16,11 +17,13 @@ abort would look like something else.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from pathlib import Path
 
-from server.sandbox import allowance, kernel, landlock, syscalls
+from server.sandbox import allowance, kernel, landlock, processes, syscalls
 from server.sandbox.config import FIRST_JOB_USER, SandboxConfig
+from server.sandbox.descriptors import keep_only
 from server.sandbox.isolation import Place, apply_limits, give_up_privileges, is_on, load_filters
 from server.sandbox.limits import MIB, JobLimits
 
@@ -76,6 +79,7 @@ class Namespaces:
             _build_root(self._config)
 
     def settle(self) -> Path:
+        _leave_first_number()
         kernel.mount(Path("proc"), Path("/proc"), _CLOSED | kernel.MS_NOEXEC, kind="proc")
         socket.sethostname("sandbox")
         _mount_memory(JOB_FOLDER, _IMPORT_BYTES, 8192)
@@ -119,6 +123,23 @@ class Namespaces:
 
     def clean(self, place: Place) -> None:
         """Nothing outlasts the namespaces."""
+
+
+def _leave_first_number() -> None:
+    """Returns in a child of this process, which is process 1 and ends with that child, and all others with it.
+
+    A guard is process 1 of its own namespace. Were the zygote process 1 too, libraries that know copies of themselves by
+    their process id would not see the guard as one: filelock then forbids it to fork, from Python 3.12 on.
+    """
+    zygote = os.fork()
+    if zygote == 0:
+        processes.die_with_parent(os.getppid(), signal.SIGKILL)
+        return
+    keep_only({2: 2})
+    while True:
+        process, status = os.waitpid(-1, 0)
+        if process == zygote:
+            os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
 
 def _unshare_with_user(flags: int, user: int, group: int) -> None:

@@ -45,8 +45,9 @@ class ChannelMessage(BaseModel):
 class Program(ChannelMessage):
     """What runs in a job. `explore` names the function that explores, as `module:function`. `imports` are the modules
     that the zygote loads before it is ready, `later` those that it loads when nothing is asked of it then: a job that
-    comes before them loads them itself. `warm_source` is the snippet that a spare tries. Jobs can read the compiler,
-    and what is `readable` besides."""
+    comes before them loads them itself. Of those, `start_cuda` may start CUDA where there is a GPU, which must not
+    happen in a process that forks: a spare loads them there. `warm_source` is the snippet that a spare tries. Jobs can
+    read the compiler, and what is `readable` besides."""
 
     explore: str = "compiler.pipeline:explore"
     imports: tuple[str, ...] = (
@@ -56,6 +57,7 @@ class Program(ChannelMessage):
         "compiler.pipeline",
     )
     later: tuple[str, ...] = ("compiler.runtime.preload", "compiler.peer.preload")
+    start_cuda: frozenset[str] = frozenset({"compiler.peer.preload"})
     warm_source: str | None = WARM_SOURCE
     readable: tuple[Path, ...] = ()
 

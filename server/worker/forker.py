@@ -41,6 +41,8 @@ KILL_SECONDS = 15.0
 hundred processes of a fork bomb took more than five seconds to end on a machine with twelve others to every core."""
 _KILLS = 10
 """Times that it is killed in that time: a watch takes sharper means after a while."""
+_TELLING_SECONDS = 0.5
+"""How long a guard has to tell how a process ended, which it needs a millisecond for."""
 _PASSED_ON = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -68,6 +70,13 @@ class Exit:
     processor_seconds: float | None = None
     failure: str | None = None
     """Why it never ran."""
+
+    def in_words(self, output: str) -> str:
+        """Why it never ran, or how it ended and what it said last: for whoever looks for a defect."""
+        if self.failure is not None:
+            return self.failure
+        code = self.exit_code if self.signal is None else -self.signal
+        return f"it ended by {'what nobody saw' if code is None else _how(code)}; it said: {output}"
 
 
 class Process:
@@ -117,6 +126,9 @@ class Process:
 
     async def end(self) -> Exit:
         """Ends it, where it is not over, and waits until nothing of it is left. Ends its zygote if it must."""
+        if self.reports.at_eof():
+            # It has ended by itself, as it seems. Its guard is about to tell how, if it is not killed before.
+            await asyncio.wait({self.gone}, timeout=_TELLING_SECONDS)
         if not self.gone.done():
             for _ in range(_KILLS):
                 if self.watch is not None:

@@ -102,7 +102,7 @@ class RunningJob:
         if not self._over.done() and self._process.zygote.lost.is_set() and found == Exit():
             self.end("worker_lost", f"what runs snippets ended: {self._process.zygote.problem}")
         if not self._over.done() and self._begun_at is None:
-            raise NeverBegun(found.failure or self._last_words())
+            raise NeverBegun(found.in_words(self._last_words()))
         self.end("exited")
         wall = 0.0 if self._begun_at is None else ran_seconds - self._begun_at
         return self._ended(found, place, wall, waited)

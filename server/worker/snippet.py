@@ -20,6 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -59,9 +60,19 @@ class Explore(Protocol):
     ) -> Report: ...
 
 
-def main(folder: Path, explore: Explore, warm_source: str | None, imports: tuple[str, ...], threads: int) -> NoReturn:
-    """All that the process does, its folder being `folder`. Never returns into the zygote's loop. `imports` are modules
-    that the zygote has not come to yet."""
+@dataclass(frozen=True)
+class Preparation:
+    """What a process does before its snippet. `imports` are modules that the zygote has not come to yet; those of
+    spares are what a spare has time for, and a job that waits for nothing else does without."""
+
+    imports: tuple[str, ...]
+    imports_of_spares: tuple[str, ...]
+    warm_source: str | None
+    threads: int
+
+
+def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
+    """All that the process does, its folder being `folder`. Never returns into the zygote's loop."""
     try:
         gc.enable()
         for name in _ONE_THREAD:
@@ -69,13 +80,11 @@ def main(folder: Path, explore: Explore, warm_source: str | None, imports: tuple
         point_caches_to(folder)
         # A crash in native code then leaves the Python stack, with the snippet's line, as the last output.
         faulthandler.enable(file=CRASHES)
-        _set_threads(threads)
-        for name in imports:
+        _set_threads(preparation.threads)
+        for name in preparation.imports:
             importlib.import_module(name)
-        if warm_source is not None and not _has_request():
-            from server.worker.warming import warm_up
-
-            warm_up(explore, warm_source, folder, _has_request)
+        if not _has_request():
+            _warm(folder, explore, preparation)
         records.write_record(REPORTS, records.WARM)
         request = records.read_request(REQUESTS)
         begin(request.limits)
@@ -90,6 +99,15 @@ def main(folder: Path, explore: Explore, warm_source: str | None, imports: tuple
         traceback.print_exc()
         _leave(1)
     _leave(0)
+
+
+def _warm(folder: Path, explore: Explore, preparation: Preparation) -> None:
+    from server.worker.warming import warm_up
+
+    for name in preparation.imports_of_spares:
+        importlib.import_module(name)
+    if preparation.warm_source is not None:
+        warm_up(explore, preparation.warm_source, folder, _has_request)
 
 
 def run(explore: Explore, request: Request) -> None:

@@ -178,9 +178,9 @@ class Supply:
             async with asyncio.timeout(WARM_SECONDS):
                 record = await records.read_record(spare.reports, 0)
             if record is None or record[0] != records.WARM:
-                await spare.end()
-                said = await spare.output.read(8192)
-                raise ZygoteLost(f"a spare ended while it warmed up: {said.decode(errors='replace')[-2000:]}")
+                ended = await spare.end()
+                said = (await spare.output.read(8192)).decode(errors="replace")[-2000:]
+                raise ZygoteLost(f"a spare ended while it warmed up: {ended.in_words(said)}")
         except BaseException:
             await asyncio.shield(spare.end())
             spare.close()

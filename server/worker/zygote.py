@@ -85,9 +85,11 @@ def _import(program: Program) -> snippet.Explore:
 
 
 def _check_threads() -> None:
-    if threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
+    names = [Path("/proc/self/task", task, "comm").read_text().strip() for task in os.listdir("/proc/self/task")]
+    if len(names) > 1:
         # A lock that another thread holds at the fork would be held for ever in the new process.
-        print(f"The zygote has {len(os.listdir('/proc/self/task'))} threads; jobs may hang.", file=sys.stderr)
+        known = [thread.name for thread in threading.enumerate()]
+        print(f"The zygote has {len(names)} threads; jobs may hang: {names}, of Python's {known}.", file=sys.stderr)
 
 
 def _known_devices() -> tuple[DeviceFacts, ...]:
@@ -114,7 +116,9 @@ class _Forker:
         self._config = config
         self._explore = explore
         self._jobs: dict[int, Job] = {}
-        self._later = list(config.program.later)
+        kept_out = config.program.start_cuda if config.sandbox.uses_gpu else frozenset[str]()
+        self._later = [name for name in config.program.later if name not in kept_out]
+        self._in_spares = tuple(name for name in config.program.later if name in kept_out)
         self._is_settled = False
         self._selector = selectors.DefaultSelector()
 
@@ -179,9 +183,13 @@ class _Forker:
         send_packet(self._channel, Forked(number=message.number, folder=job.folder), (job.ended,))
 
     def _main(self) -> Callable[[Path], NoReturn]:
-        config, explore = self._config, self._explore
-        later = tuple(self._later)
-        return lambda folder: snippet.main(folder, explore, config.program.warm_source, later, config.threads)
+        preparation = snippet.Preparation(
+            imports=tuple(self._later),
+            imports_of_spares=self._in_spares,
+            warm_source=self._config.program.warm_source,
+            threads=self._config.threads,
+        )
+        return lambda folder: snippet.main(folder, self._explore, preparation)
 
     def _tell_gone(self, number: int) -> None:
         job = self._jobs.pop(number)
