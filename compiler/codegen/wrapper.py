@@ -96,6 +96,7 @@ def render_parts(
     for position in range(start):
         writer.step(schedule, position, kernels)
     reached = len(writer.lines)
+    writer.seeds_given.clear()  # what was named in the head is no name in the tail
     for position in range(start, len(schedule.units)):
         writer.step(schedule, position, kernels)
     writer.outputs()

@@ -128,8 +128,8 @@ class Namespaces:
 def _leave_first_number() -> None:
     """Returns in a child of this process, which is process 1 and ends with that child, and all others with it.
 
-    A guard is process 1 of its own namespace. Were the zygote process 1 too, libraries that know copies of themselves by
-    their process id would not see the guard as one: filelock then forbids it to fork, from Python 3.12 on.
+    A guard is process 1 of its own namespace. Were the zygote process 1 too, libraries that know a copy of a process by
+    its number would not see that the guard is one: filelock then forbids it to fork, from Python 3.12 on.
     """
     zygote = os.fork()
     if zygote == 0:

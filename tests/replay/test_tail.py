@@ -65,6 +65,31 @@ def test_memory_that_was_taken_over_is_not_asked_for() -> None:
         assert all(torch.equal(a, b) for a, b in zip(rest(given, head(given)), whole, strict=True))
 
 
+def dropouts(x: torch.Tensor, weights: list[torch.Tensor]) -> torch.Tensor:
+    """Kernels of one code, each with seeds of its own, on both sides of where a tail may begin."""
+    for weight in weights:
+        x = torch.nn.functional.dropout(x @ weight, 0.5)
+    return x
+
+
+def test_a_tail_draws_from_the_seeds_of_its_own_kernels() -> None:
+    inputs = torch.randn(4, 8), [torch.randn(8, 8) for _ in range(8)]
+    made = compile_program(dropouts, *inputs)
+    assert made.schedule is not None and made.memory is not None
+    kernels = {name: partial(_interpret, kernel) for name, kernel in made.triton.items()}
+    assert len({kernel.first_seed for kernel in made.triton.values()}) > 1
+    given = [inputs[0], *inputs[1]]
+    torch.manual_seed(0)
+    whole = call_interpreted(made, given)
+    tails = tails_of(made.schedule, made.memory)
+    assert tails
+    for start in range(1, len(made.schedule.units)):
+        text = render_parts(made.schedule, made.memory, made.triton, start)
+        head, rest = build_parts(made.schedule, text, kernels, torch.device("cpu"))
+        torch.manual_seed(0)
+        assert all(torch.equal(a, b) for a, b in zip(rest(given, head(given)), whole, strict=True))
+
+
 def test_a_tail_begins_with_what_makes_an_output_and_makes_none_that_is_held() -> None:
     made = compile_program(calls_of_libraries, X)
     assert made.schedule is not None and made.memory is not None

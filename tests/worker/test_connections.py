@@ -53,6 +53,7 @@ async def test_what_a_job_used_is_seen_from_outside(web: Web) -> None:
     )
     ended = done.ended
     assert ended is not None
+    assert done.report()["/status"] == "ok", done.report()
     assert ended.peak_memory_bytes is not None and 200 * MIB < ended.peak_memory_bytes < 600 * MIB
     assert ended.processor_seconds is not None and 1 <= ended.processor_seconds <= 2 * ended.wall_seconds + 1
 
