@@ -337,7 +337,10 @@ TABLE = (
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),
     ),
     Taken(
-        ("compiler/runtime/triton_interpreter.py", "compiler/runtime/interpreted_work.py"),
+        (
+            *("compiler/runtime/triton_interpreter.py", "compiler/runtime/interpreted_work.py"),
+            "compiler/runtime/interpreted_text.py",
+        ),
         "run kernels on a CPU",
         (
             "triton.runtime.jit.JITFunction",
@@ -345,9 +348,29 @@ TABLE = (
                 "triton.runtime.interpreter",
                 "InterpretedFunction InterpreterBuilder.cast_impl InterpreterBuilder.create_atomic_rmw "
                 "ReduceOps ScanOps TensorHandle.__post_init__ interpreter_builder.options "
-                "interpreter_semantic.to_tensor _get_np_dtype _implicit_cvt _patch_lang",
+                "interpreter_semantic.to_tensor _get_np_dtype _implicit_cvt _patch_lang _LangPatchScope",
             ),
         ),
+    ),
+    # What a snippet may have changed is set aside while its results are judged and timed.
+    Taken(
+        ("compiler/capture/captured.py", "compiler/runtime/verify.py"),
+        "take tensors without the functions of their classes",
+        _names("torch._C", "DisableTorchFunction TensorBase TensorBase.detach"),
+    ),
+    Taken(
+        ("compiler/snippet_changes.py",),
+        "take modes away that a snippet has left, and put them back",
+        (
+            *_names("torch._C", "_len_torch_function_stack _pop_torch_function_stack _push_on_torch_function_stack"),
+            *_names("torch._C", "_len_torch_dispatch_stack _pop_torch_dispatch_stack _push_on_torch_dispatch_stack"),
+            "torch.utils._device.DeviceContext",
+        ),
+    ),
+    Taken(
+        ("server/worker/warming.py",),
+        "forget the program that a spare has tried",
+        _names("torch._dynamo", "bytecode_transformation utils.counters.clear"),
     ),
     # What stands beside us: TorchInductor, and torch's own samples of its operators.
     Taken(
