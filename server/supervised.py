@@ -14,6 +14,8 @@ log = structlog.get_logger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
+_WORKS_AFTER_SECONDS = 1.0
+"""A step that has gone on for so long works: some end only with the program."""
 
 
 @dataclass
@@ -24,7 +26,13 @@ class TaskState:
     problem: str | None = None
     restarts: int = 0
     failures: int = 0
-    """In a row, since it last worked."""
+    """In a row, since it last worked for a while."""
+
+    def work(self) -> None:
+        self.problem = None
+
+    def forget_failures(self) -> None:
+        self.failures = 0
 
 
 class Supervised:
@@ -47,7 +55,7 @@ class Supervised:
     ) -> None:
         while True:
             try:
-                await step()
+                await _run(state, step)
             except Exception as failure:
                 state.failures += 1
                 state.restarts += 1
@@ -56,8 +64,6 @@ class Supervised:
                 traceback = {} if isinstance(failure, foreseen) else {"exc_info": failure}
                 log.error("task_failed", task=state.name, problem=state.problem, again_in_seconds=pause, **traceback)
                 await asyncio.sleep(pause)
-            else:
-                state.failures, state.problem = 0, None
 
     def problems(self) -> list[str]:
         """What does not work now, a sentence for each task, without a full stop."""
@@ -69,6 +75,21 @@ class Supervised:
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def _run(state: TaskState, step: Callable[[], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    timers = (
+        loop.call_later(_WORKS_AFTER_SECONDS, state.work),
+        loop.call_later(_LONGEST_PAUSE_SECONDS, state.forget_failures),
+    )
+    try:
+        await step()
+    finally:
+        for timer in timers:
+            timer.cancel()
+    state.work()
+    state.forget_failures()
 
 
 def told(failure: Exception) -> str:
