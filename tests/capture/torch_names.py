@@ -190,10 +190,13 @@ TABLE = (
     Taken(
         INTERNALS,
         "run complex numbers outside of AOTAutograd's mode",
-        (
-            "torch._functorch._aot_autograd.runtime_wrappers._AnalyzeCustomOpInputOutputMode",
-            *_names("torch.utils._python_dispatch", "_get_current_dispatch_mode _pop_mode_temporarily"),
-        ),
+        _names("torch.utils._python_dispatch", "_get_current_dispatch_mode _pop_mode_temporarily"),
+    ),
+    Taken(
+        INTERNALS,
+        "know that mode, where torch has it",
+        ("torch._functorch._aot_autograd.runtime_wrappers._AnalyzeCustomOpInputOutputMode",),
+        found_in=("2.13",),
     ),
     Taken(INTERNALS, "tell a default device from none", ("torch.utils._device.CURRENT_DEVICE",)),
     Taken(
