@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from server.sandbox import MIB, JobLimits, code_folders
+from server.sandbox import MIB, JobLimits, code_folders, processes
 from server.sandbox.config import FIRST_JOB_USER
 
 HERE = Path(__file__).parent
@@ -40,6 +40,14 @@ LIMITS = JobLimits(
     disk_files=512,
     shared_memory_bytes=16 * MIB,
 )
+
+
+def zygote_below(keeper: int) -> int:
+    """The zygote of a sandbox. In tier A there is process 1 of its namespace between."""
+    child = processes.descendants(keeper)[0]
+    status = Path(f"/proc/{child}/status").read_text()
+    numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[1:]
+    return processes.descendants(child)[0] if numbers[-1] == "1" else child
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,8 @@ class Box:
         ready = self._ready.get(timeout=PATIENCE_SECONDS)
         assert ready is not None, f"tier {tier} does not start as user {user}"
         self.keeper, self.threads = ready["keeper"], ready["threads"]
+        self.zygote_number = ready["number"]
+        """Its process id, as it sees it itself."""
 
     def start(
         self, attack: Callable[..., None] | str, limits: JobLimits = LIMITS, wall: float = 120.0, **given: Any

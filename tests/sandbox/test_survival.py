@@ -11,7 +11,7 @@ import pytest
 from server.sandbox import processes
 
 from .conftest import SETTINGS, name_of
-from .harness import Box, is_alive, processes_named, wait_until
+from .harness import Box, is_alive, processes_named, wait_until, zygote_below
 from .prelude import LIBC
 
 
@@ -52,15 +52,11 @@ def begin(box: Box) -> tuple[str, str]:
     return job, name
 
 
-def zygote_of(box: Box) -> int:
-    return processes.descendants(box.keeper)[0]
-
-
 @pytest.mark.parametrize("who", ["worker", "keeper", "zygote"])
 def test_nothing_survives_a_kill(own_box: Box, who: str) -> None:
     _, name = begin(own_box)
     family = [own_box.keeper, *processes.descendants(own_box.keeper)]
-    victim = {"worker": own_box.process.pid, "keeper": own_box.keeper, "zygote": zygote_of(own_box)}[who]
+    victim = {"worker": own_box.process.pid, "keeper": own_box.keeper, "zygote": zygote_below(own_box.keeper)}[who]
     os.kill(victim, signal.SIGKILL)
     wait_until(lambda: not processes_named(name), "the job's processes survive")
     wait_until(lambda: not any(map(is_alive, family)), "a guard, the zygote or the keeper survives")
@@ -74,9 +70,9 @@ def test_a_job_ends_although_the_zygote_stands_still(own_box: Box) -> None:
     name = f"stay{os.urandom(4).hex()}"
     job = own_box.start(hold_on, name=name, wall=2.0)
     wait_until(lambda: len(processes_named(name)) == 3, "the job does not start")
-    os.kill(zygote_of(own_box), signal.SIGSTOP)
+    os.kill(zygote_below(own_box.keeper), signal.SIGSTOP)
     wait_until(lambda: not processes_named(name), "the job's processes survive their time")
-    os.kill(zygote_of(own_box), signal.SIGCONT)
+    os.kill(zygote_below(own_box.keeper), signal.SIGCONT)
     assert own_box.result(job).ending == "time_limit"
     assert own_box.run("print(1)").output == "1\n"
 
@@ -98,3 +94,9 @@ def test_jobs_in_a_row_leak_nothing(box: Box) -> None:
     held = [box.run("").descriptors for _ in range(25)]
     assert held[-1] == held[4]
     assert box.threads == 1
+
+
+def test_no_copy_of_the_zygote_has_its_number(box: Box) -> None:
+    """Libraries know a copy of a process by that. One took a guard for the zygote, and let it fork no job."""
+    job, guard = map(int, box.run("import os\nprint(os.getpid(), os.getppid())").output.split())
+    assert guard not in (job, box.zygote_number)

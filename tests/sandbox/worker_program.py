@@ -55,7 +55,8 @@ class Worker:
         if not first:
             raise SystemExit(f"the zygote ended with code {self.zygote.wait()}")
         self.jobs: dict[str, Running] = {}
-        answer({"ready": True, "keeper": self.zygote.pid, "threads": json.loads(first)["threads"]})
+        zygote = json.loads(first)
+        answer({"ready": True, "keeper": self.zygote.pid, "threads": zygote["threads"], "number": zygote["ready"]})
 
     def serve(self) -> None:
         requests = b""

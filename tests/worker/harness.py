@@ -32,6 +32,7 @@ from server.wire.messages import (
     send,
 )
 from server.worker.channel import Program
+from tests.sandbox.harness import zygote_below
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
@@ -92,7 +93,7 @@ class WorkerProcess:
 
     @property
     def zygote(self) -> int:
-        return children(self.keeper)[0]
+        return zygote_below(self.keeper)
 
     def descendants(self) -> list[int]:
         return descendants(self.process.pid)
