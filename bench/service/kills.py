@@ -25,6 +25,7 @@ def kills(number: int, seed: int) -> dict[str, Any]:
     """So many kills, with explorations asked for before and between them."""
     chance = random.Random(seed)
     killed: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     faults: list[str] = []
     promised: dict[str, str] = {}
     ends: dict[str, str] = {}
@@ -32,7 +33,7 @@ def kills(number: int, seed: int) -> dict[str, Any]:
     with running(lease_seconds="5", attempts="10") as service, client_of(service) as client:
         service.wait_for("/readyz", client)
         for turn in range(number):
-            _promise(client, turn, promised, faults)
+            _promise(client, turn, promised, faults, asked)
             time.sleep(chance.uniform(0.0, 1.0))
             killed[_kill_one(service, chance)] += 1
             if service.has_ended:
@@ -44,6 +45,7 @@ def kills(number: int, seed: int) -> dict[str, Any]:
     return {
         f"{number} kills": {
             "killed": dict(killed),
+            "answers": dict(asked),
             "promised": len(promised),
             "ended": dict(statuses),
             "unfinished": len(promised) - sum(statuses.values()),
@@ -54,10 +56,16 @@ def kills(number: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _promise(client: httpx2.Client, number: int, promised: dict[str, str], faults: list[str]) -> None:
+def _promise(
+    client: httpx2.Client, number: int, promised: dict[str, str], faults: list[str], asked: Counter[str]
+) -> None:
     source = SOURCE.format(number=number)
-    with contextlib.suppress(httpx2.TransportError):
+    try:
         answer = client.post(EXPLORATIONS, json={"source": source})
+    except httpx2.TransportError as failure:
+        asked[type(failure).__name__] += 1
+    else:
+        asked[str(answer.status_code)] += 1
         if answer.status_code in (200, 202):
             promised[answer.json()["id"]] = source
         elif answer.status_code != 429:
