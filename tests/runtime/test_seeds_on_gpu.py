@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +40,14 @@ def test_they_are_those_of_randint(seed: int, count: int) -> None:
         draw(one)
     assert torch.equal(torch.stack(found), torch.stack(expected))
     assert torch.equal(torch.rand(10, device=GPU), after)
+
+
+def test_they_are_the_first_thing_a_process_asks_of_its_gpu() -> None:
+    program = (
+        "import torch; from compiler.runtime.seeds import by_kernel, seed_drawer;"
+        "assert seed_drawer(torch.device('cuda', 0), 1) is not by_kernel"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 def dropped(x: Tensor) -> Tensor:
