@@ -14,7 +14,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from compiler.capture.lines import SNIPPET_FILE
+from compiler.wording import SNIPPET_FILE
 
 #: Characters of a traceback that are kept: its end, which says what was raised.
 LONGEST_TRACEBACK = 8000

@@ -1,6 +1,9 @@
-"""Words that sentences share."""
+"""Words that sentences share, and the name that snippets go by. It imports nothing."""
 
 from __future__ import annotations
+
+#: The file name that a snippet is compiled under: tracebacks, guards and graphs name it.
+SNIPPET_FILE = "snippet.py"
 
 
 def counted(number: float, noun: str) -> str:

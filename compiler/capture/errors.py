@@ -9,9 +9,10 @@ import traceback
 import urllib.error
 from collections.abc import Sequence
 
-from compiler.capture.lines import SNIPPET_FILE, lines_of_frames, lines_of_text
+from compiler.capture.lines import lines_of_frames, lines_of_text
 from compiler.capture.torch_internals import user_frames
 from compiler.report import Error
+from compiler.wording import SNIPPET_FILE
 
 _NO_NETWORK = "There is no network here: give the snippet what it needs in its own text, with random weights."
 _NO_PACKAGE = "Only the standard library, torch and what torch itself needs are installed here."

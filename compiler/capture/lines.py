@@ -7,8 +7,7 @@ import traceback
 from collections.abc import Iterable
 from typing import Any
 
-#: The file name that a snippet is compiled under: tracebacks, guards and graphs name it.
-SNIPPET_FILE = "snippet.py"
+from compiler.wording import SNIPPET_FILE
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?')
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")

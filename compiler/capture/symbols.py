@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compiler.capture.lines import SNIPPET_FILE
 from compiler.capture.sources import words_of
 from compiler.capture.torch_trace import TraceRecord
 from compiler.report import Symbol
+from compiler.wording import SNIPPET_FILE
 
 _RANGE = re.compile(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]")
 

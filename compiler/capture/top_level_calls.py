@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from compiler.capture.captured import copy_values
-from compiler.capture.lines import SNIPPET_FILE
+from compiler.wording import SNIPPET_FILE
 
 _OBSERVER = "__fusionscope_observe__"
 

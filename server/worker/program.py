@@ -34,7 +34,8 @@ log = structlog.get_logger(__name__)
 
 MOST_CONNECTIONS = 64
 _TRIES_TO_BEGIN = 2
-"""A spare may have been killed while it waited; that is no failure of the job that it was given."""
+"""A spare may have been killed while it waited; that is no failure of the job that it was given. All spares may have
+been, so the last try has a process of its own."""
 _SHARE_FOR_JOB = 0.9
 """The part of its time in which a job is to end by itself, with all that it found, before it is stopped."""
 
@@ -136,9 +137,9 @@ class Worker:
         self._running += 1
         try:
             said = ""
-            for _ in range(_TRIES_TO_BEGIN):
+            for left in reversed(range(_TRIES_TO_BEGIN)):
                 try:
-                    return await self._run_once(run, link)
+                    return await self._run_once(run, link, in_spare=left > 0)
                 except NeverBegun as failure:
                     said = str(failure)
                     log.warning("process_ended_before_its_job", said=said[-2000:])
@@ -146,11 +147,11 @@ class Worker:
         finally:
             self._running -= 1
 
-    async def _run_once(self, run: Run, link: Link) -> Ended:
+    async def _run_once(self, run: Run, link: Link, in_spare: bool) -> Ended:
         """Raises `NeverBegun`."""
         allowance = smaller(self._config.allowance, run.limits, self._config.threads)
         try:
-            process = await self._supply.take(self._request(run, allowance))
+            process = await self._supply.take(self._request(run, allowance), in_spare)
         except (ZygoteLost, OSError) as failure:
             return Ended(job=run.job, ending="worker_lost", problem=str(failure))
         try:

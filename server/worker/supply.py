@@ -114,24 +114,28 @@ class Supply:
                 self._warming = None
                 warming.over.set()
 
-    async def take(self, request: Request) -> Process:
-        """A process that was given `request`; its end is told to `give_back`. Raises `ZygoteLost` and `OSError`."""
+    async def take(self, request: Request, in_spare: bool = True) -> Process:
+        """A process that was given `request`, a spare where there is one and `in_spare` allows it; its end is told to
+        `give_back`. Raises `ZygoteLost` and `OSError`."""
         self._in_use += 1
         try:
-            if self._usable():
-                spare = self._warm.pop(0)
-                spare.give(request)
+            if in_spare and (spare := await self._take_spare(request)) is not None:
                 return spare
-            if self._warming is not None and not self._warming.is_claimed:
-                claimed = await self._claim(self._warming, request)
-                if claimed is not None:
-                    return claimed
             if self._zygote is None:
                 raise ZygoteLost(self.problem or "it is starting")
             return await self._zygote.fork(self._limits, request)
         except BaseException:
             self.give_back()
             raise
+
+    async def _take_spare(self, request: Request) -> Process | None:
+        if self._usable():
+            spare = self._warm.pop(0)
+            spare.give(request)
+            return spare
+        if self._warming is not None and not self._warming.is_claimed:
+            return await self._claim(self._warming, request)
+        return None
 
     def give_back(self) -> None:
         """A job is over."""

@@ -11,7 +11,7 @@ from server.settings import WorkerSettings
 from server.worker.channel import Program
 from server.worker.program import run
 
-PLAIN = Program(explore="tests.server.programs:explore", imports=(), warm_source="verdict = 'warm'")
+PLAIN = Program(explore="tests.server.programs:explore", imports=(), later=(), warm_source="verdict = 'warm'")
 
 
 def command(program: Program = PLAIN) -> tuple[str, ...]:

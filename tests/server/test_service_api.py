@@ -148,7 +148,7 @@ async def test_without_a_worker_what_is_stored_is_answered_and_what_is_new_waits
     data = tmp_path_factory.mktemp("down")
     async with running_service(data) as first:
         kept = await first.explore("verdict = 'kept'")
-    async with running_service(data, Program(explore="no_such_module:explore", imports=())) as down:
+    async with running_service(data, Program(explore="no_such_module:explore", imports=(), later=())) as down:
         assert (await down.client.get(f"/api/v1/explorations/{kept['id']}")).json() == kept
         asked_again = await down.client.post("/api/v1/explorations", json={"source": "verdict = 'kept'"})
         assert (asked_again.status_code, asked_again.json()) == (200, kept)

@@ -39,7 +39,9 @@ MIB = 1024 * 1024
 WAIT_SECONDS = 120.0
 """Far longer than anything here takes, also on a busy machine."""
 TESTS = Path(__file__).parents[1]
-PLAIN = Program(explore="tests.worker.programs:explore", imports=(), warm_source="verdict = 'warm'", readable=(TESTS,))
+PLAIN = Program(
+    explore="tests.worker.programs:explore", imports=(), later=(), warm_source="verdict = 'warm'", readable=(TESTS,)
+)
 
 _ENTRY = (
     "import sys\n"
@@ -220,6 +222,19 @@ class Web:
 
     async def cancel(self, name: str) -> None:
         await send(self.writer, Cancel(job=name))
+
+    async def until_slots_are_free(self) -> None:
+        """Until nothing is left of jobs of other connections, which the worker ends when those are over. Then as many
+        jobs run side by side as there are slots."""
+        while True:
+            jobs = [await self.begin("import time\ntime.sleep(600)") for _ in range(self.hellos[-1].slots)]
+            await self.until(lambda: all(self.jobs[job].started or self.jobs[job].ended for job in jobs))  # noqa: B023
+            was_refused = any(self.jobs[job].ended for job in jobs)
+            for job in jobs:
+                await self.cancel(job)
+                await self.done(job)
+            if not was_refused:
+                return
 
     async def next_job_is_fine(self) -> None:
         done = await self.run("verdict = 'fine'")

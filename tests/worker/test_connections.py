@@ -136,16 +136,23 @@ async def test_a_name_that_is_taken_closes_the_connection(worker: WorkerProcess,
     await web.next_job_is_fine()
 
 
-async def test_a_web_that_does_not_read_holds_up_nobody_else(worker: WorkerProcess, web: Web) -> None:
+async def test_a_web_that_does_not_read_holds_up_nobody_else(worker: WorkerProcess, web: Web, marker: str) -> None:
+    await web.until_slots_are_free()
     _, writer = await asyncio.open_unix_connection(worker.socket, limit=1)
     await send(writer, Welcome(build="test"))
     flood = "import os\nfor _ in range(1000): os.write(3, b'r' + (30000).to_bytes(4, 'big') + b'x' * 30000)"
+    source = (
+        "import os, sys\nos.set_inheritable(3, True)\n"
+        f"os.execv(sys.executable, [sys.executable, '-c', {flood!r}, {marker!r}])"
+    )
     limits = Limits(wall_seconds=600, output_bytes=MIB, report_bytes=64 * MIB)
-    await send(writer, Run(job="deaf.1", source=flood, options=Options(), limits=limits))
+    await send(writer, Run(job="deaf.1", source=source, options=Options(), limits=limits))
+    assert await eventually(lambda: processes_mentioning(marker))
     for _ in range(3):
         await web.next_job_is_fine()
     memory = Path(f"/proc/{worker.process.pid}/status").read_text()
     resident = next(int(line.split()[1]) for line in memory.splitlines() if line.startswith("VmRSS"))
     assert resident < 300 * 1024, "what is not read is not kept"
     writer.transport.abort()
+    assert await eventually(lambda: not processes_mentioning(marker))
     await web.next_job_is_fine()

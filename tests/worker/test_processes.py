@@ -104,6 +104,13 @@ async def test_many_jobs_leave_nothing_behind(worker: WorkerProcess, web: Web) -
     assert kept == []
 
 
+@pytest.mark.asyncio
+async def test_no_process_imports_what_the_program_does_not_name(web: Web) -> None:
+    """torch takes seconds and hundreds of MiB, which would count against the job's memory."""
+    done = await web.run("import sys\nverdict = 'torch' in sys.modules")
+    assert done.verdict == "False"
+
+
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, "stdin"])
 @pytest.mark.asyncio
 async def test_nothing_outlives_the_worker(marker: str, way: signal.Signals | str) -> None:
