@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,20 +21,28 @@ from compiler.runtime.triton_offline import OfflineResult, compile_offline
 from compiler.schedule.cost.moved import moved_by
 
 
+class _Captured(Exception):
+    """Ends a call of which only the graph is wanted."""
+
+
 def capture_graph(function: Callable[..., Any], *inputs: Any, dynamic: bool = False) -> torch.fx.GraphModule:
-    """The functional ATen graph of `function` on `inputs`, as the backend gets it."""
+    """The functional ATen graph of `function` on `inputs`, as the backend gets it. It is not run: sizes at which GPUs
+    matter would take a CPU gigabytes."""
     found: list[torch.fx.GraphModule] = []
 
     def keep(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
         found.append(graph)
-        return graph.forward  # type: ignore[no-any-return]
+        return stop
+
+    def stop(*_: Any) -> None:
+        raise _Captured
 
     def backend(graph: torch.fx.GraphModule, examples: Any) -> Callable[..., Any]:
         return compile_through_aot(graph, examples, keep)
 
     torch._dynamo.reset()
-    with torch.no_grad():
-        torch.compile(function, backend=backend, dynamic=dynamic)(*inputs)
+    with torch.no_grad(), suppress(_Captured):
+        torch.compile(function, backend=backend, dynamic=dynamic, fullgraph=True)(*inputs)
     (graph,) = found
     return graph
 
