@@ -16,7 +16,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args
 
 import structlog
@@ -235,7 +235,8 @@ class Dispatcher:
             async for message, payload in events:
                 if isinstance(message, Started):
                     run.started, run.wall_seconds = time.time(), message.wall_seconds
-                    run.watch.tell_started(message.wall_seconds)
+                    run.watch.job = replace(run.job, started_at=run.started, wall_seconds=message.wall_seconds)
+                    run.watch.tell_started(message.wall_seconds, run.started)
                 elif isinstance(message, Changed):
                     for stage, changed in await asyncio.to_thread(report.take, payload):
                         run.watch.append("stage", stage_data(stage, changed))
@@ -317,7 +318,7 @@ class Dispatcher:
         runs = dict(self._runs)
         for run in runs.values():
             if run.started is not None and not run.is_begun:
-                await self._table.begin(run.job, run.wall_seconds, self._deadline(run))
+                await self._table.begin(run.job, run.started, run.wall_seconds, self._deadline(run))
                 run.is_begun = True
         ours = [run.job for run in runs.values()]
         lost, cancelled = await self._table.renew(ours, lease_seconds if is_due else None)
@@ -376,4 +377,4 @@ class Dispatcher:
             if job.state == "queued":
                 watch.tell_position(order.get(job.id, 0))
             elif job.started_at is not None and job.wall_seconds is not None:
-                watch.tell_started(job.wall_seconds)
+                watch.tell_started(job.wall_seconds, job.started_at)

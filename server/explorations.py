@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
-from compiler.report import Report
+from compiler.report import Observed, Report
 from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
 from server.database.engine import DatabaseUnavailable
@@ -19,6 +19,7 @@ from server.dispatcher import Dispatcher
 from server.events import Event, EventId, replay
 from server.identity import exploration_id
 from server.metrics import Metrics
+from server.observed import observed_running
 from server.problems import Problem
 from server.profiles import Profiles
 from server.requests import ExplorationRequest
@@ -130,7 +131,7 @@ class Explorations:
         watch = self.watches.find(id)
         if watch is not None and watch.report is not None:
             watch.asked()
-            return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body))
+            return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body, _seen(watch.job)))
         job = (await self._table.active([id])).get(id)
         if job is not None:
             self.watches.of(job).asked()
@@ -231,7 +232,14 @@ class Explorations:
 
 
 def _empty_body(job: Job) -> bytes:
-    return empty_report(job).model_dump_json().encode()
+    return empty_report(job).model_copy(update={"observed": _seen(job)}).model_dump_json().encode()
+
+
+def _seen(job: Job) -> Observed | None:
+    """What the service sees of a job that runs; None of one that waits."""
+    if job.started_at is None or job.wall_seconds is None:
+        return None
+    return observed_running(job.attempt, job.started_at, job.wall_seconds)
 
 
 def _replayed(stored: Stored, after: EventId | None) -> list[Event]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.report import Environment, Report, SweepResult, WhatIf
+from compiler.report import Environment, Observed, Report, SweepResult, WhatIf
 from server.database.compressed import body_of
 from server.database.jobs import Job
 from server.database.reports import REUSABLE, Finished
@@ -57,9 +57,10 @@ class RunningReport:
             self._pending -= set(names)
         return told
 
-    def body(self) -> bytes:
-        """The report so far, as JSON: "running", whatever the snippet's process claims."""
-        return join(self._parts.all() | {"/status": b'"running"'})
+    def body(self, seen: Observed | None) -> bytes:
+        """The report so far, as JSON: "running", whatever the snippet's process claims, and `seen` of it till now."""
+        told = b"null" if seen is None else seen.model_dump_json().encode()
+        return join(self._parts.all() | {"/status": b'"running"', "/observed": told})
 
     def finish(self, ended: Ended, wall_limit: float, log: EventLog, build: str) -> tuple[Finished, Report]:
         """What is stored of an attempt that ended so, and the report without its graphs."""
@@ -71,7 +72,7 @@ class RunningReport:
         head = self._parts.head()
         self._parts.write(
             environment=known_environment(self._claimed, self.job, ended),
-            observed=observed(ended, self.job.profile, self.job.attempt, told.sentences),
+            observed=observed(ended, self.job.profile, self.job.attempt, wall_limit, told.sentences),
             summary=head.summary.model_copy(update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}),
         )
         return self._finished(verdict, not told.sentences, log, build)

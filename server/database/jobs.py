@@ -164,7 +164,7 @@ class JobTable:
                 if is_next
                 else known.on_conflict_do_nothing()
             )
-            return Enqueued(_of(row), room.waiting)
+            return Enqueued(_of(row), 0 if is_next else room.waiting)
 
     async def flush(self) -> None:
         """Returns when all that was committed before this was called would survive the loss of power."""
@@ -273,9 +273,9 @@ class JobTable:
             )
             return await _job(connection, found.id)
 
-    async def begin(self, job: Job, wall_seconds: float, deadline: float) -> None:
+    async def begin(self, job: Job, started_at: float, wall_seconds: float, deadline: float) -> None:
         """Notes that a job of ours has started."""
-        values = {"started_at": time.time(), "wall_seconds": wall_seconds, "deadline": deadline}
+        values = {"started_at": started_at, "wall_seconds": wall_seconds, "deadline": deadline}
         async with self._database.write() as connection:
             await connection.execute(update(jobs).where(self._is_ours(job)).values(values))
 
