@@ -32,6 +32,7 @@ from server.metrics import Metrics
 from server.running import RunningReport, unrun_report
 from server.settings import WebSettings
 from server.supervised import Supervised
+from server.verdicts import Unrun
 from server.watched import Watch, Watches
 from server.wire.messages import NO_SLOT, Changed, Ended, Limits, Log, Started, WorkerIdentity
 
@@ -303,11 +304,11 @@ class Dispatcher:
                 await asyncio.sleep(_STORE_PAUSES_SECONDS[min(failures, len(_STORE_PAUSES_SECONDS) - 1)])
                 failures += 1
 
-    async def _end_unrun(self, job: Job, why: str) -> None:
+    async def _end_unrun(self, job: Job, why: Unrun) -> None:
         watch = self._watches.of(job)
         await self._store(job, await asyncio.to_thread(self._unrun, job, why, watch), watch)
 
-    def _unrun(self, job: Job, why: str, watch: Watch) -> Finished:
+    def _unrun(self, job: Job, why: Unrun, watch: Watch) -> Finished:
         most_bytes = self._settings.report_mib * MIB
         return unrun_report(job, why, job.tries, watch.log, self._build, most_bytes)
 
@@ -352,7 +353,8 @@ class Dispatcher:
             await self._table.tell_wanted(self._watches.wanted(2 * every))
             self._told_wanted_at = time.monotonic()
         for job in await self._table.to_end(self._settings.unwanted_seconds, self._build):
-            await self._end_unrun(job, "cancelled" if job.is_cancelled else "dropped")
+            is_outdated = job.build != self._build
+            await self._end_unrun(job, "cancelled" if job.is_cancelled else "outdated" if is_outdated else "dropped")
         running = {run.job.id for run in self._runs.values()}
         for job in await self._table.expired(self._settings.attempts, running):
             await self._end_unrun(job, "cancelled" if job.is_cancelled else "lost")

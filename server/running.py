@@ -12,7 +12,7 @@ from server.database.reports import REUSABLE, Finished
 from server.events import NOT_IN_STAGES, EventLog
 from server.identity import compiler_version
 from server.observed import contradictions, observed
-from server.verdicts import Verdict, believed_verdict, conclude, never_ran
+from server.verdicts import Unrun, Verdict, believed_verdict, conclude, never_ran
 from server.wire.messages import Ended
 from server.wire.parts import Parts, PartsRejected, as_object, join
 
@@ -115,9 +115,9 @@ def empty_report(job: Job) -> Report:
     return report.model_copy(update={"environment": known_environment(report.environment, job, None)})
 
 
-def unrun_report(job: Job, why: str, tries: int, log: EventLog, build: str, most_bytes: int) -> Finished:
-    """What is stored of a job that is cancelled or dropped while it waits, or whose workers were all lost."""
-    verdict = never_ran(why, tries)  # type: ignore[arg-type]
+def unrun_report(job: Job, why: Unrun, tries: int, log: EventLog, build: str, most_bytes: int) -> Finished:
+    """What is stored of a job that did not run; `why` as in `verdicts.never_ran`."""
+    verdict = never_ran(why, tries)
     return RunningReport(job, most_bytes).finish_unrun(verdict, log, build)[0]
 
 

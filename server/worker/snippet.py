@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import inspect
 import os
 import select
 import sys
@@ -23,7 +24,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from compiler.defects import message_of, traceback_of
 from compiler.options import Options
@@ -32,9 +33,6 @@ from server.sandbox import begin
 from server.wire.parts import Sent
 from server.worker import records
 from server.worker.records import Begun, Request
-
-if TYPE_CHECKING:
-    from compiler.snippet_changes import SnippetChanges
 
 REPORTS = 3
 """The pipe to the worker: records."""
@@ -61,7 +59,6 @@ class Explore(Protocol):
         on_stage: Callable[[Report], None] | None = None,
         *,
         lease: Lease | None = None,
-        changes: SnippetChanges | None = None,
     ) -> Report: ...
 
 
@@ -117,9 +114,13 @@ def _warm(folder: Path, explore: Explore, preparation: Preparation) -> None:
 
 
 def _prepared(explore: Explore) -> Explore:
-    """The same with what the compiler notes of names before a snippet runs: that takes a millisecond or two."""
-    known: Any = sys.modules.get("compiler.snippet_changes")
-    return explore if known is None else partial(explore, changes=known.SnippetChanges())
+    """The same, where it is the compiler, with what that notes of names before a snippet: it takes a millisecond."""
+    if "changes" not in inspect.signature(explore).parameters:
+        return explore
+    from compiler.snippet_changes import SnippetChanges
+
+    changes: dict[str, Any] = {"changes": SnippetChanges()}
+    return partial(explore, **changes)
 
 
 def run(explore: Explore, request: Request) -> None:
