@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.programs import STORED
 
 SOURCE = STORED.source
-SOFTMAX = "tr[data-ref='kernel:1']"
+SOFTMAX = "tr[data-ref='kernel:graph0/1']"
 
 
 def open_stored(page: Page, server_url: str, source: str = SOURCE, **options: object) -> str:

@@ -170,17 +170,17 @@ def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, s
 
 def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator(".map-svg .edge-register[data-ref='edge:buf1 buf2'] .edge-hit").hover(force=True)
+    page.locator(".map-svg .edge-register[data-ref='edge:graph0/buf1 buf2'] .edge-hit").hover(force=True)
     expect(page.locator(".map-caption")).to_contain_text("stays in a register: neither happens")
     page.mouse.move(700, 20)
     expect(page.locator(".map-caption")).to_have_text("through memory kept out of it")
     page.locator("#bottom-tab-traffic").click()
     page.get_by_role("button", name="each of 10 edges").click()
     # By the keyboard alone: the row is pinned, and the map says the same.
-    page.locator("#pane-bottom tr[data-ref='edge:buf0 buf1']").focus()
+    page.locator("#pane-bottom tr[data-ref='edge:graph0/buf0 buf1']").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".map-caption")).to_contain_text("It is written and read.")
-    expect(page.locator(".map-svg [data-ref='edge:buf0 buf1']")).to_have_attribute("data-lit", "focus")
+    expect(page.locator(".map-svg [data-ref='edge:graph0/buf0 buf1']")).to_have_attribute("data-lit", "focus")
 
 
 def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> None:
@@ -195,7 +195,7 @@ def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> No
     expect(shared).to_contain_text("assembled for sm_90")
     expect(shared).to_contain_text("128 B a program")
     expect(registers).to_contain_text("32 a thread, nothing spilled")
-    page.locator("tr[data-ref='kernel:0']").click()
+    page.locator("tr[data-ref='kernel:graph0/0']").click()
     page.locator("#rendering-tab-levels").click()
     expect(page.locator(".level").last).to_contain_text("A library call")
 
@@ -211,8 +211,8 @@ def test_the_plan_of_memory_shows_what_is_reused(page: Page, server_url: str) ->
     # Pieces of memory: what takes over another's lies in the same row.
     tops = page.locator(".plan-bar rect").evaluate_all("all => all.map(one => one.getAttribute('y'))")
     assert len(tops) == 7 and len(set(tops)) == 4
-    page.locator(".plan-bar[data-ref='buffer:buf3']").hover()
-    expect(pane.locator("tr[data-ref='buffer:buf3']")).to_have_attribute("data-lit", "focus")
+    page.locator(".plan-bar[data-ref='buffer:graph0/buf3']").hover()
+    expect(pane.locator("tr[data-ref='buffer:graph0/buf3']")).to_have_attribute("data-lit", "focus")
 
 
 def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:

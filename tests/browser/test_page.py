@@ -43,9 +43,9 @@ def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_
     expect(page.locator(".map-svg .node").first).to_be_visible()
     page.hover(SOFTMAX)
     expect(page.locator(".lit-line")).to_have_count(5)
-    assert {"aten:mul", "aten:exp", "aten:div"} <= lit_refs(page, "centre")
-    assert "aten:mm" not in lit_refs(page, "centre")
-    assert "code:1:0:17" in lit_refs(page, "kernels")
+    assert {"aten:graph0/mul", "aten:graph0/exp", "aten:graph0/div"} <= lit_refs(page, "centre")
+    assert "aten:graph0/mm" not in lit_refs(page, "centre")
+    assert "code:graph0/1:0:17" in lit_refs(page, "kernels")
     assert any(ref.startswith("decision:") for ref in lit_refs(page, "bottom"))
     page.mouse.move(700, 20)
     expect(page.locator("[data-lit]")).to_have_count(0)
@@ -53,11 +53,11 @@ def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_
 
 def test_a_click_pins_and_escape_releases(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator(".map-svg [data-ref='aten:relu']").click()
+    page.locator(".map-svg [data-ref='aten:graph0/relu']").click()
     page.mouse.move(700, 20)
-    expect(page.locator(".map-svg [data-ref='aten:relu']")).to_have_attribute("data-lit", "focus")
+    expect(page.locator(".map-svg [data-ref='aten:graph0/relu']")).to_have_attribute("data-lit", "focus")
     # The kernel that it became opens.
-    expect(page.locator("tr[data-ref='kernel:2']")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("tr[data-ref='kernel:graph0/2']")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Escape")
     expect(page.locator("[data-lit]")).to_have_count(0)
 
@@ -66,16 +66,16 @@ def test_hovering_a_source_line_lights_what_it_became(page: Page, server_url: st
     open_stored(page, server_url)
     expect(page.locator(".map-svg .node").first).to_be_visible()
     page.locator(".cm-line", has_text="total = weights.sum").hover()
-    expect(page.locator(".map-svg [data-ref='aten:sum_1']")).to_have_attribute("data-lit", "partner")
-    assert "code:1:0:17" in lit_refs(page, "kernels")
-    assert "aten:mul" not in lit_refs(page, "centre")
+    expect(page.locator(".map-svg [data-ref='aten:graph0/sum_1']")).to_have_attribute("data-lit", "partner")
+    assert "code:graph0/1:0:17" in lit_refs(page, "kernels")
+    assert "aten:graph0/mul" not in lit_refs(page, "centre")
 
 
 def test_the_pointer_may_jump_from_the_editor_to_another_pane(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     page.locator(".cm-line", has_text="total = weights.sum").hover()
-    page.hover("tr[data-ref='kernel:2']")
-    expect(page.locator("tr[data-ref='kernel:2']")).to_have_attribute("data-lit", "focus")
+    page.hover("tr[data-ref='kernel:graph0/2']")
+    expect(page.locator("tr[data-ref='kernel:graph0/2']")).to_have_attribute("data-lit", "focus")
     expect(page.locator(".lit-line")).to_have_count(1)
 
 
@@ -83,12 +83,12 @@ def test_the_pane_under_the_pointer_is_never_scrolled(page: Page, server_url: st
     open_stored(page, server_url)
     lines = page.locator(".code-lines")
     page.locator(".code-line").first.hover()
-    page.locator("[data-ref='code:1:0:8']").hover()
+    page.locator("[data-ref='code:graph0/1:0:8']").hover()
     page.wait_for_timeout(600)
     assert lines.evaluate("it => it.scrollTop") == 0
     # The line is out of view at first; hovering its operation from another pane brings it in.
-    page.locator(".map-svg [data-ref='aten:div']").hover()
-    expect(page.locator("[data-ref='code:1:0:21']")).to_be_in_viewport()
+    page.locator(".map-svg [data-ref='aten:graph0/div']").hover()
+    expect(page.locator("[data-ref='code:graph0/1:0:21']")).to_be_in_viewport()
 
 
 def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str) -> None:

@@ -6,6 +6,7 @@ import { fieldsFrom, options } from "./options";
 import { begunAgain, withParts } from "./parts";
 import type { Report } from "./report";
 import * as state from "./state";
+import { lookAt, viewQuery } from "./view";
 
 let stopFollowing: (() => void) | null = null;
 /** Each exploration gets a turn; an answer that comes after the next one started is dropped. */
@@ -29,16 +30,18 @@ export async function explore(request: api.ExplorationRequest, address: "push" |
   try {
     const first = await api.startExploration(request);
     if (mine !== turn) return;
-    if (address === "push" && first.id) history.pushState(null, "", pathOf(first.id));
+    if (address === "push" && first.id) history.pushState(null, "", pathOf(first.id) + viewQuery());
     follow(first, mine, "from the start");
   } catch (error) {
     if (mine === turn) fail(error);
   }
 }
 
-/** Show a stored exploration, and go on following it if it still runs. */
-export async function open(id: string): Promise<void> {
+/** Show a stored exploration, and go on following it if it still runs: as `query` looks at it, or, without one, as the
+ * one before was looked at. */
+export async function open(id: string, query: string | null = null): Promise<void> {
   const mine = begin();
+  if (query !== null) lookAt(query);
   try {
     const stored = await api.getExploration(id);
     if (mine !== turn) return;

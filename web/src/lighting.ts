@@ -5,8 +5,8 @@
  * partner gets `data-lit`. Elements that appear later are painted as they appear.
  */
 import { effect } from "@preact/signals";
-import { kindOf, numberIn } from "./links";
-import { compilerShown, focusOfLight, helpIsOpen, hovered, isEdited, kernelPicked, kernelShown, links, lit, pinned } from "./state";
+import { graphNameOf, kindOf, numberIn } from "./links";
+import { compilerShown, focusOfLight, graphIndex, helpIsOpen, hovered, isEdited, kernelPicked, kernelShown, links, lit, pinned, report, shownGraph } from "./state";
 
 const SCROLL_AFTER_MS = 260;
 
@@ -108,12 +108,16 @@ export function installLighting(root: HTMLElement): void {
     if (isEdited.value) pinned.value = null;
   });
 
-  // A pinned thing chooses the kernel that is open, unless the one that is open already has a part in it.
+  // A pinned thing chooses the graph that the panes speak of, and the kernel that is open, unless the one that is open
+  // already has a part in it.
   effect(() => {
     const item = pinned.value;
     if (item === null) return;
+    const name = graphNameOf(item);
+    const index = (report.peek()?.graphs ?? []).findIndex((graph) => graph.name === name);
+    if (index >= 0) graphIndex.value = index;
     const kind = compilerShown.peek() === "peer" ? "peer" : "kernel";
-    const places = kindOf(item) === kind ? [numberIn(item)] : links.peek().numbersOf(item, kind);
+    const places = kindOf(item) === kind ? [numberIn(item)] : links.peek().numbersOf(item, kind, kind === "kernel" ? (shownGraph.peek()?.name ?? null) : null);
     const [first] = places;
     if (first !== undefined && !places.includes(kernelShown.peek())) kernelPicked.value = first;
   });

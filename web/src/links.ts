@@ -1,10 +1,13 @@
 /**
- * What belongs together in one graph: user line ↔ FX node ↔ aten node ↔ loop node ↔ buffer ↔ edge ↔ kernel ↔ kernel
+ * What belongs together in a report: user line ↔ FX node ↔ aten node ↔ loop node ↔ buffer ↔ edge ↔ kernel ↔ kernel
  * line ↔ decision.
  *
  * Every view names what it shows by a `Ref` and asks for its partners; no view knows another. The relation is
  * symmetric by construction, and it is not closed transitively: two operations of one kernel are both partners of the
  * kernel, but not of each other, or hovering anything would light everything.
+ *
+ * A thing of a graph carries the graph's name in its ref, `aten:graph_0/mul`: all graphs of a report are on screen at
+ * one time, and two of them may have a `mul`. A user's line and a kernel of the peer belong to no graph.
  */
 import type { Graph, Kernel, KernelLine } from "./report";
 
@@ -12,20 +15,37 @@ export type Ref = string;
 
 export const ref = {
   line: (line: number): Ref => `line:${line}`,
-  fx: (name: string): Ref => `fx:${name}`,
-  aten: (name: string): Ref => `aten:${name}`,
-  loop: (name: string): Ref => `loop:${name}`,
-  buffer: (name: string): Ref => `buffer:${name}`,
-  /** Kernels go by their place in launch order: a library function may be called twice. */
-  kernel: (place: number): Ref => `kernel:${place}`,
-  /** `rendering` is 0 for the kernel's own source, and 1, 2, … for its `also`. */
-  kernelLine: (place: number, rendering: number, line: number): Ref => `code:${place}:${rendering}:${line}`,
-  /** A kernel of the peer. */
+  /** A kernel of the peer, by its place in launch order. */
   peer: (place: number): Ref => `peer:${place}`,
-  decision: (index: number): Ref => `decision:${index}`,
-  /** A tensor on its way to one of its readers. */
-  edge: (tensor: string, consumer: string): Ref => `edge:${tensor} ${consumer}`,
 };
+
+/** Refs of what one graph has. */
+export interface GraphRefs {
+  fx(name: string): Ref;
+  aten(name: string): Ref;
+  loop(name: string): Ref;
+  buffer(name: string): Ref;
+  /** Kernels go by their place in launch order: a library function may be called twice. */
+  kernel(place: number): Ref;
+  /** `rendering` is 0 for the kernel's own source, and 1, 2, … for its `also`. */
+  kernelLine(place: number, rendering: number, line: number): Ref;
+  decision(index: number): Ref;
+  /** A tensor on its way to one of its readers. */
+  edge(tensor: string, consumer: string): Ref;
+}
+
+export function refsOf({ name: graph }: Pick<Graph, "name">): GraphRefs {
+  return {
+    fx: (name) => `fx:${graph}/${name}`,
+    aten: (name) => `aten:${graph}/${name}`,
+    loop: (name) => `loop:${graph}/${name}`,
+    buffer: (name) => `buffer:${graph}/${name}`,
+    kernel: (place) => `kernel:${graph}/${place}`,
+    kernelLine: (place, rendering, line) => `code:${graph}/${place}:${rendering}:${line}`,
+    decision: (index) => `decision:${graph}/${index}`,
+    edge: (tensor, consumer) => `edge:${graph}/${tensor} ${consumer}`,
+  };
+}
 
 /** A thing about one line is lit with that line; a thing about none is not lit. */
 export function refOfLine(line: number | null | undefined): Ref | undefined {
@@ -38,20 +58,33 @@ export function kindOf(item: Ref): RefKind {
   return item.slice(0, item.indexOf(":")) as RefKind;
 }
 
+/** Name of the graph that it belongs to; null of a line and of a kernel of the peer. */
+export function graphNameOf(item: Ref): string | null {
+  const slash = item.indexOf("/");
+  return slash < 0 ? null : item.slice(item.indexOf(":") + 1, slash);
+}
+
+/** What it is called within its graph: `mul`, `3`. */
+export function nameIn(item: Ref): string {
+  const slash = item.indexOf("/");
+  return item.slice((slash < 0 ? item.indexOf(":") : slash) + 1);
+}
+
 /** The number in a ref to a line, a kernel, a peer's kernel or a decision. */
 export function numberIn(item: Ref): number {
-  return Number(item.slice(item.indexOf(":") + 1));
+  return Number(nameIn(item));
 }
 
 const NOTHING: ReadonlySet<Ref> = new Set();
 
+/** The partners of each thing, kept by their kind: most who ask want one kind. */
 export class Links {
-  private readonly partnersOf = new Map<Ref, Set<Ref>>();
+  private readonly partnersOf = new Map<Ref, Map<RefKind, Set<Ref>>>();
 
   join(one: Ref, other: Ref): void {
     if (one === other) return;
-    this.side(one).add(other);
-    this.side(other).add(one);
+    this.side(one, kindOf(other)).add(other);
+    this.side(other, kindOf(one)).add(one);
   }
 
   joinAll(one: Ref, others: Iterable<Ref>): void {
@@ -59,21 +92,31 @@ export class Links {
   }
 
   partners(item: Ref): ReadonlySet<Ref> {
-    return this.partnersOf.get(item) ?? NOTHING;
+    const kinds = this.partnersOf.get(item);
+    return kinds ? new Set([...kinds.values()].flatMap((partners) => [...partners])) : NOTHING;
   }
 
-  partnersOfKind(item: Ref, kind: RefKind): Ref[] {
-    return [...this.partners(item)].filter((partner) => kindOf(partner) === kind);
+  has(item: Ref): boolean {
+    return this.partnersOf.has(item);
   }
 
-  /** Numbers of the partners of a kind that goes by number, in order. */
-  numbersOf(item: Ref, kind: "line" | "kernel" | "peer" | "decision"): number[] {
-    return this.partnersOfKind(item, kind).map(numberIn).sort((one, other) => one - other);
+  partnersOfKind(item: Ref, kind: RefKind): ReadonlySet<Ref> {
+    return this.partnersOf.get(item)?.get(kind) ?? NOTHING;
   }
 
-  private side(item: Ref): Set<Ref> {
-    let side = this.partnersOf.get(item);
-    if (!side) this.partnersOf.set(item, (side = new Set()));
+  /** Numbers of the partners of a kind that goes by number, in order; of one graph where a name is given. */
+  numbersOf(item: Ref, kind: "line" | "kernel" | "peer" | "decision", graph: string | null = null): number[] {
+    return [...this.partnersOfKind(item, kind)]
+      .filter((partner) => graph === null || graphNameOf(partner) === graph)
+      .map(numberIn)
+      .sort((one, other) => one - other);
+  }
+
+  private side(item: Ref, kind: RefKind): Set<Ref> {
+    let kinds = this.partnersOf.get(item);
+    if (!kinds) this.partnersOf.set(item, (kinds = new Map<RefKind, Set<Ref>>()));
+    let side = kinds.get(kind);
+    if (!side) kinds.set(kind, (side = new Set()));
     return side;
   }
 }
@@ -97,55 +140,70 @@ export function loopsBehind(name: string, graph: Graph): string[] {
   return [...new Set(named)];
 }
 
-export function linksOf(graph: Graph, peers: readonly Kernel[] = []): Links {
+export function linksOf(graphs: readonly Graph[], peers: readonly Kernel[] = []): Links {
   const links = new Links();
-  joinFx(links, graph);
-  joinLoops(links, graph);
-  graph.kernels.forEach((kernel, place) => joinKernel(links, graph, kernel, place));
-  peers.forEach((kernel, place) => joinPeer(links, graph, kernel, place));
-  joinDecisions(links, graph);
-  joinEdges(links, graph);
+  for (const graph of graphs) {
+    joinFx(links, graph);
+    joinLoops(links, graph);
+    graph.kernels.forEach((kernel, place) => joinKernel(links, graph, kernel, place));
+  }
+  peers.forEach((kernel, place) => joinPeer(links, graphs, kernel, place));
+  for (const graph of graphs) {
+    joinDecisions(links, graph);
+    joinEdges(links, graph);
+  }
   return links;
 }
 
+/** A line that became more operations than this, as a call of a whole encoder does, says nothing about any of them. */
+const OPERATIONS_OF_A_LINE = 64;
+
 /** The FX graph of Dynamo keeps no names of the aten graph, so those two meet at the user's lines. */
 function joinFx(links: Links, graph: Graph): void {
-  for (const node of graph.aten) links.joinAll(ref.aten(node.name), node.lines.map(ref.line));
+  const refs = refsOf(graph);
+  const onLine = new Map<number, Ref[]>();
+  for (const node of graph.aten) {
+    links.joinAll(refs.aten(node.name), node.lines.map(ref.line));
+    for (const line of node.lines) onLine.set(line, [...(onLine.get(line) ?? []).slice(0, OPERATIONS_OF_A_LINE), refs.aten(node.name)]);
+  }
   for (const node of graph.fx) {
-    links.joinAll(ref.fx(node.name), node.lines.map(ref.line));
+    links.joinAll(refs.fx(node.name), node.lines.map(ref.line));
     if (node.op === "placeholder" || node.op === "output") continue;
     for (const line of node.lines) {
-      links.joinAll(ref.fx(node.name), links.partnersOfKind(ref.line(line), "aten"));
+      const operations = onLine.get(line) ?? [];
+      if (operations.length <= OPERATIONS_OF_A_LINE) links.joinAll(refs.fx(node.name), operations);
     }
   }
 }
 
 function joinLoops(links: Links, graph: Graph): void {
+  const refs = refsOf(graph);
   for (const loop of graph.loops) {
-    links.join(ref.loop(loop.name), ref.buffer(loop.name));
-    for (const self of [ref.loop(loop.name), ref.buffer(loop.name)]) {
-      links.joinAll(self, loop.origins.map(ref.aten));
+    links.join(refs.loop(loop.name), refs.buffer(loop.name));
+    for (const self of [refs.loop(loop.name), refs.buffer(loop.name)]) {
+      links.joinAll(self, loop.origins.map(refs.aten));
       links.joinAll(self, loop.lines.map(ref.line));
     }
-    for (const access of loop.reads) links.join(ref.loop(loop.name), ref.buffer(access.buffer));
+    for (const access of loop.reads) links.join(refs.loop(loop.name), refs.buffer(access.buffer));
     for (const origin of loop.origins) {
-      links.joinAll(ref.loop(loop.name), links.partnersOfKind(ref.aten(origin), "fx"));
+      links.joinAll(refs.loop(loop.name), links.partnersOfKind(refs.aten(origin), "fx"));
     }
   }
 }
 
 function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number): void {
-  const self = ref.kernel(place);
+  const refs = refsOf(graph);
+  const self = refs.kernel(place);
   const covered = new Set(kernel.nodes);
   const loops = graph.loops.filter((loop) => covered.has(loop.name));
   const origins = new Set([...kernel.origins, ...loops.flatMap((loop) => loop.origins)]);
   const lines = new Set([...kernel.user_lines, ...loops.flatMap((loop) => loop.lines)]);
-  links.joinAll(self, loops.map((loop) => ref.loop(loop.name)));
-  links.joinAll(self, [...kernel.nodes, ...kernel.reads, ...kernel.writes].map(ref.buffer));
+  links.joinAll(self, loops.map((loop) => refs.loop(loop.name)));
+  links.joinAll(self, [...kernel.nodes, ...kernel.reads, ...kernel.writes].map(refs.buffer));
   links.joinAll(self, [...lines].map(ref.line));
   for (const origin of origins) {
-    links.join(self, ref.aten(origin));
-    links.joinAll(self, links.partnersOfKind(ref.aten(origin), "fx"));
+    links.join(self, refs.aten(origin));
+    links.joinAll(self, links.partnersOfKind(refs.aten(origin), "fx"));
   }
   const renderings: KernelLine[][] = [kernel.lines, ...kernel.also.map((artifact) => artifact.lines)];
   renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, place, rendering, mapped));
@@ -153,34 +211,42 @@ function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number): 
 
 /** A kernel line may name loop nodes or FX nodes: the exact one that it names is lit, with what lies behind it. */
 function joinKernelLines(links: Links, graph: Graph, place: number, rendering: number, mapped: KernelLine[]): void {
+  const refs = refsOf(graph);
   const loops = new Map(graph.loops.map((loop) => [loop.name, loop]));
   for (const { line, nodes, user_lines: userLines } of mapped) {
-    const self = ref.kernelLine(place, rendering, line);
-    links.join(self, ref.kernel(place));
+    const self = refs.kernelLine(place, rendering, line);
+    links.join(self, refs.kernel(place));
     links.joinAll(self, userLines.map(ref.line));
     const namesFxNodes = nodes.some((node) => !loops.has(node));
     for (const node of nodes) {
       const loop = loops.get(node);
       if (!loop) {
-        links.join(self, ref.aten(node));
+        links.join(self, refs.aten(node));
         continue;
       }
-      links.join(self, ref.loop(node));
-      links.join(self, ref.buffer(node));
-      if (!namesFxNodes) links.joinAll(self, originsOnLines(graph, loop.origins, userLines).map(ref.aten));
+      links.join(self, refs.loop(node));
+      links.join(self, refs.buffer(node));
+      if (!namesFxNodes) links.joinAll(self, originsOnLines(graph, loop.origins, userLines).map(refs.aten));
       if (userLines.length === 0) links.joinAll(self, loop.lines.map(ref.line));
     }
   }
 }
 
-/** The peer's kernels meet ours at the operations that both cover; those of other graphs have none here. */
-function joinPeer(links: Links, graph: Graph, kernel: Kernel, place: number): void {
-  const known = new Set(graph.aten.map((node) => node.name));
-  const origins = kernel.origins.filter((origin) => known.has(origin));
-  for (const origin of origins) {
-    links.join(ref.peer(place), ref.aten(origin));
+/**
+ * The peer's kernels meet ours at the operations that both cover. They name no graph: it is the one that has all of
+ * those operations and, where several have, most of the kernel's lines.
+ */
+function joinPeer(links: Links, graphs: readonly Graph[], kernel: Kernel, place: number): void {
+  const [home] = graphs
+    .map((graph) => ({ graph, covered: graph.aten.filter((node) => kernel.origins.includes(node.name)) }))
+    .map(({ graph, covered }) => ({ graph, covered, lines: covered.filter((node) => node.lines.some((line) => kernel.user_lines.includes(line))).length }))
+    .sort((one, other) => other.covered.length - one.covered.length || other.lines - one.lines);
+  if (!home) return;
+  const refs = refsOf(home.graph);
+  for (const { name } of home.covered) {
+    links.join(ref.peer(place), refs.aten(name));
     for (const kind of ["fx", "kernel", "line"] as const) {
-      links.joinAll(ref.peer(place), links.partnersOfKind(ref.aten(origin), kind));
+      links.joinAll(ref.peer(place), links.partnersOfKind(refs.aten(name), kind));
     }
   }
 }
@@ -196,14 +262,15 @@ function originsOnLines(graph: Graph, origins: string[], lines: number[]): strin
 }
 
 function joinDecisions(links: Links, graph: Graph): void {
+  const refs = refsOf(graph);
   graph.decisions.forEach((decision, index) => {
-    const self = ref.decision(index);
+    const self = refs.decision(index);
     links.joinAll(self, decision.lines.map(ref.line));
     for (const loop of [...loopsBehind(decision.a, graph), ...loopsBehind(decision.b, graph)]) {
-      links.join(self, ref.loop(loop));
-      links.join(self, ref.buffer(loop));
+      links.join(self, refs.loop(loop));
+      links.join(self, refs.buffer(loop));
       for (const kind of ["aten", "kernel", "code", "line"] as const) {
-        links.joinAll(self, links.partnersOfKind(ref.loop(loop), kind));
+        links.joinAll(self, links.partnersOfKind(refs.loop(loop), kind));
       }
     }
   });
@@ -211,13 +278,14 @@ function joinDecisions(links: Links, graph: Graph): void {
 
 /** An edge stands for its tensor and both its ends, with the operations and lines behind them. */
 function joinEdges(links: Links, graph: Graph): void {
+  const refs = refsOf(graph);
   for (const edge of graph.traffic?.edges ?? []) {
-    const self = ref.edge(edge.tensor, edge.consumer);
-    links.join(self, ref.buffer(edge.tensor));
-    if (edge.producer === null) links.join(self, ref.aten(edge.tensor));
+    const self = refs.edge(edge.tensor, edge.consumer);
+    links.join(self, refs.buffer(edge.tensor));
+    if (edge.producer === null) links.join(self, refs.aten(edge.tensor));
     for (const loop of edge.producer === null ? [edge.consumer] : [edge.producer, edge.consumer]) {
-      links.join(self, ref.loop(loop));
-      for (const kind of ["aten", "kernel", "line"] as const) links.joinAll(self, links.partnersOfKind(ref.loop(loop), kind));
+      links.join(self, refs.loop(loop));
+      for (const kind of ["aten", "kernel", "line"] as const) links.joinAll(self, links.partnersOfKind(refs.loop(loop), kind));
     }
   }
 }

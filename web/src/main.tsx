@@ -6,6 +6,7 @@ import { installLighting } from "./lighting";
 import { requestFrom } from "./options";
 import * as state from "./state";
 import { followTheme } from "./theme";
+import { followView } from "./view";
 import { installComparison } from "./whatIf";
 import "./styles/base.css";
 import "./styles/panes.css";
@@ -15,7 +16,7 @@ import "./styles/memory.css";
 async function firstExploration(): Promise<void> {
   const id = idInPath(location.pathname);
   if (id) {
-    await open(id);
+    await open(id, location.search);
     return;
   }
   const [first] = state.examples.value;
@@ -36,7 +37,9 @@ async function load(): Promise<void> {
     (error: Error) => (state.problem.value = error.message),
   );
   if (!idInPath(location.pathname)) await examples;
-  await firstExploration();
+  const first = firstExploration();
+  followView();
+  await first;
 }
 
 const root = document.getElementById("app");

@@ -6,8 +6,9 @@
  */
 import { computed, signal } from "@preact/signals";
 import type { Choices, Comparison, Example, Reason, Version } from "./api";
-import { Links, linksOf, type Ref } from "./links";
+import { Links, linksOf, type Ref, refsOf } from "./links";
 import type { Graph, Report } from "./report";
+import { inAddress, number, oneOf, text } from "./view";
 
 export const examples = signal<Example[]>([]);
 export const reasons = signal<Map<string, Reason>>(new Map());
@@ -39,7 +40,7 @@ export const isEdited = computed(() => {
 /** The report on screen beside the one that it is based on, once that is known. */
 export const beside = signal<Comparison | null>(null);
 
-export const graphIndex = signal(0);
+export const graphIndex = inAddress<number>("graph", 0, { read: number.read, write: String });
 
 function graphOf(from: Report | null, index: number): Graph | null {
   return from?.graphs[index] ?? from?.graphs[0] ?? null;
@@ -70,13 +71,13 @@ export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): 
 }
 
 export type BottomTab = "decisions" | "timing" | "traffic" | "buffers" | "replay" | "capture" | "wrapper" | "sweep" | "what-if" | "stages" | "notes";
-export const bottomTab = signal<BottomTab>("decisions");
+export const bottomTab = inAddress<BottomTab>("show", "decisions", oneOf("decisions", "timing", "traffic", "buffers", "replay", "capture", "wrapper", "sweep", "what-if", "stages", "notes"));
 export type CentreTab = "graph" | "loops" | "nodes";
-export const centreTab = signal<CentreTab>("graph");
-export const fxLevel = signal<"aten" | "fx">("aten");
+export const centreTab = inAddress<CentreTab>("centre", "graph", oneOf("graph", "loops", "nodes"));
+export const fxLevel = inAddress<"aten" | "fx">("level", "aten", oneOf("aten", "fx"));
 /** The kernel that the reader picked, by its place; of ours or of the peer's, whichever are shown. */
-export const kernelPicked = signal<number | null>(null);
-export const compilerShown = signal<"ours" | "peer">("ours");
+export const kernelPicked = inAddress<number | null>("kernel", null, number);
+export const compilerShown = inAddress<"ours" | "peer">("by", "ours", oneOf("ours", "peer"));
 let flashTimer = 0;
 
 export function say(text: string): void {
@@ -106,9 +107,13 @@ export const predictedFor = computed(() => {
   return environment.device === "cpu" ? environment.target : environment.device_name || environment.device;
 });
 
+/** Refs of what the graph on screen has. */
+export const refs = computed(() => refsOf(shownGraph.value ?? { name: "" }));
+
+/** Of every graph on screen, arrived or not yet. */
 export const links = computed(() => {
-  const peer = (report.value ?? previous.value)?.peer?.kernels ?? [];
-  return shownGraph.value ? linksOf(shownGraph.value, peer) : new Links();
+  const shown = report.value?.graphs.length ? report.value : isRunning.value ? previous.value : report.value;
+  return shown ? linksOf(shown.graphs, shown.peer?.kernels) : new Links();
 });
 /** Lines that breaks, recompilations and guards speak of, whether or not an operator came of them. */
 export const linesSpokenOf = computed<ReadonlySet<number>>(() => {
@@ -121,7 +126,22 @@ export const linesSpokenOf = computed<ReadonlySet<number>>(() => {
   return new Set(lines.filter((line) => line !== null));
 });
 export const hovered = signal<Ref | null>(null);
-export const pinned = signal<Ref | null>(null);
+export const pinned = inAddress<Ref | null>("at", null, text);
+/** Two nodes of one graph, as loop nodes or operations, that the why card speaks of. */
+export interface Pair {
+  graph: string;
+  a: string;
+  b: string;
+}
+
+/** `graph_0/mul,sum_1` in the address. */
+export const pair = inAddress<Pair | null>("why", null, {
+  read: (found) => {
+    const [, graph, a, b] = /^([^/]+)\/(.+),([^,]+)$/.exec(found) ?? [];
+    return graph && a && b ? { graph, a, b } : null;
+  },
+  write: (value) => (value ? `${value.graph}/${value.a},${value.b}` : ""),
+});
 export const focusOfLight = computed(() => pinned.value ?? hovered.value);
 
 export const lit = computed<ReadonlySet<Ref>>(() => {

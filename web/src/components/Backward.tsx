@@ -1,8 +1,8 @@
 import * as format from "../format";
-import { ref } from "../links";
 import type { Graph, Report, SavedTensor } from "../report";
 import { GraphLinks } from "./GraphLinks";
 import { Head } from "./Head";
+import { refs } from "../state";
 
 const KINDS: Record<SavedTensor["kind"], string> = {
   input: "an input, which lives anyway",
@@ -49,7 +49,7 @@ export function Backward({ report, graph }: { report: Report; graph: Graph }) {
         <p class="note again">
           <span class="quiet">computed again, not saved: </span>
           {backward.recomputed.map((name) => (
-            <code key={name} class="chip" data-ref={ref.aten(name)} tabIndex={0}>
+            <code key={name} class="chip" data-ref={refs.value.aten(name)} tabIndex={0}>
               {name}
             </code>
           ))}
@@ -59,7 +59,7 @@ export function Backward({ report, graph }: { report: Report; graph: Graph }) {
         <Head columns={["saved", "what it is", "shape", "dtype", "bytes", "line"]} numbers={["bytes", "line"]} />
         <tbody>
           {backward.saved.map((saved) => (
-            <tr key={saved.input} data-ref={ref.aten(isBackward ? saved.input : saved.node)} tabIndex={0} class={`saved-${saved.kind}`}>
+            <tr key={saved.input} data-ref={refs.value.aten(isBackward ? saved.input : saved.node)} tabIndex={0} class={`saved-${saved.kind}`}>
               <th scope="row">{saved.node}</th>
               <td>{KINDS[saved.kind]}</td>
               <td class="nowrap">{format.shape(saved.shape)}</td>

@@ -1,7 +1,7 @@
 import * as format from "../format";
-import { ref } from "../links";
 import type { Buffer } from "../report";
 import { Head } from "./Head";
+import { refs } from "../state";
 
 const FATES: Record<Buffer["fate"], string> = {
   input: "input",
@@ -27,7 +27,7 @@ export function BufferTable({ buffers, launches, way }: { buffers: Buffer[]; lau
       <Head columns={["buffer", "fate", "in the memory of", "lives", "bytes", "shape", "stride", "dtype"]} numbers={["bytes"]} />
       <tbody>
         {buffers.map((buffer) => (
-          <tr key={buffer.name} data-ref={ref.buffer(buffer.name)} tabIndex={0} class={buffer.fate === "dead" ? "dead" : ""}>
+          <tr key={buffer.name} data-ref={refs.value.buffer(buffer.name)} tabIndex={0} class={buffer.fate === "dead" ? "dead" : ""}>
             <th scope="row">{buffer.name}</th>
             <td>
               <span class={`fate fate-${buffer.fate}`}>{FATES[buffer.fate]}</span>

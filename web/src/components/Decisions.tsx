@@ -1,9 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";
-import { ref } from "../links";
 import type { Decision, Graph } from "../report";
 import { sharedBuffer, stakeOf, togetherIn } from "../stake";
-import { pinned, predictedFor, reasons } from "../state";
+import { pinned, predictedFor, reasons, refs } from "../state";
 import { AskWhy } from "./AskWhy";
 import { shortList } from "./CodeView";
 import { DecisionNumbers } from "./DecisionNumbers";
@@ -65,7 +64,7 @@ function Row({ decision, index, rounds, graph }: Numbered & { graph: Graph }) {
   const { score } = decision;
   // Without a kernel of both there is no prediction of it.
   const isLegal = score?.fused_us != null;
-  const self = ref.decision(index);
+  const self = refs.value.decision(index);
   const shared = sharedBuffer(decision, graph);
   const together = decision.verdict === "refused" ? togetherIn(decision, graph) : [];
   return (

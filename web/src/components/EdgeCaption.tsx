@@ -1,12 +1,11 @@
-import { ref } from "../links";
 import { edgeSentence } from "../moved";
 import type { Graph } from "../report";
-import { focusOfLight } from "../state";
+import { focusOfLight, refs } from "../state";
 
 /** What the lines of the map mean; while one is pointed at or pinned, what it costs. */
 export function EdgeCaption({ graph }: { graph: Graph }) {
   const focus = focusOfLight.value;
-  const edge = focus?.startsWith("edge:") ? graph.traffic?.edges.find((one) => ref.edge(one.tensor, one.consumer) === focus) : undefined;
+  const edge = focus?.startsWith("edge:") ? graph.traffic?.edges.find((one) => refs.value.edge(one.tensor, one.consumer) === focus) : undefined;
   return (
     <p class="map-caption">
       {edge ? (

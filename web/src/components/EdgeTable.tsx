@@ -1,8 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";
-import { ref } from "../links";
 import { edgeSentence, FATES, isSaved } from "../moved";
 import type { EdgeTraffic } from "../report";
+import { refs } from "../state";
 
 const ROWS_AT_FIRST = 60;
 
@@ -27,7 +27,7 @@ export function EdgeTable({ edges }: { edges: EdgeTraffic[] }) {
         </thead>
         <tbody>
           {rows.slice(0, limit).map((edge) => (
-            <tr key={`${edge.tensor} ${edge.consumer}`} data-ref={ref.edge(edge.tensor, edge.consumer)} tabIndex={0} title={edgeSentence(edge)}>
+            <tr key={`${edge.tensor} ${edge.consumer}`} data-ref={refs.value.edge(edge.tensor, edge.consumer)} tabIndex={0} title={edgeSentence(edge)}>
               <th scope="row">{edge.tensor}</th>
               <td>
                 <code>{edge.consumer}</code>

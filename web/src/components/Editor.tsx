@@ -7,7 +7,7 @@ import { editorSetup } from "../editor/setup";
 import { paneUnderPointer, togglePin } from "../lighting";
 import { kindOf, numberIn, ref } from "../links";
 import type { Report } from "../report";
-import { focusOfLight, graph, hovered, isEdited, links, linesSpokenOf, lit, report, source } from "../state";
+import { focusOfLight, graph, hovered, isEdited, linesSpokenOf, links, lit, refs, report, source } from "../state";
 
 /** Advice can be long; in the editor it must not push the code away. The tab of breaks has it whole. */
 function firstSentence(text: string): string {
@@ -50,7 +50,7 @@ function marksNow(): LineMarks {
   const lines = [...lit.value].filter((item) => kindOf(item) === "line").map(numberIn);
   const kernels = new Map<number, number[]>();
   graph.value?.kernels.forEach((_kernel, place) => {
-    for (const line of links.value.numbersOf(ref.kernel(place), "line")) {
+    for (const line of links.value.numbersOf(refs.value.kernel(place), "line")) {
       kernels.set(line, [...(kernels.get(line) ?? []), place]);
     }
   });

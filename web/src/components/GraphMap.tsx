@@ -4,9 +4,8 @@ import { zoom, zoomIdentity, type ZoomBehavior } from "d3-zoom";
 import type { Layout } from "../graph/dot";
 import { layOut } from "../graph/layout";
 import { type MapEdge, type MapGraph, type MapNode, mapOf } from "../graph/map";
-import { ref } from "../links";
 import type { Graph } from "../report";
-import { links, pinned } from "../state";
+import { links, pinned, refs } from "../state";
 import { EdgeCaption } from "./EdgeCaption";
 import { Empty } from "./Scroller";
 
@@ -74,7 +73,7 @@ function Drawing({ map, layout, graph, onOpen }: { map: MapGraph; layout: Layout
   return (
     <>
       {layout.boxes.map((box) => (
-        <g key={box.place} class={`kernel-box kernel-${box.place % 8}`} data-ref={ref.kernel(box.place)}>
+        <g key={box.place} class={`kernel-box kernel-${box.place % 8}`} data-ref={refs.value.kernel(box.place)}>
           <title>{graph.kernels[box.place]?.name}</title>
           <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} />
           <text x={box.x + 7} y={box.y + 13}>{`K${box.place + 1}`}</text>

@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import * as format from "../format";
-import { ref } from "../links";
 import type { Graph, Kernel, KernelArtifact, KernelLine } from "../report";
-import { predictedFor } from "../state";
+import { predictedFor, refs } from "../state";
 import { CodeView, type LineOrigin } from "./CodeView";
 import { KernelLevels } from "./KernelLevels";
 import { TabPanel, Tabs } from "./Tabs";
@@ -69,7 +68,7 @@ function originsOf(place: number, rendering: number, lines: KernelLine[]): Map<n
   return new Map(
     lines
       .filter((line) => line.nodes.length + line.user_lines.length > 0)
-      .map((line) => [line.line, { ref: ref.kernelLine(place, rendering, line.line), userLines: line.user_lines }]),
+      .map((line) => [line.line, { ref: refs.value.kernelLine(place, rendering, line.line), userLines: line.user_lines }]),
   );
 }
 

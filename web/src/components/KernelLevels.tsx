@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
 import * as format from "../format";
-import { ref } from "../links";
 import { readsOf, type Share, writesOf } from "../moved";
 import type { Graph, Kernel, KernelArtifact, KernelLevels as Levels, LaunchTraffic } from "../report";
-import { report } from "../state";
+import { refs, report } from "../state";
 import { Scroller } from "./Scroller";
 
 /** How a figure came about; a prediction is never shown as a count. */
@@ -26,7 +25,7 @@ function Tensors({ does, shares }: { does: string; shares: Share[] }) {
     <p>
       <span class="level-does">{does}</span>
       {shares.map(({ tensor, bytes }) => (
-        <span class="share" key={tensor} data-ref={ref.buffer(tensor)}>
+        <span class="share" key={tensor} data-ref={refs.value.buffer(tensor)}>
           <code>{tensor}</code> <span class="quiet">{format.bytes(bytes)}</span>
         </span>
       ))}
@@ -41,7 +40,7 @@ function Values({ does, names, graph }: { does: string; names: string[]; graph: 
     <p>
       <span class="level-does">{does}</span>
       {names.map((name) => (
-        <span class="share" key={name} data-ref={ref.loop(name)}>
+        <span class="share" key={name} data-ref={refs.value.loop(name)}>
           <code>{name}</code> <span class="quiet">{format.bytes(bytesOf.get(name))}</span>
         </span>
       ))}
@@ -58,7 +57,7 @@ function Caches({ levels }: { levels: Levels }) {
       <p>
         <span class="level-does">loaded again</span>
         {again.map((one) => (
-          <span class="share" key={one.tensor} data-ref={ref.buffer(one.tensor)}>
+          <span class="share" key={one.tensor} data-ref={refs.value.buffer(one.tensor)}>
             <code>{one.tensor}</code> <span class="quiet">{`${format.bytes(one.loaded_bytes - one.memory_bytes)}: ${format.ratio(one.loaded_bytes / one.memory_bytes)} in all`}</span>
           </span>
         ))}

@@ -1,7 +1,7 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Graph, Kernel, Report } from "../report";
-import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor } from "../state";
+import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor, refs, shownGraph } from "../state";
 import { wrongOf } from "../wrong";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
@@ -35,7 +35,7 @@ export function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; s
           {kernels.map((kernel, place) => (
             <tr
               key={place}
-              data-ref={isPeer ? ref.peer(place) : ref.kernel(place)}
+              data-ref={isPeer ? ref.peer(place) : refs.value.kernel(place)}
               data-no-pin
               aria-selected={place === selected}
               onClick={() => (kernelPicked.value = place)}
@@ -63,8 +63,8 @@ export function KernelList({ kernels, selected, isPeer }: { kernels: Kernel[]; s
 /** The kernel that covers the same operations stays open, where the other compiler has one. */
 function showCompiler(id: "ours" | "peer"): void {
   if (compilerShown.value === id) return;
-  const [from, to] = id === "peer" ? ([ref.kernel, "peer"] as const) : ([ref.peer, "kernel"] as const);
-  const [same] = links.value.numbersOf(from(kernelShown.value), to);
+  const [from, to] = id === "peer" ? ([refs.value.kernel, "peer"] as const) : ([ref.peer, "kernel"] as const);
+  const [same] = links.value.numbersOf(from(kernelShown.value), to, to === "kernel" ? (shownGraph.value?.name ?? null) : null);
   compilerShown.value = id;
   kernelPicked.value = same ?? null;
 }

@@ -1,15 +1,14 @@
 import * as format from "../format";
-import { ref } from "../links";
 import type { Graph, LoopNode } from "../report";
-import { links } from "../state";
+import { links, refs } from "../state";
 import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
 
 function Loop({ loop }: { loop: LoopNode }) {
-  const kernels = links.value.numbersOf(ref.loop(loop.name), "kernel");
+  const kernels = links.value.numbersOf(refs.value.loop(loop.name), "kernel");
   const space = format.shape(loop.sizes);
   return (
-    <article class={`loop ${loop.dead ? "dead" : ""}`} data-ref={ref.loop(loop.name)} tabIndex={0}>
+    <article class={`loop ${loop.dead ? "dead" : ""}`} data-ref={refs.value.loop(loop.name)} tabIndex={0}>
       <header>
         <strong>{loop.name}</strong>
         <span class="chip">{loop.kind}</span>

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import * as format from "../format";
-import { ref } from "../links";
 import { type Piece, type Plan, planOf } from "../pieces";
 import type { Buffer, Graph, Memory } from "../report";
 import { BufferTable } from "./BufferTable";
 import { Facts } from "./Facts";
 import { Empty, Scroller } from "./Scroller";
+import { refs } from "../state";
 
 const ROW = 21;
 const LIVE = 46;
@@ -40,7 +40,7 @@ function Chart({ plan, pieces, way }: { plan: Plan; pieces: Piece[]; way: Way })
         const live = plan.live[place] ?? 0;
         const tall = plan.peak > 0 ? (live / plan.peak) * (LIVE - 14) : 0;
         return (
-          <g key={place} class={`plan-launch ${live === plan.peak ? "plan-peak" : ""}`} data-ref={launch.kernel === null ? ref.loop(launch.label) : ref.kernel(launch.kernel)}>
+          <g key={place} class={`plan-launch ${live === plan.peak ? "plan-peak" : ""}`} data-ref={launch.kernel === null ? refs.value.loop(launch.label) : refs.value.kernel(launch.kernel)}>
             <title>{`${launch.title}: ${format.bytes(live)} alive`}</title>
             <rect class="plan-live" x={x(place) + 1} y={LIVE - tall} width={column - 2} height={tall} />
             <line x1={x(place)} x2={x(place)} y1={0} y2={height} />
@@ -67,7 +67,7 @@ function Chart({ plan, pieces, way }: { plan: Plan; pieces: Piece[]; way: Way })
 function Bar({ buffer, x, y, width }: { buffer: Buffer; x: number; y: number; width: number }) {
   const over = buffer.takes_over ? `, ${buffer.fate === "in_place" ? "written in place over" : "in the memory of"} ${buffer.takes_over}` : "";
   return (
-    <g class={`plan-bar fate-${buffer.fate}`} data-ref={ref.buffer(buffer.name)}>
+    <g class={`plan-bar fate-${buffer.fate}`} data-ref={refs.value.buffer(buffer.name)}>
       <title>{`${buffer.name}, ${format.bytes(buffer.bytes)}${over}`}</title>
       <rect x={x} y={y + 2} width={width} height={ROW - 4} rx={4} />
       <text x={x + 5} y={y + ROW / 2 + 4}>
@@ -81,7 +81,7 @@ function Names({ buffers }: { buffers: Buffer[] }) {
   return (
     <>
       {buffers.slice(0, NAMES_AT_MOST).map((buffer) => (
-        <span class="share" key={buffer.name} data-ref={ref.buffer(buffer.name)}>
+        <span class="share" key={buffer.name} data-ref={refs.value.buffer(buffer.name)}>
           <code>{buffer.name}</code> <span class="quiet">{format.bytes(buffer.bytes)}</span>
         </span>
       ))}
@@ -119,7 +119,7 @@ function Reuses({ memory, way }: { memory: Memory; way: Way }) {
     <p class="note">
       {"Memory used again: "}
       {reuses.slice(0, NAMES_AT_MOST).map((one) => (
-        <span class="share" key={one.buffer} data-ref={ref.buffer(one.buffer)}>
+        <span class="share" key={one.buffer} data-ref={refs.value.buffer(one.buffer)}>
           <code>{one.buffer}</code> over <code>{one.takes_over}</code>
           {one.in_place && <span class="quiet"> in place</span>}
         </span>

@@ -1,8 +1,7 @@
 import * as format from "../format";
 import { shortTarget } from "../graph/map";
-import { ref } from "../links";
 import type { FxNode, Graph } from "../report";
-import { links } from "../state";
+import { links, refs } from "../state";
 import { Head } from "./Head";
 import { KernelTag } from "./KernelTag";
 import { Scroller } from "./Scroller";
@@ -33,7 +32,7 @@ function Row({ node, item, role }: { node: FxNode; item: string; role: string })
 
 export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx" }) {
   const nodes = level === "aten" ? graph.aten : graph.fx;
-  const toRef = level === "aten" ? ref.aten : ref.fx;
+  const toRef = level === "aten" ? refs.value.aten : refs.value.fx;
   return (
     <Scroller label="Nodes of the graph">
       <table>

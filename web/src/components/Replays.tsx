@@ -1,7 +1,6 @@
 import * as format from "../format";
-import { ref } from "../links";
 import type { CallTimes, Graph, Replay, ReplayInput } from "../report";
-import { reasons } from "../state";
+import { reasons, refs } from "../state";
 import { Facts } from "./Facts";
 import { Head } from "./Head";
 import { Empty, Scroller } from "./Scroller";
@@ -68,7 +67,7 @@ function Inputs({ inputs }: { inputs: ReplayInput[] }) {
       <Head columns={["input", "bytes", "how a replay has it"]} numbers={["bytes"]} />
       <tbody>
         {inputs.map((input) => (
-          <tr key={input.name} data-ref={ref.buffer(input.name)}>
+          <tr key={input.name} data-ref={refs.value.buffer(input.name)}>
             <th scope="row">
               <code>{input.name}</code>
             </th>
@@ -105,7 +104,7 @@ export function Replays({ graph }: { graph: Graph }) {
         <p class="note">
           {"Launched after each replay, so that the results need no copy: "}
           {replay.launched_after.map((name, place) => (
-            <code key={place} class="chip" data-ref={ref.kernel(replay.launches - replay.launched_after.length + place)}>
+            <code key={place} class="chip" data-ref={refs.value.kernel(replay.launches - replay.launched_after.length + place)}>
               {name}
             </code>
           ))}

@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
 import * as format from "../format";
-import { type Ref, ref } from "../links";
+import { type Ref } from "../links";
 import { fxNodeOf, readsOf, type Share, writesOf } from "../moved";
 import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../report";
 import { EdgeTable } from "./EdgeTable";
 import { Head } from "./Head";
 import { KernelTag } from "./KernelTag";
 import { Empty, Scroller } from "./Scroller";
+import { refs } from "../state";
 
 type Way = "eager" | "unfused" | "fused" | "floor";
 type Shown = Way | "edges";
@@ -61,14 +62,14 @@ function Shares({ shares, toRef }: { shares: Share[]; toRef(tensor: string): Ref
 }
 
 function refOf(way: Way, launch: LaunchTraffic, place: number): Ref | undefined {
-  if (way === "fused") return ref.kernel(place);
-  if (way === "eager") return launch.node === null ? undefined : ref.fx(launch.node);
-  return ref.loop(launch.name);
+  if (way === "fused") return refs.value.kernel(place);
+  if (way === "eager") return launch.node === null ? undefined : refs.value.fx(launch.node);
+  return refs.value.loop(launch.name);
 }
 
 function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; execution: ExecutionTraffic }) {
   const [limit, setLimit] = useState(ROWS_AT_FIRST);
-  const toRef = (tensor: string): Ref => (way === "eager" ? ref.fx(fxNodeOf(tensor)) : ref.buffer(tensor));
+  const toRef = (tensor: string): Ref => (way === "eager" ? refs.value.fx(fxNodeOf(tensor)) : refs.value.buffer(tensor));
   return (
     <>
       <table>
@@ -138,7 +139,7 @@ function Floor({ traffic }: { traffic: Counted }) {
       <Head columns={["tensor", "read", "written"]} numbers={["read", "written"]} />
       <tbody>
         {traffic.floor.map((one) => (
-          <tr key={`${one.tensor} ${one.written_bytes > 0}`} data-ref={ref.buffer(one.tensor)} tabIndex={0}>
+          <tr key={`${one.tensor} ${one.written_bytes > 0}`} data-ref={refs.value.buffer(one.tensor)} tabIndex={0}>
             <th scope="row">{one.tensor}</th>
             <td class="number">{one.read_bytes > 0 && format.bytes(one.read_bytes)}</td>
             <td class="number">{one.written_bytes > 0 && format.bytes(one.written_bytes)}</td>

@@ -1,6 +1,6 @@
 /** From a report's graph to what is drawn: nodes, edges, and one box for each kernel. Pure; no layout, no DOM. */
 import * as format from "../format";
-import { type Links, loopsBehind, type Ref, ref } from "../links";
+import { type GraphRefs, type Links, loopsBehind, type Ref, refsOf } from "../links";
 import { edgeSentence, isSaved, trafficOfEdges } from "../moved";
 import type { EdgeTraffic, FxNode, Graph } from "../report";
 import { stakeOf, togetherIn } from "../stake";
@@ -74,7 +74,7 @@ export function mapOf(
   opened: ReadonlySet<number> = new Set(),
 ): MapGraph {
   const nodes = level === "aten" ? graph.aten : graph.fx;
-  const toRef = level === "aten" ? ref.aten : ref.fx;
+  const toRef = level === "aten" ? refsOf(graph).aten : refsOf(graph).fx;
   const collapsed = nodes.length > COLLAPSE_ABOVE;
   const drawn = new Map<string, MapNode>();
   const idOf = new Map<string, string>();
@@ -98,7 +98,7 @@ export function mapOf(
   const refusals = level === "aten" ? refusalsOf(graph, idOf) : [];
   const traffic = level === "aten" ? trafficOfEdges(graph) : new Map<string, EdgeTraffic[]>();
   const isCounted = traffic.size > 0;
-  return { nodes: [...drawn.values()], edges: edgesOf(nodes, idOf, drawn, isCounted ? traffic : null), refusals, boxes, collapsed };
+  return { nodes: [...drawn.values()], edges: edgesOf(refsOf(graph), nodes, idOf, drawn, isCounted ? traffic : null), refusals, boxes, collapsed };
 }
 
 function drawnNode(node: FxNode, item: Ref, kernels: number[]): MapNode {
@@ -130,7 +130,7 @@ function addToGroup(drawn: Map<string, MapNode>, id: string, place: number, grap
   const label = `K${place + 1} ${kernel?.name ?? ""}`.slice(0, 34);
   drawn.set(id, {
     id,
-    ref: ref.kernel(place),
+    ref: refsOf(graph).kernel(place),
     label,
     detail: "1 operations",
     role: "group",
@@ -142,7 +142,7 @@ function addToGroup(drawn: Map<string, MapNode>, id: string, place: number, grap
   });
 }
 
-function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, MapNode>, traffic: ReadonlyMap<string, EdgeTraffic[]> | null): MapEdge[] {
+function edgesOf(refs: GraphRefs, nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, MapNode>, traffic: ReadonlyMap<string, EdgeTraffic[]> | null): MapEdge[] {
   const edges = new Map<string, MapEdge>();
   const bytesOf = new Map(nodes.map((node) => [node.name, node.bytes ?? 0]));
   for (const node of nodes) {
@@ -154,14 +154,14 @@ function edgesOf(nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, 
       const known = edges.get(key);
       const carried = [...new Set([...(known?.traffic ?? []), ...(traffic?.get(`${argument} ${node.name}`) ?? [])])];
       const bytes = Math.max(known?.bytes ?? 0, bytesOf.get(argument) ?? 0);
-      edges.set(key, { from, to, bytes, ...carrying(carried, traffic !== null, drawn.get(from), drawn.get(to)) });
+      edges.set(key, { from, to, bytes, ...carrying(refs, carried, traffic !== null, drawn.get(from), drawn.get(to)) });
     }
   }
   return [...edges.values()];
 }
 
 /** The tensor with most bytes speaks for an edge; where nothing is counted, the kernels of both ends tell. */
-function carrying(traffic: EdgeTraffic[], isCounted: boolean, source: MapNode | undefined, target: MapNode | undefined): Omit<MapEdge, "from" | "to" | "bytes"> {
+function carrying(refs: GraphRefs, traffic: EdgeTraffic[], isCounted: boolean, source: MapNode | undefined, target: MapNode | undefined): Omit<MapEdge, "from" | "to" | "bytes"> {
   const [most] = [...traffic].sort((one, other) => other.read_bytes - one.read_bytes);
   const isInOneKernel = source?.kernels.some((place) => target?.kernels.includes(place)) ?? false;
   const staysInside = most ? traffic.every(isSaved) : isInOneKernel;
@@ -169,7 +169,7 @@ function carrying(traffic: EdgeTraffic[], isCounted: boolean, source: MapNode | 
   return {
     traffic,
     kind: isPlain ? "plain" : staysInside ? "register" : "memory",
-    ref: most && ref.edge(most.tensor, most.consumer),
+    ref: most && refs.edge(most.tensor, most.consumer),
     title: [...traffic.slice(0, SENTENCES_AT_MOST).map(edgeSentence), traffic.length > SENTENCES_AT_MOST && `and ${traffic.length - SENTENCES_AT_MOST} more`]
       .filter(Boolean)
       .join("\n"),
@@ -195,7 +195,7 @@ function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
     const to = idOf.get(originsOf(decision.b)[0] ?? "");
     const key = `${from} ${to}`;
     if (!from || !to || from === to || drawn.has(key) || drawn.size >= REFUSALS_AT_MOST) continue;
-    drawn.set(key, { from, to, ref: ref.decision(index), title: `not fused: ${decision.message}` });
+    drawn.set(key, { from, to, ref: refsOf(graph).decision(index), title: `not fused: ${decision.message}` });
   }
   return [...drawn.values()];
 }

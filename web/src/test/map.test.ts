@@ -5,7 +5,7 @@ import { linksOf } from "../links";
 import type { Graph } from "../report";
 import { exampleGraph as graph } from "./example";
 
-const draw = (one: Graph, level: "aten" | "fx" = "aten", opened?: Set<number>) => mapOf(one, level, linksOf(one), opened);
+const draw = (one: Graph, level: "aten" | "fx" = "aten", opened?: Set<number>) => mapOf(one, level, linksOf([one]), opened);
 
 describe("the map of a graph", () => {
   it("puts each node into the box of the kernel that covers it", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { linksOf, ref } from "../links";
+import { linksOf, refsOf } from "../links";
 import { edgeSentence, fxNodeOf, readsOf, trafficOfEdges, writesOf } from "../moved";
 import { planOf } from "../pieces";
 import { exampleGraph as graph } from "./example";
@@ -36,11 +36,11 @@ describe("what moves", () => {
   });
 
   it("joins an edge to its tensor and to both its ends", () => {
-    const partners = linksOf(graph).partners(ref.edge("buf1", "buf3"));
-    expect(partners).toContain(ref.buffer("buf1"));
-    expect(partners).toContain(ref.loop("buf3"));
-    expect(partners).toContain(ref.kernel(1));
-    expect(partners).not.toContain(ref.kernel(0));
+    const partners = linksOf([graph]).partners(refsOf(graph).edge("buf1", "buf3"));
+    expect(partners).toContain(refsOf(graph).buffer("buf1"));
+    expect(partners).toContain(refsOf(graph).loop("buf3"));
+    expect(partners).toContain(refsOf(graph).kernel(1));
+    expect(partners).not.toContain(refsOf(graph).kernel(0));
   });
 });
 

@@ -42,10 +42,10 @@ describe("a pane while an exploration runs", () => {
 describe("light", () => {
   it("falls on what is pinned rather than on what is under the pointer", () => {
     state.report.value = exampleReport;
-    state.hovered.value = "aten:mm";
-    state.pinned.value = "aten:mul";
-    expect(state.lit.value).toContain("loop:buf1");
-    expect(state.lit.value).not.toContain("loop:buf0");
+    state.hovered.value = state.refs.value.aten("mm");
+    state.pinned.value = state.refs.value.aten("mul");
+    expect(state.lit.value).toContain(state.refs.value.loop("buf1"));
+    expect(state.lit.value).not.toContain(state.refs.value.loop("buf0"));
   });
 
   it("opens the kernel that fused most, where none was picked", () => {
