@@ -14,8 +14,8 @@ class Observed(ReportModel):
     attempt: int = Field(default=1, description="Which attempt this is: earlier ones were lost with their worker.")
     ending: str = Field(
         default="",
-        description='Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped ("time_limit", "output_limit", '
-        '"report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".',
+        description='Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped '
+        '("time_limit", "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".',
     )
     exit_code: int | None = Field(default=None, description="Exit code of the process, where it exited.")
     signal: int | None = Field(default=None, description="Number of the signal that ended the process, if one did.")
