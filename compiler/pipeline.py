@@ -23,7 +23,7 @@ report keeps what the stages before it found. What the stages do to one graph is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from io import StringIO
@@ -272,13 +272,17 @@ class Exploration:
 
     def schedule(self) -> None:
         # What is fused may be decided by times on the device.
-        tunes = self.options.mode == "max-autotune" and self.device.type == "cuda"
+        tunes = self.options.mode == "max-autotune"
         for work in self.alive:
-            with self._each(work, "schedule"), self.turns.turn() if tunes else nullcontext(), garbage_kept():
+            with self._each(work, "schedule"), self._turn_on_gpu(tunes), garbage_kept():
                 work.compilation.other_names = other_names(work.compilation, work.report)
                 work.compilation.plan()
                 present_schedule(work.compilation, work.report)
                 note_ranges(work.captured, work.report)
+
+    def _turn_on_gpu(self, is_timed: bool = True) -> AbstractContextManager[None]:
+        """A turn around what times calls in order to decide by that, which is done on a GPU alone."""
+        return self.turns.turn() if is_timed and self.device.type == "cuda" else nullcontext()
 
     def codegen(self) -> None:
         for work in self.alive:
@@ -333,7 +337,8 @@ class Exploration:
         try:
             if not budget.fits(2 * self._call_seconds):
                 raise OutOfTime
-            with silenced(), budget.stopping():
+            # Whether launches are replayed is decided by times of these calls.
+            with self._turn_on_gpu(), silenced(), budget.stopping():
                 self.calls = check_training(self.captured, self.changes)
         except OutOfTime:
             self._note(GRADIENTS_UNCHECKED)

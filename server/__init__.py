@@ -15,6 +15,7 @@ derived                               what is computed from a report that may be
 watched, events                       who follows it meanwhile, and what they are told
 verdicts, observed                    what a job's end means, and what the service saw itself
 wire/, executors/, local_worker       what web and worker say, and who says it
+passed_on                             what of the environment they pass on to what they start
 cli, doctor                           the command line
 printer, summary, beside, swept       a report for a terminal, and as Markdown
 document, plain_text                  the same as one HTML file, and what makes quoted text safe

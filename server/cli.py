@@ -29,6 +29,10 @@ FAILED_SNIPPET = 1
 WRONG_USE = 2
 WRONG_RESULT = 3
 
+KEEP_ALIVE_SECONDS = 75
+"""How long an unused connection stays open. Clients and proxies close theirs after 5 to 60 seconds: whoever is to be
+the second to do so may be in the middle of a request."""
+
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 unless told otherwise.")]
 Port = Annotated[int | None, typer.Option(help="Port to listen on; 8000 unless told otherwise.")]
@@ -78,6 +82,7 @@ def _serve(host: str | None, port: int | None, data: Path | None, with_worker: b
         host=settings.host,
         port=settings.port,
         timeout_graceful_shutdown=3,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         log_level="info" if settings.port == 0 else "warning",
         # Its lines go where ours go, and look like them.
         log_config=None,

@@ -1,6 +1,9 @@
 """Jobs from the table to the executor and back: takes the next one when a slot is free, follows it, and stores what
 came of it. Every task here is supervised, and the table decides: whatever is lost here is found there again.
 
+A job that comes while a slot is free and nobody waits for it is leased by the transaction that writes it down, and
+begun at once. All others are taken from the table.
+
     take      leases jobs while the executor has free slots of their profile
     renew     prolongs the leases of what runs here, and hears of cancellations
     look      tells positions, ends what is cancelled or unwanted, puts back what has expired
@@ -11,30 +14,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, get_args
 
 import structlog
 
 from compiler.options import StageName
 from server.database.engine import DatabaseUnavailable
-from server.database.jobs import Job, JobTable
-from server.database.reports import Finished, Reports
+from server.database.jobs import Job, JobTable, Wanted
+from server.database.jobs import Limits as QueueLimits
+from server.database.reports import Finished, Reports, Stored
 from server.events import stage_data
 from server.executors.protocol import Executor, Handle, NoSlot, Spec
 from server.metrics import Metrics
 from server.running import RunningReport, unrun_report
 from server.settings import WebSettings
 from server.supervised import Supervised
+from server.verdicts import Unrun
 from server.watched import Watch, Watches
-from server.wire.messages import NO_SLOT, Changed, Ended, Limits, Log, Started
+from server.wire.messages import NO_SLOT, Changed, Ended, Limits, Log, Started, WorkerIdentity
 
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
 _STOP_SECONDS = 10.0
 _STORE_PAUSES_SECONDS = (0.1, 0.3, 1.0)
+T = TypeVar("T")
 MIB = 1024 * 1024
 
 
@@ -73,7 +80,9 @@ class Dispatcher:
         self._metrics = metrics
         self._build = build
         self._runs: dict[str, _Run] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._kept: Counter[WorkerIdentity] = Counter()
+        """Free slots that are kept for jobs which are being written down."""
         self._arrived = asyncio.Event()
         self._is_stopping = False
         self._looked_at = time.time()
@@ -98,8 +107,18 @@ class Dispatcher:
             for task in late:
                 task.cancel()
 
+    async def put(
+        self, wanted: Wanted, limits: QueueLimits, is_refresh: bool, admit: Callable[[], None]
+    ) -> Stored | Watch:
+        """Writes a job down for good, or finds that there is one already, or its report. Raises `QueueFull`, and what
+        `admit` raises."""
+        # Whoever asks may go away at any moment, and must leave no job behind that is leased and not begun.
+        found = await asyncio.shield(self._spawn(self._put(wanted, limits, is_refresh, admit)))
+        await self._table.flush()
+        return found
+
     def arrived(self) -> None:
-        """To be called when a job has been written to the table."""
+        """To be called where the table may say something new."""
         self._arrived.set()
 
     async def cancel(self, id: str) -> None:
@@ -113,6 +132,39 @@ class Dispatcher:
             run.is_cancelled = True
             await run.handle.cancel()
 
+    async def _put(
+        self, wanted: Wanted, limits: QueueLimits, is_refresh: bool, admit: Callable[[], None]
+    ) -> Stored | Watch:
+        with self._slot_for(wanted.profile) as is_kept:
+            lease_seconds = self._settings.lease_seconds if is_kept else None
+            found = await self._table.enqueue(wanted, limits, self.seconds_a_job, is_refresh, lease_seconds, admit)
+            if isinstance(found, Stored):
+                return found
+            self._reports.forget(wanted.id)
+            watch = self._watches.of(found.job)
+            if found.before is not None:
+                watch.tell_position(found.before)
+                if found.job.state == "leased":
+                    await self._submit(found.job)
+                    return watch
+        self._arrived.set()
+        return watch
+
+    @contextlib.contextmanager
+    def _slot_for(self, profile: WorkerIdentity) -> Iterator[bool]:
+        """Whether a slot is free; within, it is kept for whoever asks."""
+        is_free = not self._is_stopping and self._free(profile) > 0
+        self._kept[profile] += is_free
+        try:
+            yield is_free
+        finally:
+            self._kept[profile] -= is_free
+
+    def _free(self, profile: WorkerIdentity) -> int:
+        """Slots of that profile that a job could be given now."""
+        free = sum(device.free for device in self._executor.devices() if device.ready and device.profile == profile)
+        return free - self._kept[profile]
+
     async def _take(self) -> None:
         changed = asyncio.create_task(self._executor.changed())
         arrived = asyncio.create_task(self._arrived.wait())
@@ -125,7 +177,7 @@ class Dispatcher:
 
     async def _take_all(self) -> None:
         self._arrived.clear()
-        while profiles := {device.profile for device in self._executor.devices() if device.ready and device.free > 0}:
+        while profiles := {device.profile for device in self._executor.devices() if self._free(device.profile) > 0}:
             as_json = [profile.model_dump_json() for profile in profiles]
             job = await self._table.lease(as_json, self._build, self._settings.lease_seconds)
             if job is None:
@@ -151,12 +203,15 @@ class Dispatcher:
         run = self._runs[job.name] = _Run(job, handle, watch, seconds)
         self._metrics.queue_seconds.observe(time.time() - job.queued_at)
         self._spawn(self._follow(run))
+        if self._is_stopping:
+            await handle.cancel()
         return True
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _follow(self, run: _Run) -> None:
         """One attempt from its begin to its end. Whatever goes wrong with one job, the others go on."""
@@ -181,7 +236,8 @@ class Dispatcher:
             async for message, payload in events:
                 if isinstance(message, Started):
                     run.started, run.wall_seconds = time.time(), message.wall_seconds
-                    run.watch.tell_started(message.wall_seconds)
+                    run.watch.job = replace(run.job, started_at=run.started, wall_seconds=message.wall_seconds)
+                    run.watch.tell_started(message.wall_seconds, run.started)
                 elif isinstance(message, Changed):
                     for stage, changed in await asyncio.to_thread(report.take, payload):
                         run.watch.append("stage", stage_data(stage, changed))
@@ -248,11 +304,11 @@ class Dispatcher:
                 await asyncio.sleep(_STORE_PAUSES_SECONDS[min(failures, len(_STORE_PAUSES_SECONDS) - 1)])
                 failures += 1
 
-    async def _end_unrun(self, job: Job, why: str) -> None:
+    async def _end_unrun(self, job: Job, why: Unrun) -> None:
         watch = self._watches.of(job)
         await self._store(job, await asyncio.to_thread(self._unrun, job, why, watch), watch)
 
-    def _unrun(self, job: Job, why: str, watch: Watch) -> Finished:
+    def _unrun(self, job: Job, why: Unrun, watch: Watch) -> Finished:
         most_bytes = self._settings.report_mib * MIB
         return unrun_report(job, why, job.tries, watch.log, self._build, most_bytes)
 
@@ -263,7 +319,7 @@ class Dispatcher:
         runs = dict(self._runs)
         for run in runs.values():
             if run.started is not None and not run.is_begun:
-                await self._table.begin(run.job, run.wall_seconds, self._deadline(run))
+                await self._table.begin(run.job, run.started, run.wall_seconds, self._deadline(run))
                 run.is_begun = True
         ours = [run.job for run in runs.values()]
         lost, cancelled = await self._table.renew(ours, lease_seconds if is_due else None)
@@ -297,7 +353,8 @@ class Dispatcher:
             await self._table.tell_wanted(self._watches.wanted(2 * every))
             self._told_wanted_at = time.monotonic()
         for job in await self._table.to_end(self._settings.unwanted_seconds, self._build):
-            await self._end_unrun(job, "cancelled" if job.is_cancelled else "dropped")
+            is_outdated = job.build != self._build
+            await self._end_unrun(job, "cancelled" if job.is_cancelled else "outdated" if is_outdated else "dropped")
         running = {run.job.id for run in self._runs.values()}
         for job in await self._table.expired(self._settings.attempts, running):
             await self._end_unrun(job, "cancelled" if job.is_cancelled else "lost")
@@ -322,4 +379,4 @@ class Dispatcher:
             if job.state == "queued":
                 watch.tell_position(order.get(job.id, 0))
             elif job.started_at is not None and job.wall_seconds is not None:
-                watch.tell_started(job.wall_seconds)
+                watch.tell_started(job.wall_seconds, job.started_at)

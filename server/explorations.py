@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from compiler.comparison import Comparison, compare
-from compiler.report import Report
+from compiler.report import Observed, Report
 from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
+from server.database.engine import DatabaseUnavailable
 from server.database.jobs import Job, JobTable, Limits, QueueFull, Wanted
 from server.database.reports import Child, OtherVersion, Reports, Stored
 from server.derived import derived
@@ -18,6 +19,7 @@ from server.dispatcher import Dispatcher
 from server.events import Event, EventId, replay
 from server.identity import exploration_id
 from server.metrics import Metrics
+from server.observed import observed_running
 from server.problems import Problem
 from server.profiles import Profiles
 from server.requests import ExplorationRequest
@@ -93,28 +95,29 @@ class Explorations:
         profile = self._profiles.pick(options.device)
         id = exploration_id(request.source, options, profile, self._build, request.based_on)
         is_refresh = request.cache == "refresh"
-        stored = None if is_refresh else await self._answer(id)
-        if stored is not None:
-            self._metrics.served_from_store.inc()
-            return Exploration(id, stored.status, stored)
-        if not await self._table.active([id]):
-            admit()
-        wanted = Wanted(id, client.key, request.source, options, request.based_on, profile, self._build)
-        limits = replace(self._limits, at_once=client.jobs_at_once)
+        stored = None if is_refresh else self._reports.cached(id)
+        if stored is None:
+            wanted = Wanted(id, client.key, request.source, options, request.based_on, profile, self._build)
+            found = await self._put(wanted, replace(self._limits, at_once=client.jobs_at_once), is_refresh, admit)
+            if isinstance(found, Watch):
+                await self._wait(found, wait_seconds)
+                return await self.find(id)
+            stored = found
+        self._metrics.served_from_store.inc()
+        return Exploration(id, stored.status, stored)
+
+    async def _put(self, wanted: Wanted, limits: Limits, is_refresh: bool, admit: Callable[[], None]) -> Stored | Watch:
         try:
-            found = await self._table.enqueue(wanted, limits, self._dispatcher.seconds_a_job, is_refresh)
+            return await self._dispatcher.put(wanted, limits, is_refresh, admit)
         except QueueFull:
             self._metrics.refused.inc()
             raise
-        if isinstance(found, Stored):
-            return Exploration(id, found.status, found)
-        self._reports.forget(id)
-        watch = self.watches.of(found.job)
-        if found.before is not None:
-            watch.tell_position(found.before)
-        self._dispatcher.arrived()
-        await self._wait(watch, wait_seconds)
-        return await self.find(id)
+        except DatabaseUnavailable:
+            # It may only be locked, and still say what it has.
+            stored = None if is_refresh else await self._reports.get(wanted.id)
+            if stored is None or not stored.is_reusable:
+                raise
+            return stored
 
     def cached(self, id: str) -> Stored | None:
         """The report where it is in memory and cannot change."""
@@ -128,7 +131,7 @@ class Explorations:
         watch = self.watches.find(id)
         if watch is not None and watch.report is not None:
             watch.asked()
-            return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body))
+            return Exploration(id, "running", None, await asyncio.to_thread(watch.report.body, _seen(watch.job)))
         job = (await self._table.active([id])).get(id)
         if job is not None:
             self.watches.of(job).asked()
@@ -217,11 +220,6 @@ class Explorations:
         for event in await asyncio.to_thread(_replayed, stored, after):
             yield event
 
-    async def _answer(self, id: str) -> Stored | None:
-        """The stored report where it is the answer; while the same is run again, that one is waited for."""
-        stored = await self._reports.get(id)
-        return stored if stored is not None and stored.is_reusable else None
-
     async def _wait(self, watch: Watch, seconds: float) -> None:
         if seconds <= 0:
             return
@@ -234,7 +232,14 @@ class Explorations:
 
 
 def _empty_body(job: Job) -> bytes:
-    return empty_report(job).model_dump_json().encode()
+    return empty_report(job).model_copy(update={"observed": _seen(job)}).model_dump_json().encode()
+
+
+def _seen(job: Job) -> Observed | None:
+    """What the service sees of a job that runs; None of one that waits."""
+    if job.started_at is None or job.wall_seconds is None:
+        return None
+    return observed_running(job.attempt, job.started_at, job.wall_seconds)
 
 
 def _replayed(stored: Stored, after: EventId | None) -> list[Event]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import structlog
 
+from server.passed_on import passed_on
 from server.settings import ENVIRONMENT_PREFIX
 from server.supervised import Supervised
 
@@ -25,18 +26,6 @@ log = structlog.get_logger(__name__)
 
 PROGRAM = (sys.executable, "-P", "-m", "server.worker")
 _FOLDER_PREFIX = "fusionscope-socket-"
-_PASSED_ON = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "CC",
-    "CXX",
-    "LANG",
-)
-"""What a worker sees of our environment besides its own settings: where compilers and GPU are, and no secret."""
 _END_SECONDS = 10.0
 
 
@@ -93,9 +82,8 @@ class LocalWorker:
         raise WorkerEnded(self.problem)
 
     def _environment(self) -> dict[str, str]:
-        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         settings = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in self._settings.items()}
-        return {**passed_on, **settings, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+        return {**passed_on("LANG"), **settings, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
 
 
 class WorkerEnded(Exception):

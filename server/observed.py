@@ -8,6 +8,7 @@ follow from the samples which they claim to sum up, and times that no call can t
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median
@@ -38,13 +39,28 @@ class Contradictions:
         self.are_of_times = self.are_of_times or is_of_times
 
 
-def observed(ended: Ended, profile: WorkerIdentity, attempt: int, contradictions: list[str]) -> Observed:
+def observed_running(attempt: int, started_at: float, wall_limit: float) -> Observed:
+    """What is told under `observed` of a job that runs since `started_at`, by the clock of the web that leased it."""
+    ran_seconds = round(max(0.0, time.time() - started_at), 3)
+    return Observed(attempt=attempt, wall_seconds=ran_seconds, wall_limit_seconds=wall_limit)
+
+
+def observed(
+    ended: Ended, profile: WorkerIdentity, attempt: int, wall_limit: float, contradictions: list[str]
+) -> Observed:
     """What is told under `observed` of a job that ended so on a worker of this profile."""
     seen = ended.model_dump(include=set(Observed.model_fields) & set(Ended.model_fields))
     of_worker = profile.model_dump(include={"python", "torch", "triton"})
     device = {"device": ended.device or profile.device, "device_name": ended.device_name or profile.device_name}
     return Observed.model_validate(
-        {**seen, **of_worker, **device, "attempt": attempt, "contradictions": contradictions}
+        {
+            **seen,
+            **of_worker,
+            **device,
+            "attempt": attempt,
+            "wall_limit_seconds": wall_limit,
+            "contradictions": contradictions,
+        }
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.report import Environment, Report, SweepResult, WhatIf
+from compiler.report import Environment, Observed, Report, SweepResult, WhatIf
 from server.database.compressed import body_of
 from server.database.jobs import Job
 from server.database.reports import REUSABLE, Finished
 from server.events import NOT_IN_STAGES, EventLog
 from server.identity import compiler_version
 from server.observed import contradictions, observed
-from server.verdicts import Verdict, believed_verdict, conclude, never_ran
+from server.verdicts import Unrun, Verdict, believed_verdict, conclude, never_ran
 from server.wire.messages import Ended
 from server.wire.parts import Parts, PartsRejected, as_object, join
 
@@ -57,9 +57,10 @@ class RunningReport:
             self._pending -= set(names)
         return told
 
-    def body(self) -> bytes:
-        """The report so far, as JSON: "running", whatever the snippet's process claims."""
-        return join(self._parts.all() | {"/status": b'"running"'})
+    def body(self, seen: Observed | None) -> bytes:
+        """The report so far, as JSON: "running", whatever the snippet's process claims, and `seen` of it till now."""
+        told = b"null" if seen is None else seen.model_dump_json().encode()
+        return join(self._parts.all() | {"/status": b'"running"', "/observed": told})
 
     def finish(self, ended: Ended, wall_limit: float, log: EventLog, build: str) -> tuple[Finished, Report]:
         """What is stored of an attempt that ended so, and the report without its graphs."""
@@ -71,7 +72,7 @@ class RunningReport:
         head = self._parts.head()
         self._parts.write(
             environment=known_environment(self._claimed, self.job, ended),
-            observed=observed(ended, self.job.profile, self.job.attempt, told.sentences),
+            observed=observed(ended, self.job.profile, self.job.attempt, wall_limit, told.sentences),
             summary=head.summary.model_copy(update={"verdict": believed_verdict(head.summary.verdict, told.sentences)}),
         )
         return self._finished(verdict, not told.sentences, log, build)
@@ -114,9 +115,9 @@ def empty_report(job: Job) -> Report:
     return report.model_copy(update={"environment": known_environment(report.environment, job, None)})
 
 
-def unrun_report(job: Job, why: str, tries: int, log: EventLog, build: str, most_bytes: int) -> Finished:
-    """What is stored of a job that is cancelled or dropped while it waits, or whose workers were all lost."""
-    verdict = never_ran(why, tries)  # type: ignore[arg-type]
+def unrun_report(job: Job, why: Unrun, tries: int, log: EventLog, build: str, most_bytes: int) -> Finished:
+    """What is stored of a job that did not run; `why` as in `verdicts.never_ran`."""
+    verdict = never_ran(why, tries)
     return RunningReport(job, most_bytes).finish_unrun(verdict, log, build)[0]
 
 

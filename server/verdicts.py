@@ -39,13 +39,20 @@ def conclude(latest: Report, ended: Ended, wall_limit: float, rejected: str | No
     return Verdict(status, error)
 
 
-def never_ran(why: Literal["cancelled", "dropped", "lost"], tries: int) -> Verdict:
-    """Of a job without an end of its own: it was cancelled or dropped while it waited, or all its workers were lost."""
+Unrun = Literal["cancelled", "dropped", "outdated", "lost"]
+
+
+def never_ran(why: Unrun, tries: int) -> Verdict:
+    """Of a job without an end of its own: it was cancelled or dropped while it waited, its build has gone, or all its
+    workers were lost."""
     if why == "cancelled":
         return Verdict("cancelled", _CANCELLED)
     if why == "dropped":
         message = "Nobody waited for this exploration any longer, so it was taken out of the queue before it ran."
         return Verdict("dropped", Error(type="Dropped", message=message, hint="Run it again, and wait for its end."))
+    if why == "outdated":
+        message = "This exploration waited for another version of the service, which is not here any more."
+        return Verdict("dropped", Error(type="Outdated", message=message, hint="Run it again, by this version."))
     return Verdict("crashed", _lost(tries))
 
 

@@ -40,10 +40,11 @@ class Watch:
         if last is None or last.data != data or last.id.attempt != self.job.attempt:
             self.append("queued", data)
 
-    def tell_started(self, wall_seconds: float) -> None:
+    def tell_started(self, wall_seconds: float, started_at: float) -> None:
+        """Tells that the snippet has begun, once an attempt: since when, by the service's clock, and for how long."""
         last = self.log.last("started")
         if last is None or last.id.attempt != self.job.attempt:
-            self.append("started", {"wall_seconds": wall_seconds})
+            self.append("started", {"wall_seconds": wall_seconds, "started_at": round(started_at, 3)})
 
     def tell_done(self, stored: Stored | None) -> None:
         """Tells of the end, by the number that it will have for whoever reads later."""

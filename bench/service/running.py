@@ -17,17 +17,18 @@ from typing import Any
 
 import httpx2
 
+from tests.server.database import servers
+
 PATIENCE_SECONDS = 120.0
 
 
-class Running:
-    """The program `fusionscope serve` with one store, started and killed as often as a case wants."""
+class Program:
+    """One program that is started and killed as often as a case wants; what it says goes to `folder`/log."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], *arguments: str) -> None:
         self.folder = folder
-        self.port = _free_port()
-        self.address = f"http://127.0.0.1:{self.port}"
-        self._settings = dict(settings)
+        self._command = [sys.executable, "-m", "server.cli", *arguments]
+        self._environment = {f"FUSIONSCOPE_{name.upper()}": value for name, value in settings.items()}
         self._log = (folder / "log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -42,9 +43,8 @@ class Running:
 
     def start(self) -> None:
         """Starts it and returns at once."""
-        environment = os.environ | {"FUSIONSCOPE_LOG_FORMAT": "json"} | self._settings
-        command = [sys.executable, "-m", "server.cli", "serve", "--port", str(self.port), "--data", str(self.folder)]
-        self._process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
+        environment = os.environ | {"FUSIONSCOPE_LOG_FORMAT": "json"} | self._environment
+        self._process = subprocess.Popen(self._command, env=environment, stdout=self._log, stderr=self._log)
 
     def kill(self) -> None:
         """Kills the program that was started, by SIGKILL; what it started must end by itself."""
@@ -61,6 +61,15 @@ class Running:
                 self.kill()
         self._log.close()
 
+
+class Running(Program):
+    """The program `fusionscope serve`, or `web`, with a store in `folder`, on a free port."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str], name: str = "serve") -> None:
+        self.port = _free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        super().__init__(folder, settings, name, "--port", str(self.port), "--data", str(folder))
+
     def wait_for(self, path: str, client: httpx2.Client, since: float | None = None) -> float:
         """Seconds until `path` answers 200, counted from `since` or now. Raises TimeoutError."""
         started = time.monotonic() if since is None else since
@@ -71,19 +80,9 @@ class Running:
             time.sleep(0.01)
         raise TimeoutError(f"{path} did not answer 200 within {PATIENCE_SECONDS:g} s")
 
-    def processes(self) -> dict[int, str]:
-        """The living processes below the program, itself included, by their command lines."""
-        parents: dict[int, int] = {}
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                with contextlib.suppress(OSError):
-                    fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
-                    if fields[0] != "Z":
-                        parents[int(entry)] = int(fields[1])
-        found = {self.process} & parents.keys()
-        while more := {child for child, parent in parents.items() if parent in found} - found:
-            found |= more
-        return {process: _command_line(process) for process in sorted(found)}
+    def processes(self) -> dict[int, int]:
+        """The living processes below the program, itself included, with their parents."""
+        return _tree(self.process)
 
     def web_memory(self) -> int:
         """Resident bytes of the web program alone."""
@@ -94,7 +93,7 @@ class Running:
 def running(**settings: str) -> Iterator[Running]:
     """A service that is starting; `settings` are environment variables without their prefix, in small letters."""
     folder = Path(tempfile.mkdtemp(prefix="fusionscope-bench-"))
-    service = Running(folder, {f"FUSIONSCOPE_{name.upper()}": value for name, value in settings.items()})
+    service = Running(folder, settings)
     service.start()
     try:
         yield service
@@ -107,6 +106,66 @@ def running(**settings: str) -> Iterator[Running]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class Site:
+    """Web, a worker and a database as programs of their own. `database` is None where it is SQLite, within web."""
+
+    def __init__(self, folder: Path, database: servers.Server | None, settings: Mapping[str, str]) -> None:
+        self.database = database
+        (folder / "worker").mkdir()
+        socket_path = folder / "worker" / "worker.sock"
+        self.worker = Program(folder / "worker", settings, "worker", "--socket", str(socket_path))
+        of_database = {} if database is None else {"database": database.url}
+        self.web = Running(folder, {**settings, **of_database, "workers": str(socket_path)}, "web")
+        self.client = client_of(self.web)
+
+    def start_again(self) -> None:
+        """Starts what has ended."""
+        for program in (self.worker, self.web):
+            if program.has_ended:
+                program.start()
+        if self.database is not None and not self.database.is_alive:
+            self.database.start()
+
+    def below_worker(self) -> tuple[list[int], list[int]]:
+        """Processes below the worker that have some below them, and those that have none: jobs, and spares for them."""
+        parents = _tree(self.worker.process)
+        below = sorted(parents.keys() - {self.worker.process})
+        have_children = set(parents.values())
+        return [one for one in below if one in have_children], [one for one in below if one not in have_children]
+
+
+@contextlib.contextmanager
+def site(**settings: str) -> Iterator[Site]:
+    """Web and worker that are starting, with PostgreSQL where it is installed; `settings` as of `running`."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fusionscope-bench-")))
+        database = stack.enter_context(servers.server()) if servers.programs() is not None else None
+        made = Site(folder, database, settings)
+        for program in (made.worker, made.web):
+            program.start()
+            stack.callback(program.stop)
+        try:
+            yield made
+        except BaseException:
+            print((folder / "log").read_text(errors="replace")[-4000:], file=sys.stderr)
+            raise
+
+
+def _tree(top: int) -> dict[int, int]:
+    """`top` and the living processes below it, with their parents."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+                if fields[0] != "Z":
+                    parents[int(entry)] = int(fields[1])
+    found = {top} & parents.keys()
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {process: parents[process] for process in sorted(found)}
+
+
 def client_of(service: Running, **options: Any) -> httpx2.Client:
     return httpx2.Client(base_url=service.address, timeout=PATIENCE_SECONDS, **options)
 
@@ -116,12 +175,6 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _command_line(process: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path("/proc", str(process), "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    return ""
 
 
 def kill(process: int) -> None:

@@ -14,12 +14,18 @@ class Observed(ReportModel):
     attempt: int = Field(default=1, description="Which attempt this is: earlier ones were lost with their worker.")
     ending: str = Field(
         default="",
-        description='Why it was over: "exited" by itself, a limit that it overstepped ("time_limit", "output_limit", '
-        '"report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".',
+        description='Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped '
+        '("time_limit", "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".',
     )
     exit_code: int | None = Field(default=None, description="Exit code of the process, where it exited.")
     signal: int | None = Field(default=None, description="Number of the signal that ended the process, if one did.")
-    wall_seconds: float = Field(default=0.0, description="From the snippet's start to its end, all waiting included.")
+    wall_seconds: float = Field(
+        default=0.0,
+        description="From the snippet's start to its end, or until now while it runs; all waiting included.",
+    )
+    wall_limit_seconds: float | None = Field(
+        default=None, description="How long it may run, without waiting for the device; null where it has not begun."
+    )
     waited_seconds: float = Field(default=0.0, description="Of these: waiting until others had timed on the device.")
     processor_seconds: float | None = Field(default=None, description="Processor time of all its processes.")
     peak_memory_bytes: int | None = Field(default=None, description="Most memory of all its processes at one time.")

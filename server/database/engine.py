@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -79,6 +80,7 @@ class Database:
         )
         self._writing = self._engine.execution_options(is_writing=True)
         self._one_writer = asyncio.Lock()
+        self._wal: Path | None = None
 
     async def open(self) -> None:
         """Brings the schema up to date. Raises `DatabaseUnavailable`."""
@@ -86,6 +88,9 @@ class Database:
             if not self.is_sqlite:
                 await connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATION_LOCK})
             await connection.run_sync(_upgrade)
+            if self.is_sqlite:
+                files = await connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'"))
+                self._wal = Path(f"{files.scalar_one()}-wal")
 
     async def close(self) -> None:
         await self._engine.dispose()
@@ -106,6 +111,12 @@ class Database:
                     await stack.enter_async_context(self._one_writer)
                 yield await stack.enter_async_context(self._writing.begin())
 
+    async def flush(self) -> None:
+        """Returns when all that was committed before would survive the loss of power. Raises `DatabaseUnavailable`."""
+        if self._wal is not None:
+            with _telling():
+                await asyncio.to_thread(_flush, self._wal)
+
     async def check(self) -> None:
         """Raises `DatabaseUnavailable` where nothing can be written now."""
         async with self.write() as connection:
@@ -123,10 +134,20 @@ def _prepare_sqlite(connection: DBAPIConnection, record: ConnectionPoolEntry) ->
     # SQLAlchemy begins transactions by itself, see below: the driver must not.
     connection.isolation_level = None
     cursor = connection.cursor()
-    # What was answered 202 must survive the loss of power too, hence FULL.
-    for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for setting in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {setting}")
     cursor.close()
+
+
+def _flush(wal: Path) -> None:
+    """Makes what was written to a file safe, whoever wrote it. Where it is gone, the last connection was closed and has
+    moved all that it held into the database."""
+    with contextlib.suppress(FileNotFoundError):
+        descriptor = os.open(wal, os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _begin_sqlite(connection: Connection) -> None:

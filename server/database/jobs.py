@@ -6,12 +6,13 @@ number of webs may share the table: what one has taken or ended, another finds t
        +--- expired, or given back
 
 The next job is of the client whose turn it is: of those who have one waiting, the one who was served the longest ago.
+A job that a free slot is kept for, and before which none waits that could take that slot, is written down as leased.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from compiler.options import Options
 from server.database import reports
 from server.database.engine import Database
-from server.database.reports import Finished, Stored, insert_or_ignore, upserting
+from server.database.reports import Finished, Stored, upserting
 from server.database.tables import clients, explorations, jobs
 from server.wire.messages import WorkerIdentity
 
@@ -99,6 +100,27 @@ class Limits:
     at_once: int | None = None
 
 
+@dataclass(frozen=True)
+class _Room:
+    """How many jobs wait, how many of this client do, how many of this client wait or run, and how many would be taken
+    before a new one of its device and build."""
+
+    waiting: int
+    of_client: int
+    at_once: int
+    before_it: int
+
+    def check(self, limits: Limits, seconds_a_job: float) -> None:
+        """Raises `QueueFull`. What waits will have been taken, one of it, after the time of a job."""
+        seconds = max(1.0, seconds_a_job)
+        if self.waiting >= limits.waiting:
+            raise QueueFull("all", self.waiting, seconds)
+        if self.of_client >= limits.of_one_client:
+            raise QueueFull("own", self.of_client, seconds)
+        if limits.at_once is not None and self.at_once >= limits.at_once:
+            raise QueueFull("running", self.at_once, seconds)
+
+
 class JobTable:
     """The jobs of one database, as one web, `owner`, sees and changes them."""
 
@@ -107,33 +129,69 @@ class JobTable:
         self.owner = owner
 
     async def enqueue(
-        self, wanted: Wanted, limits: Limits, seconds_a_job: float, is_refresh: bool
+        self,
+        wanted: Wanted,
+        limits: Limits,
+        seconds_a_job: float,
+        is_refresh: bool,
+        lease_seconds: float | None = None,
+        admit: Callable[[], None] = lambda: None,
     ) -> Stored | Enqueued:
-        """Writes the job down, or finds that there is one already, or its report. Committed when it returns.
+        """Writes the job down, or finds that there is one already, or its report. Committed when it returns; `flush`
+        says when it would survive the loss of power too.
 
-        Raises `QueueFull`.
+        `lease_seconds` are given where a slot is kept for the job: it is leased at once if it is the next one. `admit`
+        is called before a new job is made, and may raise. Raises `QueueFull`.
         """
         async with self._database.write() as connection:
-            is_new = await self._insert(connection, wanted)
-            if is_new and not is_refresh:
+            room = await self._room(connection, wanted)
+            is_next = lease_seconds is not None and room.before_it == 0
+            row = await self._insert(connection, wanted, lease_seconds if is_next else None)
+            if row is None:
+                return Enqueued(await _job(connection, wanted.id), None)
+            if row.attempt > 1 and not is_refresh:
                 # Only now: with the row in our hands nobody else can store a report of it meanwhile.
                 stored = await reports.read(connection, wanted.id)
                 if stored is not None and stored.is_reusable:
                     await connection.rollback()
                     return stored
-            before = None
-            if is_new:
-                before = await self._check_room(connection, wanted.client, limits, seconds_a_job)
-                await connection.execute(insert_or_ignore(connection, clients), {"key": wanted.client, "served_at": 0})
-            return Enqueued(await _job(connection, wanted.id), before)
+            room.check(limits, seconds_a_job)
+            admit()
+            served_at = row.queued_at if is_next else 0.0
+            known = upserting(connection, clients).values(key=wanted.client, served_at=served_at)
+            await connection.execute(
+                known.on_conflict_do_update(index_elements=[clients.c.key], set_={"served_at": served_at})
+                if is_next
+                else known.on_conflict_do_nothing()
+            )
+            return Enqueued(_of(row), 0 if is_next else room.waiting)
 
-    async def _insert(self, connection: AsyncConnection, wanted: Wanted) -> bool:
-        """Whether it is a new job: False where one waits or runs."""
-        earlier = await connection.scalar(select(explorations.c.attempt).where(explorations.c.id == wanted.id))
+    async def flush(self) -> None:
+        """Returns when all that was committed before this was called would survive the loss of power."""
+        await self._database.flush()
+
+    async def _room(self, connection: AsyncConnection, wanted: Wanted) -> _Room:
+        """How many there are beside the new one."""
+        is_own, is_waiting = jobs.c.client == wanted.client, jobs.c.state == "queued"
+        competes = and_(_can_be_taken([wanted.profile.model_dump_json()], wanted.build), jobs.c.id != wanted.id)
+        counts = (
+            func.count().filter(is_waiting),
+            func.count().filter(is_waiting, is_own),
+            func.count().filter(is_own),
+            func.count().filter(competes),
+        )
+        row = (await connection.execute(select(*counts).where(jobs.c.state != "done"))).one()
+        return _Room(*map(int, row))
+
+    async def _insert(
+        self, connection: AsyncConnection, wanted: Wanted, lease_seconds: float | None
+    ) -> Row[Any] | None:
+        """The row of a new job; None where one waits or runs."""
+        earlier = select(explorations.c.attempt).where(explorations.c.id == wanted.id).scalar_subquery()
         now = time.time()
+        leased = {"state": "leased", "owner": self.owner, "lease_until": now + (lease_seconds or 0.0)}
         values: dict[str, Any] = {
-            "state": "queued",
-            "attempt": (earlier or 0) + 1,
+            "attempt": func.coalesce(earlier, 0) + 1,
             "tries": 1,
             "client": wanted.client,
             "source": wanted.source,
@@ -143,13 +201,12 @@ class JobTable:
             "build": wanted.build,
             "queued_at": now,
             "wanted_at": now,
-            "owner": None,
-            "lease_until": None,
             "deadline": None,
             "started_at": None,
             "wall_seconds": None,
             "is_cancelled": False,
             "finished_at": None,
+            **({"state": "queued", "owner": None, "lease_until": None} if lease_seconds is None else leased),
         }
         inserted = await connection.execute(
             upserting(connection, jobs)
@@ -159,24 +216,9 @@ class JobTable:
                 set_={**values, "attempt": jobs.c.attempt + 1},
                 where=jobs.c.state == "done",
             )
-            .returning(jobs.c.id)
+            .returning(*jobs.c)
         )
-        return inserted.one_or_none() is not None
-
-    async def _check_room(self, connection: AsyncConnection, client: str, limits: Limits, seconds_a_job: float) -> int:
-        """How many wait before the new job."""
-        is_own, is_waiting = jobs.c.client == client, jobs.c.state == "queued"
-        counts = (func.count().filter(is_waiting), func.count().filter(is_waiting, is_own), func.count().filter(is_own))
-        row = (await connection.execute(select(*counts).where(jobs.c.state != "done"))).one()
-        of_all, of_client, at_once = map(int, row)
-        # The new one counts itself. What waits will have been taken, one of it, after the time of a job.
-        if of_all > limits.waiting:
-            raise QueueFull("all", of_all - 1, max(1.0, seconds_a_job))
-        if of_client > limits.of_one_client:
-            raise QueueFull("own", of_client - 1, max(1.0, seconds_a_job))
-        if limits.at_once is not None and at_once > limits.at_once:
-            raise QueueFull("running", at_once - 1, max(1.0, seconds_a_job))
-        return of_all - 1
+        return inserted.one_or_none()
 
     async def get(self, id: str) -> Job | None:
         async with self._database.read() as connection:
@@ -201,12 +243,7 @@ class JobTable:
 
     async def lease(self, profiles: Collection[str], build: str, seconds: float) -> Job | None:
         """Takes the next job that one of `profiles` (as JSON) can run; None where there is none."""
-        waiting = and_(
-            jobs.c.state == "queued",
-            jobs.c.is_cancelled.is_(False),
-            jobs.c.profile.in_(profiles),
-            jobs.c.build == build,
-        )
+        waiting = _can_be_taken(profiles, build)
         async with self._database.read() as connection:
             if await connection.scalar(select(jobs.c.id).where(waiting).limit(1)) is None:
                 return None
@@ -236,9 +273,9 @@ class JobTable:
             )
             return await _job(connection, found.id)
 
-    async def begin(self, job: Job, wall_seconds: float, deadline: float) -> None:
+    async def begin(self, job: Job, started_at: float, wall_seconds: float, deadline: float) -> None:
         """Notes that a job of ours has started."""
-        values = {"started_at": time.time(), "wall_seconds": wall_seconds, "deadline": deadline}
+        values = {"started_at": started_at, "wall_seconds": wall_seconds, "deadline": deadline}
         async with self._database.write() as connection:
             await connection.execute(update(jobs).where(self._is_ours(job)).values(values))
 
@@ -334,7 +371,9 @@ class JobTable:
             )
             if ended.rowcount == 0:
                 return None
-            return await reports.write(connection, finished)
+            stored = await reports.write(connection, finished)
+        await self._database.flush()
+        return stored
 
     async def changed_since(self, moment: float) -> list[str]:
         """Ids of the explorations whose report may be another one than before `moment`."""
@@ -360,6 +399,16 @@ class JobTable:
         # A lease of another web must not have been renewed since.
         is_expired = job.owner is not None and job.owner != self.owner
         return and_(found, jobs.c.lease_until == job.lease_until) if is_expired else found
+
+
+def _can_be_taken(profiles: Collection[str], build: str) -> ColumnElement[bool]:
+    """What waits, and a worker with one of these profiles (as JSON) can run."""
+    return and_(
+        jobs.c.state == "queued",
+        jobs.c.is_cancelled.is_(False),
+        jobs.c.profile.in_(profiles),
+        jobs.c.build == build,
+    )
 
 
 def in_turn(waiting: Iterable[tuple[str, str, float]]) -> list[str]:

@@ -86,6 +86,10 @@ async def read(
 ) -> Response:
     """The report so far; it never changes any more once it is done, unless it is asked for anew.
 
+    While its status is "running", `stages` are those that have ended, and `observed` is null until the snippet begins:
+    then it says for how many seconds it has run and may run. Of one that was stopped by its time limit, all that had
+    ended is there, and its error says which stages are missing.
+
     As JSON, or as Markdown or HTML where the Accept header likes one of them best.
     """
     form = preferred(accept, ("application/json", "text/markdown", "text/html"))
@@ -109,8 +113,9 @@ async def follow(
     service: Service,
     last_event_id: LastEventId = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Server-sent events: `queued` {position: how many are before it}, `started` {wall_seconds}, `stage` {stage,
-    changed: the parts of the report that are new, by their JSON pointers}, `log` {text}, and `done` {status} last.
+    """Server-sent events: `queued` {position: how many are before it}, `started` {wall_seconds: how long it may run,
+    started_at: when it began, in seconds since 1970 by the service's clock}, `stage` {stage, changed: the parts of the
+    report that are new, by their JSON pointers}, `log` {text}, and `done` {status} last.
 
     A reader that comes back with `Last-Event-ID` goes on after that one. An exploration whose worker was lost begins
     again: it is told from `queued` on, under the number of the next attempt."""

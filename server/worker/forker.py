@@ -19,6 +19,7 @@ from pathlib import Path
 
 import structlog
 
+from server.passed_on import passed_on
 from server.sandbox import JobLimits, Watch
 from server.wire.messages import Tier
 from server.worker.channel import (
@@ -43,17 +44,6 @@ _KILLS = 10
 """Times that it is killed in that time: a watch takes sharper means after a while."""
 _TELLING_SECONDS = 0.5
 """How long a guard has to tell how a process ended, which it needs a millisecond for."""
-_PASSED_ON = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "CC",
-    "CXX",
-)
-"""All that jobs see of the worker's environment: where compilers and GPU are, and no secret."""
 _CHANNEL = 3
 
 
@@ -381,8 +371,7 @@ _ENTRY = (
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return passed_on | {
+    return passed_on() | {
         "HOME": str(folder),
         "TMPDIR": str(folder),
         "LANG": "C.UTF-8",

@@ -103,6 +103,9 @@ class RunningJob:
             self.end("worker_lost", f"what runs snippets ended: {self._process.zygote.problem}")
         if not self._over.done() and self._begun_at is None:
             raise NeverBegun(found.in_words(self._last_words()))
+        if found.exit_code is None and found.signal is None:
+            # Its guard has always seen how it ended, unless it was killed itself: that is no doing of the snippet's.
+            self.end("worker_lost", "the process that watches over it was killed")
         self.end("exited")
         wall = 0.0 if self._begun_at is None else ran_seconds - self._begun_at
         return self._ended(found, place, wall, waited)

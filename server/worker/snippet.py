@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import inspect
 import os
 import select
 import sys
@@ -21,8 +22,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from compiler.defects import message_of, traceback_of
 from compiler.options import Options
@@ -85,12 +87,13 @@ def main(folder: Path, explore: Explore, preparation: Preparation) -> NoReturn:
             importlib.import_module(name)
         if not _has_request():
             _warm(folder, explore, preparation)
+        prepared = _prepared(explore)
         records.write_record(REPORTS, records.WARM)
         request = records.read_request(REQUESTS)
         begin(request.limits)
         begun = Begun(processor_seconds=time.process_time())
         records.write_record(REPORTS, records.BEGUN, begun.model_dump_json().encode())
-        run(explore, request)
+        run(prepared, request)
         sys.stdout.flush()
         sys.stderr.flush()
     except EOFError:  # the worker needs this process no more
@@ -108,6 +111,16 @@ def _warm(folder: Path, explore: Explore, preparation: Preparation) -> None:
         importlib.import_module(name)
     if preparation.warm_source is not None:
         warm_up(explore, preparation.warm_source, folder, _has_request)
+
+
+def _prepared(explore: Explore) -> Explore:
+    """The same, where it is the compiler, with what that notes of names before a snippet: it takes a millisecond."""
+    if "changes" not in inspect.signature(explore).parameters:
+        return explore
+    from compiler.snippet_changes import SnippetChanges
+
+    changes: dict[str, Any] = {"changes": SnippetChanges()}
+    return partial(explore, **changes)
 
 
 def run(explore: Explore, request: Request) -> None:

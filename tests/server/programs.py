@@ -1,6 +1,7 @@
 """Small programs that stand in the compiler's place while the service is tested.
 
-`explore` runs the snippet itself, as the compiler does, and makes a report of three stages out of what it leaves.
+`explore` runs the snippet itself, as the compiler does, and makes a report of three stages out of what it leaves. A
+stage that the snippet names as `stall` does not end.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
     output = io.StringIO()
     for name in ("capture", "run", "compare"):
         started = time.perf_counter()
+        if namespace.get("stall") == name:
+            time.sleep(600)
         if name == "run":
             try:
                 with contextlib.redirect_stdout(output):

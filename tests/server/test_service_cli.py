@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from typer.testing import CliRunner
 from compiler.report import Report
 from server.cli import app
 from tests.server import programs
+from tests.server.conftest import eventually
 
 ROOT = Path(__file__).parents[2]
 WITH_PROGRAMS = (
@@ -89,6 +93,27 @@ def test_an_invalid_setting_is_named() -> None:
     )
     assert ended.returncode == 2
     assert "queue_limit" in ended.stderr
+
+
+def test_a_connection_stays_open_for_longer_than_clients_keep_theirs(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "server.cli", "web", "--port", str(port), "--data", str(tmp_path)]
+    web = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert eventually(lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        connection.connect()
+        kept = connection.sock
+        for pause in (0, 7):
+            time.sleep(pause)  # what httpx keeps an unused connection for is 5 s
+            connection.request("GET", "/healthz")
+            answer = connection.getresponse()
+            assert answer.status == 200 and answer.read()
+            assert connection.sock is kept
+    finally:
+        web.kill()
+        web.wait()
 
 
 def test_examples_are_listed_and_printed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sqlite3
 import time
@@ -173,6 +174,48 @@ async def test_a_waiting_job_that_nobody_waits_for_is_dropped(tmp_path: Path) ->
 def _state(path: Path, id: str) -> str:
     with sqlite3.connect(path) as connection:
         return str(connection.execute("SELECT state FROM jobs WHERE id = ?", (id,)).fetchone()[0])
+
+
+@pytest.mark.asyncio
+async def test_who_waits_for_a_version_that_is_gone_is_told_so(tmp_path: Path) -> None:
+    async with running_service(tmp_path, workers=(NO_WORKER,)) as before:
+        id = await before.start("verdict = 'old'")
+    with sqlite3.connect(tmp_path / "explorations.sqlite3") as connection:
+        connection.execute("UPDATE jobs SET build = 'another'")
+    async with running_service(tmp_path, workers=(NO_WORKER,), unwanted_seconds=2) as after:
+        done = (await after.events(id))[-1]
+        assert json.loads(done["data"]) == {"status": "dropped"}
+        error = (await after.client.get(f"/api/v1/explorations/{id}")).json()["error"]
+        assert error["type"] == "Outdated" and "another version of the service" in error["message"]
+
+
+@pytest.mark.asyncio
+async def test_who_goes_away_while_asking_leaves_no_job_that_nobody_runs(tmp_path: Path) -> None:
+    async with running_service(tmp_path, lease_seconds=600) as service:
+        await service.next_job_is_fine()
+        for milliseconds in range(8):
+            source = f"verdict = 'left after {milliseconds}'"
+            asking = asyncio.create_task(service.start(source))
+            await asyncio.sleep(milliseconds / 1000)
+            asking.cancel()
+            await asyncio.wait({asking})
+            report = await service.explore(source)
+            assert (report["status"], report["observed"]["attempt"]) == ("ok", 1)
+
+
+@pytest.mark.asyncio
+async def test_what_is_promised_survives_the_loss_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_service(tmp_path, workers=(NO_WORKER,)) as service:
+        flushed: list[Path] = []
+        flush = os.fdatasync
+
+        def noted(descriptor: int) -> None:
+            flushed.append(Path(f"/proc/self/fd/{descriptor}").resolve())
+            flush(descriptor)
+
+        monkeypatch.setattr(os, "fdatasync", noted)
+        await service.start("promised = True")
+        assert flushed == [(tmp_path / "explorations.sqlite3-wal").resolve()], "before the answer"
 
 
 @pytest.mark.asyncio

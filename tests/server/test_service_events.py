@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def ids(events: list[dict[str, str]]) -> list[EventId]:
 
 async def test_events_tell_the_whole_way(service: Service) -> None:
     source = "import sys, time; sys.__stdout__.write('raw'); sys.__stdout__.flush(); time.sleep(0.5); verdict = 'way'"
+    asked_at = time.time()
     id = await service.start(source)
     events = await service.events(id)
     names = [event["event"] for event in events if event["event"] != "log"]
@@ -38,7 +40,8 @@ async def test_events_tell_the_whole_way(service: Service) -> None:
     assert ids(events) == sorted(set(ids(events))), "numbers grow"
     assert {id.attempt for id in ids(events)} == {1}
     assert json.loads(events[0]["data"]) == {"position": 0}
-    assert json.loads(events[1]["data"]) == {"wall_seconds": 60.0}
+    started = json.loads(events[1]["data"])
+    assert started["wall_seconds"] == 60.0 and asked_at <= started["started_at"] <= time.time()
     stages = [json.loads(event["data"]) for event in events if event["event"] == "stage"]
     assert [data["stage"]["name"] for data in stages] == ["capture", "run", "compare"]
     assert [len(data["changed"]["/stages"]) for data in stages] == [1, 2, 3]
@@ -104,6 +107,33 @@ async def test_positions_in_the_queue_move_up(service: Service) -> None:
     assert positions == sorted(positions, reverse=True)
     assert positions[0] in (1, 2), "those before it: it does not count itself, nor the one that runs"
     assert positions[-1] == 0
+
+
+async def test_a_report_tells_how_long_it_runs_and_may_run(service: Service) -> None:
+    id = await service.start("import time; time.sleep(600)", cache="refresh")
+    waiting = await service.start("waits = 'behind it'")
+    report = await service.until(id, lambda report: report["observed"] is not None)
+    first = report["observed"]
+    assert report["status"] == "running" and first["wall_limit_seconds"] == 60.0 and first["ending"] == ""
+    later = await service.until(id, lambda report: report["observed"]["wall_seconds"] > first["wall_seconds"] + 0.1)
+    assert later["observed"]["attempt"] == 1
+    of_waiting = (await service.client.get(f"/api/v1/explorations/{waiting}")).json()
+    assert (of_waiting["status"], of_waiting["observed"]) == ("running", None), "it has not begun"
+    queued = service.app.state.web.explorations.watches.find(waiting).log.last("queued")
+    assert json.loads(queued.data) == {"position": 0}, "what runs is not before it, nor is it before itself"
+    done = (await service.client.delete(f"/api/v1/explorations/{id}")).json()
+    assert done["observed"]["wall_limit_seconds"] == 60.0 and done["observed"]["ending"] == "cancelled"
+
+
+async def test_what_had_ended_before_the_time_limit_stays(tmp_path: Path) -> None:
+    async with running_service(tmp_path, wall_seconds=2) as service:
+        id = await service.start("print('kept')\nimport time; time.sleep(0.1)\nstall = 'compare'")
+        events = await service.events(id)
+        report = (await service.client.get(f"/api/v1/explorations/{id}")).json()
+    assert report["status"] == "timeout" and json.loads(events[-1]["data"]) == {"status": "timeout"}
+    assert [stage["name"] for stage in report["stages"]] == ["capture", "run"] and report["output"] == "kept\n"
+    assert applied(events)["/output"] == "kept\n", "followers have it too"
+    assert "had ended: capture, run. Missing: lower, schedule, codegen, measure, compare." in report["error"]["message"]
 
 
 async def test_a_refreshed_exploration_goes_on_under_the_next_attempt(service: Service) -> None:

@@ -93,6 +93,21 @@ async def test_a_job_whose_worker_is_killed_runs_again_and_the_worker_is_replace
 
 
 @pytest.mark.asyncio
+async def test_a_job_whose_guard_is_killed_runs_again(tmp_path: Path) -> None:
+    async with running_service(tmp_path / "data") as service:
+        mark = tmp_path / "begun"
+        id = await service.start(
+            f"import os, pathlib, time\nmark = pathlib.Path({str(mark)!r})\nif not mark.exists():\n"
+            "    mark.write_text(str(os.getppid()))\n    time.sleep(600)\nverdict = 'again'"
+        )
+        assert await asyncio.to_thread(eventually, lambda: mark.exists() and mark.read_text())
+        os.kill(int(mark.read_text()), signal.SIGKILL)
+        report = await service.until(id, lambda report: report["status"] != "running")
+        assert (report["status"], report["observed"]["attempt"]) == ("ok", 2), report["error"]
+        await service.next_job_is_fine()
+
+
+@pytest.mark.asyncio
 async def test_a_job_that_costs_every_worker_its_life_is_given_up_and_says_so(tmp_path: Path) -> None:
     async with running_service(tmp_path, attempts=2) as service:
         await service.next_job_is_fine()

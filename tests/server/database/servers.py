@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,20 +42,36 @@ class Server:
         return f"postgresql+asyncpg://{_NAME}@127.0.0.1:{self._port}/postgres"
 
     def make(self) -> None:
-        self._run("initdb", "-D", str(self._folder / "data"), "-U", _NAME, "-A", "trust", "--no-sync")
+        """Raises `RuntimeError`."""
+        made = self._run("initdb", "-D", str(self._folder / "data"), "-U", _NAME, "-A", "trust", "--no-sync")
+        if made.returncode != 0:
+            raise RuntimeError(f"initdb: {made.stderr.decode()[-500:]}")
 
     def start(self) -> None:
-        """Returns when it takes connections."""
+        """Returns when it takes connections. Raises `RuntimeError` where it does not within a minute."""
+        for _ in range(600):
+            # After a kill it refuses to start until the last process of the one before has noticed.
+            if not self.is_alive:
+                self._process = self._begin()
+            if self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self._port), "-t", "1").returncode == 0:
+                return
+            time.sleep(0.1)
+        raise RuntimeError("PostgreSQL takes no connections.")
+
+    def _begin(self) -> subprocess.Popen[bytes]:
         arguments = ("-D", str(self._folder / "data"), "-p", str(self._port), "-k", str(self._folder))
         with (self._folder.parent / f"{self._folder.name}.log").open("ab") as said:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [self._program("postgres"), *arguments, "-c", "listen_addresses=127.0.0.1"],
                 user=self._user,
                 cwd="/",
                 stdout=said,
                 stderr=said,
             )
-        self._run("pg_isready", "-h", "127.0.0.1", "-p", str(self._port), "-t", "60", tries=600)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
         """As a machine that fails does: no farewell to anybody."""
@@ -62,14 +79,8 @@ class Server:
             self._process.kill()
             self._process.wait()
 
-    def _run(self, name: str, *arguments: str, tries: int = 1) -> None:
-        for attempt in range(tries):
-            ended = subprocess.run([self._program(name), *arguments], user=self._user, cwd="/", capture_output=True)
-            if ended.returncode == 0:
-                return
-            if attempt < tries - 1:
-                subprocess.run(["sleep", "0.1"], check=False)
-        raise RuntimeError(f"{name}: {ended.stderr.decode()[-500:]}")
+    def _run(self, name: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([self._program(name), *arguments], user=self._user, cwd="/", capture_output=True)
 
     def _program(self, name: str) -> str:
         folder = programs()

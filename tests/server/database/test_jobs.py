@@ -79,6 +79,44 @@ async def test_clients_take_turns(database: Database) -> None:
     assert order == expected
 
 
+async def test_a_job_with_a_slot_kept_for_it_is_leased_as_it_is_written_down(database: Database) -> None:
+    table = JobTable(database, "web-1")
+    found = await table.enqueue(wanted("a", "first"), ROOM, 5.0, is_refresh=False, lease_seconds=60.0)
+    assert not isinstance(found, Stored)
+    assert (found.job.state, found.job.owner, found.before) == ("leased", "web-1", 0)
+    assert found.job.lease_until is not None and found.job.lease_until > found.job.queued_at + 50
+    assert await lease(table) is None and await table.renew([found.job], 60.0) == (set(), set())
+    await enqueue(table, "b", "first")
+    await enqueue(table, "c", "second")
+    assert await table.queue() == ["c", "b"], "that was a turn of the first client's"
+    again = await table.enqueue(wanted("a"), ROOM, 5.0, is_refresh=False, lease_seconds=60.0)
+    assert not isinstance(again, Stored) and again.before is None and again.job.owner == "web-1"
+
+
+async def test_a_kept_slot_is_not_given_past_those_who_wait(database: Database) -> None:
+    table = JobTable(database, "web")
+    await enqueue(table, "gpu", profile=GPU)
+    await enqueue(table, "waits", "somebody")
+    late = await table.enqueue(wanted("late", "other"), ROOM, 5.0, is_refresh=False, lease_seconds=60.0)
+    assert not isinstance(late, Stored) and (late.job.state, late.before) == ("queued", 2)
+    taken = await lease(table)
+    assert taken is not None and taken.id == "waits"
+
+
+async def test_one_that_is_not_admitted_leaves_nothing(database: Database) -> None:
+    table = JobTable(database, "web")
+
+    def admit() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await table.enqueue(wanted("a"), ROOM, 5.0, is_refresh=False, lease_seconds=60.0, admit=admit)
+    assert await table.get("a") is None
+    await enqueue(table, "a")
+    joined = await table.enqueue(wanted("a"), ROOM, 5.0, is_refresh=False, admit=admit)
+    assert not isinstance(joined, Stored) and joined.before is None, "who joins needs no leave"
+
+
 async def test_order_of_turns() -> None:
     waiting = [("a1", "a", 5.0), ("a2", "a", 5.0), ("b1", "b", 2.0), ("c1", "c", 0.0), ("b2", "b", 2.0)]
     assert in_turn(waiting) == ["c1", "b1", "a1", "b2", "a2"]

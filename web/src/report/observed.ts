@@ -4,14 +4,16 @@
 export interface Observed {
   /** Which attempt this is: earlier ones were lost with their worker. */
   attempt: number;
-  /** Why it was over: "exited" by itself, a limit that it overstepped ("time_limit", "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost". */
+  /** Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped ("time_limit", "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost". */
   ending: string;
   /** Exit code of the process, where it exited. */
   exit_code: number | null;
   /** Number of the signal that ended the process, if one did. */
   signal: number | null;
-  /** From the snippet's start to its end, all waiting included. */
+  /** From the snippet's start to its end, or until now while it runs; all waiting included. */
   wall_seconds: number;
+  /** How long it may run, without waiting for the device; null where it has not begun. */
+  wall_limit_seconds: number | null;
   /** Of these: waiting until others had timed on the device. */
   waited_seconds: number;
   /** Processor time of all its processes. */
