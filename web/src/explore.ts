@@ -37,10 +37,11 @@ export async function explore(request: api.ExplorationRequest, address: "push" |
   }
 }
 
-/** Show a stored exploration as `query` looks at it, and go on following it if it still runs. */
-export async function open(id: string, query = ""): Promise<void> {
+/** Show a stored exploration, and go on following it if it still runs: as `query` looks at it, or, without one, as the
+ * one before was looked at. */
+export async function open(id: string, query: string | null = null): Promise<void> {
   const mine = begin();
-  lookAt(query);
+  if (query !== null) lookAt(query);
   try {
     const stored = await api.getExploration(id);
     if (mine !== turn) return;
