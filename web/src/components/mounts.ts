@@ -1,7 +1,7 @@
 /** What stands in each place of the frame. */
 import type { ComponentType } from "preact";
 import { Centre } from "./Centre";
-import { KernelsPane } from "./KernelsPane";
+import { KernelsPane } from "./detail/KernelsPane";
 
 export const MapPane: ComponentType = Centre;
 export const Side: ComponentType = KernelsPane;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DisturbedTimes, KernelList } from "../components/KernelsPane";
+import { DisturbedTimes, KernelList } from "../components/detail/KernelsPane";
 import type { Graph, Kernel } from "../report";
 import { exampleReport } from "./example";
 import { textOf } from "./textOf";

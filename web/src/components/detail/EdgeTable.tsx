@@ -1,8 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
-import * as format from "../format";
-import { edgeSentence, FATES, isSaved } from "../moved";
-import type { EdgeTraffic } from "../report";
-import { refs } from "../state";
+import * as format from "../../format";
+import { edgeSentence, FATES, isSaved } from "../../moved";
+import type { EdgeTraffic } from "../../report";
+import { refs } from "../../state";
 
 const ROWS_AT_FIRST = 60;
 

@@ -1,8 +1,8 @@
-import * as format from "../format";
-import type { Graph, LoopNode } from "../report";
-import { links, refs } from "../state";
-import { KernelTag } from "./KernelTag";
-import { Empty, Scroller } from "./Scroller";
+import * as format from "../../format";
+import type { Graph, LoopNode } from "../../report";
+import { links, refs } from "../../state";
+import { KernelTag } from "../KernelTag";
+import { Empty, Scroller } from "../Scroller";
 
 function Loop({ loop }: { loop: LoopNode }) {
   const kernels = links.value.numbersOf(refs.value.loop(loop.name), "kernel");

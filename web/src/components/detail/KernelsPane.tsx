@@ -1,12 +1,12 @@
-import * as format from "../format";
-import { ref } from "../links";
-import type { Graph, Kernel, Report } from "../report";
-import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor, refs, release, shownGraph } from "../state";
-import { wrongOf } from "../wrong";
+import * as format from "../../format";
+import { ref } from "../../links";
+import type { Graph, Kernel, Report } from "../../report";
+import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor, refs, release, shownGraph } from "../../state";
+import { wrongOf } from "../../wrong";
 import { KernelCard } from "./KernelCard";
-import { KernelTag } from "./KernelTag";
-import { Empty } from "./Scroller";
-import { WrongResults } from "./WrongResults";
+import { KernelTag } from "../KernelTag";
+import { Empty } from "../Scroller";
+import { WrongResults } from "../WrongResults";
 
 /** Equal layers have equal kernels: the first of them says how many there are. */
 function Repeats({ kernel, kernels }: { kernel: Kernel; kernels: Kernel[] }) {

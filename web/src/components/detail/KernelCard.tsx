@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
-import * as format from "../format";
-import type { Graph, Kernel, KernelArtifact, KernelLine } from "../report";
-import { predictedFor, refs } from "../state";
-import { CodeView, type LineOrigin } from "./CodeView";
+import * as format from "../../format";
+import type { Graph, Kernel, KernelArtifact, KernelLine } from "../../report";
+import { predictedFor, refs } from "../../state";
+import { CodeView, type LineOrigin } from "../CodeView";
 import { KernelLevels } from "./KernelLevels";
-import { TabPanel, Tabs } from "./Tabs";
+import { TabPanel, Tabs } from "../Tabs";
 
 interface Rendering {
   label: string;

@@ -1,10 +1,10 @@
-import * as format from "../format";
-import { shortTarget } from "../graph/map";
-import type { FxNode, Graph } from "../report";
-import { links, refs } from "../state";
-import { Head } from "./Head";
-import { KernelTag } from "./KernelTag";
-import { Scroller } from "./Scroller";
+import * as format from "../../format";
+import { shortTarget } from "../../graph/map";
+import type { FxNode, Graph } from "../../report";
+import { links, refs } from "../../state";
+import { Head } from "../Head";
+import { KernelTag } from "../KernelTag";
+import { Scroller } from "../Scroller";
 
 /** What a node has to do with the other pass of training. */
 function roleOf(node: FxNode, graph: Graph): string {

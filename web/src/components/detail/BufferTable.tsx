@@ -1,7 +1,7 @@
-import * as format from "../format";
-import type { Buffer } from "../report";
-import { Head } from "./Head";
-import { refs } from "../state";
+import * as format from "../../format";
+import type { Buffer } from "../../report";
+import { Head } from "../Head";
+import { refs } from "../../state";
 
 const FATES: Record<Buffer["fate"], string> = {
   input: "input",

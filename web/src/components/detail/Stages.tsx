@@ -1,6 +1,6 @@
-import * as format from "../format";
-import type { Report } from "../report";
-import { Scroller } from "./Scroller";
+import * as format from "../../format";
+import type { Report } from "../../report";
+import { Scroller } from "../Scroller";
 
 function environmentFacts(report: Report): [string, string][] {
   return Object.entries(report.environment)

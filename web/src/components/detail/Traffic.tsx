@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
-import * as format from "../format";
-import { type Ref } from "../links";
-import { fxNodeOf, readsOf, type Share, writesOf } from "../moved";
-import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../report";
+import * as format from "../../format";
+import { type Ref } from "../../links";
+import { fxNodeOf, readsOf, type Share, writesOf } from "../../moved";
+import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../../report";
 import { EdgeTable } from "./EdgeTable";
-import { Head } from "./Head";
-import { KernelTag } from "./KernelTag";
-import { Empty, Scroller } from "./Scroller";
-import { refs } from "../state";
+import { Head } from "../Head";
+import { KernelTag } from "../KernelTag";
+import { Empty, Scroller } from "../Scroller";
+import { refs } from "../../state";
 
 type Way = "eager" | "unfused" | "fused" | "floor";
 type Shown = Way | "edges";
