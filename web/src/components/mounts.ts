@@ -1,10 +1,10 @@
 /** What stands in each place of the frame. */
 import type { ComponentType } from "preact";
 import { Centre } from "./Centre";
-import { KernelsPane } from "./detail/KernelsPane";
+import { Side as KernelSide } from "./detail/Side";
 
 export const MapPane: ComponentType = Centre;
-export const Side: ComponentType = KernelsPane;
+export const Side: ComponentType = KernelSide;
 /** These float over the map. */
 export const OVER_MAP: readonly ComponentType[] = [];
 /** These stand above the editor, in its column. */

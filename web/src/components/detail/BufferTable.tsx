@@ -1,7 +1,8 @@
 import * as format from "../../format";
 import type { Buffer } from "../../report";
-import { Head } from "../Head";
 import { refs } from "../../state";
+import { CutName } from "./CutName";
+import { Table } from "./Table";
 
 const FATES: Record<Buffer["fate"], string> = {
   input: "input",
@@ -23,24 +24,24 @@ function lifetimeText({ first, last }: Buffer, launches: number, way: "fused" | 
 /** Every buffer of a plan: the same as the chart above it, in words. */
 export function BufferTable({ buffers, launches, way }: { buffers: Buffer[]; launches: number; way: "fused" | "unfused" }) {
   return (
-    <table>
-      <Head columns={["buffer", "fate", "in the memory of", "lives", "bytes", "shape", "stride", "dtype"]} numbers={["bytes"]} />
-      <tbody>
-        {buffers.map((buffer) => (
-          <tr key={buffer.name} data-ref={refs.value.buffer(buffer.name)} tabIndex={0} class={buffer.fate === "dead" ? "dead" : ""}>
-            <th scope="row">{buffer.name}</th>
-            <td>
-              <span class={`fate fate-${buffer.fate}`}>{FATES[buffer.fate]}</span>
-            </td>
-            <td>{buffer.takes_over && <code>{buffer.takes_over}</code>}</td>
-            <td class="nowrap">{lifetimeText(buffer, launches, way)}</td>
-            <td class="number">{format.bytes(buffer.bytes)}</td>
-            <td class="nowrap">{format.shape(buffer.shape)}</td>
-            <td class="nowrap quiet">{buffer.stride.join(", ")}</td>
-            <td>{format.dtype(buffer.dtype)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      id="buffers"
+      label="Buffers"
+      rows={buffers}
+      keyOf={(buffer) => buffer.name}
+      refOf={(buffer) => refs.value.buffer(buffer.name)}
+      classOf={(buffer) => (buffer.fate === "dead" ? "dead" : "")}
+      groups={[{ id: "fate", label: "fate", of: (buffer) => FATES[buffer.fate] }]}
+      columns={[
+        { id: "name", head: "buffer", by: (buffer) => buffer.name, cell: (buffer) => <CutName name={buffer.name} /> },
+        { id: "fate", head: "fate", by: (buffer) => FATES[buffer.fate], cell: (buffer) => <span class={`fate fate-${buffer.fate}`}>{FATES[buffer.fate]}</span> },
+        { id: "over", head: "in the memory of", isExtra: true, by: (buffer) => buffer.takes_over, cell: (buffer) => buffer.takes_over && <CutName name={buffer.takes_over} /> },
+        { id: "lives", head: "lives", by: (buffer) => buffer.first, cell: (buffer) => <span class="nowrap">{lifetimeText(buffer, launches, way)}</span> },
+        { id: "bytes", head: "bytes", isNumber: true, by: (buffer) => buffer.bytes, cell: (buffer) => format.bytes(buffer.bytes) },
+        { id: "shape", head: "shape", cell: (buffer) => <span class="nowrap">{format.shape(buffer.shape)}</span> },
+        { id: "stride", head: "stride", isExtra: true, cell: (buffer) => <span class="nowrap quiet">{buffer.stride.join(", ")}</span> },
+        { id: "dtype", head: "dtype", isExtra: true, by: (buffer) => buffer.dtype, cell: (buffer) => format.dtype(buffer.dtype) },
+      ]}
+    />
   );
 }

@@ -14,11 +14,10 @@
  * The first column names the row. Order, grouping and whether the selection filters are in the address.
  */
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import * as format from "../../format";
 import type { Ref } from "../../links";
 import { links, pinned } from "../../state";
-import { type Group, grouped, grouping, isOfAll, nameOfRef, ofSelection, orders, type Sortable, sortBy, sorted } from "./rows";
+import { type Group, grouped, grouping, isOfAll, nameOfRef, ofSelection, orders, type Sortable, sortBy, sorted, whole } from "./rows";
 
 export interface Column<Row> {
   /** Its name in the address; one of a table's. */
@@ -58,6 +57,9 @@ interface Props<Row> {
   groups?: Grouping<Row>[];
   /** Whether the table is the selection's own already, and is not to be filtered by it. */
   isUnfiltered?: boolean;
+  /** What a click on a row does, where that is not to select it. */
+  onPick?(row: Row, place: number): void;
+  isPicked?(row: Row): boolean;
   /** Rows of the foot. */
   foot?: ComponentChildren;
   /** As wide as its content, not as its place. */
@@ -143,7 +145,11 @@ function Rows<Row>({ rows, table }: { rows: readonly Row[]; table: Props<Row> })
   return (
     <>
       {rows.map((row, place) => (
-        <tr key={table.keyOf(row, place)} data-ref={table.refOf?.(row)} class={table.classOf?.(row)} title={table.hintOf?.(row)} tabIndex={table.refOf?.(row) ? 0 : undefined}>
+        <tr key={table.keyOf(row, place)} data-ref={table.refOf?.(row)} class={table.classOf?.(row)} title={table.hintOf?.(row)} tabIndex={table.refOf?.(row) && !table.onPick ? 0 : undefined}
+          data-no-pin={table.onPick ? true : undefined}
+          aria-current={table.isPicked?.(row) || undefined}
+          onClick={table.onPick && (() => table.onPick?.(row, place))}
+        >
           {first && (
             <th scope="row" class={classOf(first)}>
               {first.cell(row)}
@@ -175,7 +181,7 @@ function GroupBody<Row>({ group, table }: { group: Group<Row>; table: Props<Row>
 
 export function Table<Row>(table: Props<Row>) {
   const { id, columns, rows, groups = [], limit: atFirst = ROWS_AT_FIRST } = table;
-  const [limit, setLimit] = useState(atFirst);
+  const limit = whole.value.has(id) ? Number.POSITIVE_INFINITY : atFirst;
   const refOf = table.refOf ?? (() => undefined);
   const ofSelected = table.isUnfiltered ? rows : ofSelection(rows, refOf, pinned.value, links.value);
   const wanted = isOfAll.value ? rows : ofSelected;
@@ -206,7 +212,7 @@ export function Table<Row>(table: Props<Row>) {
         {table.foot && <tfoot>{table.foot}</tfoot>}
       </table>
       {inOrder.length > limit && (
-        <button type="button" class="show-all" onClick={() => setLimit(Number.POSITIVE_INFINITY)}>
+        <button type="button" class="show-all" onClick={() => (whole.value = new Set([...whole.value, id]))}>
           {`Show all ${format.count(inOrder.length, "row")}`}
         </button>
       )}

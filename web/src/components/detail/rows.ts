@@ -1,4 +1,5 @@
 /** Which rows a table shows, and in which order: no markup, and no signal but those that the address keeps. */
+import { signal } from "@preact/signals";
 import { graphNameOf, kindOf, type Links, nameIn, numberIn, type Ref } from "../../links";
 import { flag, inAddress, text } from "../../view";
 
@@ -27,6 +28,9 @@ export const grouping = inAddress<string | null>("groups", null, text);
 
 /** Whether tables show all rows though something is selected. */
 export const isOfAll = inAddress<boolean>("all", false, flag);
+
+/** Tables that show all their rows, by their names, where the reader asked for that. */
+export const whole = signal<ReadonlySet<string>>(new Set());
 
 /** A click on a head: first the order that one wants of such a column, then the other one, then as it was. */
 export function nextOrder(now: Order | undefined, column: string, isNumber: boolean): Order | null {
