@@ -23,6 +23,20 @@ export function bytes(value: Figure): string {
   return `${significant(scaled)} ${BYTE_UNITS[unit]}`;
 }
 
+const PREFIXES = ["", "k", "M", "G", "T", "P"] as const;
+
+/** `1.3 Mflop`; with `each` also `67 Tflop/s`. */
+export function operations(value: Figure, each = ""): string {
+  if (value == null) return "";
+  let scaled = value;
+  let prefix = 0;
+  while (Math.abs(scaled) >= 1000 && prefix < PREFIXES.length - 1) {
+    scaled /= 1000;
+    prefix += 1;
+  }
+  return `${significant(scaled)} ${PREFIXES[prefix]}flop${each}`;
+}
+
 export function milliseconds(value: Figure): string {
   if (value == null) return "";
   if (value < 1) return `${significant(value * 1000)} µs`;

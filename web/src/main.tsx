@@ -12,6 +12,7 @@ import "./styles/base.css";
 import "./styles/panes.css";
 import "./styles/code.css";
 import "./styles/memory.css";
+import "./styles/detail.css";
 
 async function firstExploration(): Promise<void> {
   const id = idInPath(location.pathname);

@@ -15,16 +15,16 @@ import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Comparison } from "./Comparison";
 import { Decisions } from "./Decisions";
-import { LoopList } from "./LoopList";
-import { MemoryPlan } from "./MemoryPlan";
-import { NodeTable } from "./NodeTable";
+import { LoopList } from "./detail/LoopList";
+import { MemoryPlan } from "./detail/MemoryPlan";
+import { NodeTable } from "./detail/NodeTable";
 import { Notes } from "./Notes";
-import { Replays } from "./Replays";
+import { Replays } from "./detail/Replays";
 import { Empty } from "./Scroller";
-import { Stages } from "./Stages";
+import { Stages } from "./detail/Stages";
 import { Sweep } from "./Sweep";
-import { Timing } from "./Timing";
-import { Traffic } from "./Traffic";
+import { Timing } from "./detail/Timing";
+import { Traffic } from "./detail/Traffic";
 import { WhatIf } from "./WhatIf";
 
 interface Named {

@@ -1,18 +1,20 @@
-import { useState } from "preact/hooks";
-import * as format from "../format";
-import { type Ref } from "../links";
-import { fxNodeOf, readsOf, type Share, writesOf } from "../moved";
-import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../report";
+import * as format from "../../format";
+import { type Ref } from "../../links";
+import { fxNodeOf, readsOf, type Share, writesOf } from "../../moved";
+import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../../report";
+import { CutName } from "./CutName";
 import { EdgeTable } from "./EdgeTable";
-import { Head } from "./Head";
-import { KernelTag } from "./KernelTag";
-import { Empty, Scroller } from "./Scroller";
-import { refs } from "../state";
+import { KernelTag } from "../KernelTag";
+import { Empty, Scroller } from "../Scroller";
+import { refs } from "../../state";
+import { inAddress, oneOf } from "../../view";
+import { type Column, Table } from "./Table";
 
 type Way = "eager" | "unfused" | "fused" | "floor";
 type Shown = Way | "edges";
 
-const ROWS_AT_FIRST = 60;
+/** Whose terms the table has. */
+const wayShown = inAddress<Shown>("moved", "fused", oneOf("eager", "unfused", "fused", "floor", "edges"));
 
 interface Bar {
   way: Way;
@@ -67,86 +69,98 @@ function refOf(way: Way, launch: LaunchTraffic, place: number): Ref | undefined 
   return refs.value.loop(launch.name);
 }
 
-function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; execution: ExecutionTraffic }) {
-  const [limit, setLimit] = useState(ROWS_AT_FIRST);
+/** A launch with its place: two launches may have one name. */
+interface Placed {
+  launch: LaunchTraffic;
+  place: number;
+}
+
+const CALLED: Record<"eager" | "unfused" | "fused", string> = { eager: "call", unfused: "loop or library call", fused: "kernel" };
+
+function columnsOf(way: "eager" | "unfused" | "fused"): Column<Placed>[] {
   const toRef = (tensor: string): Ref => (way === "eager" ? refs.value.fx(fxNodeOf(tensor)) : refs.value.buffer(tensor));
+  const sum = (shares: Share[]): number => shares.reduce((total, share) => total + share.bytes, 0);
+  return [
+    {
+      id: "name",
+      head: CALLED[way],
+      by: ({ launch, place }) => (way === "fused" ? place : launch.name),
+      cell: ({ launch, place }) => (
+        <span class="nowrap">
+          {way === "fused" && <KernelTag place={place} />}
+          <CutName name={launch.name} />
+        </span>
+      ),
+    },
+    {
+      id: "bytes",
+      head: "bytes",
+      isNumber: true,
+      by: ({ launch }) => launch.bytes,
+      cell: ({ launch }) => (
+        <span title={launch.unseen}>
+          {launch.unseen && <span class="quiet">at least </span>}
+          {format.bytes(launch.bytes)}
+        </span>
+      ),
+    },
+    { id: "reads", head: "reads", class: "wide", by: ({ launch }) => sum(readsOf(launch.tensors)), cell: ({ launch }) => <Shares shares={readsOf(launch.tensors)} toRef={toRef} /> },
+    { id: "writes", head: "writes", class: "wide", by: ({ launch }) => sum(writesOf(launch.tensors)), cell: ({ launch }) => <Shares shares={writesOf(launch.tensors)} toRef={toRef} /> },
+    { id: "line", head: "line", isNumber: true, isExtra: true, by: ({ launch }) => launch.lines[0] ?? null, cell: ({ launch }) => launch.lines.join(", ") },
+  ];
+}
+
+function Launches({ way, execution }: { way: "eager" | "unfused" | "fused"; execution: ExecutionTraffic }) {
+  const unseen = [...new Set(execution.launches.map((launch) => launch.unseen))].filter(Boolean);
+  const columns = columnsOf(way);
   return (
     <>
-      <table>
-        <thead>
+      <Table
+        id="launches"
+        label="What each launch moves"
+        rows={execution.launches.map((launch, place) => ({ launch, place }))}
+        keyOf={({ place }) => place}
+        refOf={({ launch, place }) => refOf(way, launch, place)}
+        columns={columns}
+        groups={[{ id: "line", label: "line", of: ({ launch }) => (launch.lines.length > 0 ? `line ${launch.lines.join(", ")}` : "no line") }]}
+        foot={
           <tr>
-            <th scope="col">{way === "eager" ? "call" : way === "unfused" ? "loop or library call" : "kernel"}</th>
-            <th scope="col">reads</th>
-            <th scope="col">writes</th>
-            <th scope="col" class="number">bytes</th>
-            <th scope="col" class="number">line</th>
-          </tr>
-        </thead>
-        <tbody>
-          {execution.launches.slice(0, limit).map((launch, place) => (
-            <tr key={place} data-ref={refOf(way, launch, place)} tabIndex={0}>
-              <th scope="row">
-                {way === "fused" && <KernelTag place={place} />}
-                {launch.name}
-              </th>
-              <td>
-                <Shares shares={readsOf(launch.tensors)} toRef={toRef} />
-              </td>
-              <td>
-                <Shares shares={writesOf(launch.tensors)} toRef={toRef} />
-              </td>
-              <td class="number" title={launch.unseen}>
-                {launch.unseen && <span class="quiet">at least </span>}
-                {format.bytes(launch.bytes)}
-              </td>
-              <td class="number">{launch.lines.join(", ")}</td>
-            </tr>
-          ))}
-        </tbody>
-        <tfoot>
-          <tr>
-            <th scope="row" colSpan={3}>
-              {`the sum of ${execution.launches.length === 1 ? "one launch" : `${execution.launches.length} launches`}`}
-            </th>
+            <th scope="row">{execution.launches.length === 1 ? "one launch" : `${execution.launches.length} launches`}</th>
             <td class="number">
               {execution.library_bytes > 0 && <span class="quiet">at least </span>}
               <strong>{format.bytes(execution.bytes)}</strong>
             </td>
-            <td />
           </tr>
-        </tfoot>
-      </table>
-      {[...new Set(execution.launches.map((launch) => launch.unseen))]
-        .filter(Boolean)
-        .map((sentence) => (
-          <p key={sentence} class="quiet">
-            {sentence}
-          </p>
-        ))}
-      {execution.launches.length > limit && (
-        <button type="button" class="show-all" onClick={() => setLimit(Number.POSITIVE_INFINITY)}>
-          {`Show all ${execution.launches.length}`}
-        </button>
-      )}
+        }
+      />
+      {unseen.map((sentence) => (
+        <p key={sentence} class="note quiet">
+          {sentence}
+        </p>
+      ))}
     </>
   );
 }
 
+/** An input that is read, or a result that is written; one that is both has two rows. */
 function Floor({ traffic }: { traffic: Counted }) {
   return (
-    <table class="compact">
-      <caption>What any compiler must move: what is used of each input read once, each result written once.</caption>
-      <Head columns={["tensor", "read", "written"]} numbers={["read", "written"]} />
-      <tbody>
-        {traffic.floor.map((one) => (
-          <tr key={`${one.tensor} ${one.written_bytes > 0}`} data-ref={refs.value.buffer(one.tensor)} tabIndex={0}>
-            <th scope="row">{one.tensor}</th>
-            <td class="number">{one.read_bytes > 0 && format.bytes(one.read_bytes)}</td>
-            <td class="number">{one.written_bytes > 0 && format.bytes(one.written_bytes)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <>
+      <p class="note quiet">What any compiler must move: what is used of each input read once, each result written once.</p>
+      <Table
+        id="floor"
+        label="What any compiler must move"
+        rows={traffic.floor}
+        isCompact
+        keyOf={(one) => `${one.tensor} ${one.written_bytes > 0}`}
+        refOf={(one) => refs.value.buffer(one.tensor)}
+        columns={[
+          { id: "tensor", head: "tensor", by: (one) => one.tensor, cell: (one) => <CutName name={one.tensor} /> },
+          { id: "read", head: "read", isNumber: true, by: (one) => one.read_bytes, cell: (one) => one.read_bytes > 0 && format.bytes(one.read_bytes) },
+          { id: "written", head: "written", isNumber: true, by: (one) => one.written_bytes, cell: (one) => one.written_bytes > 0 && format.bytes(one.written_bytes) },
+        ]}
+      />
+    </>
   );
 }
 
@@ -172,7 +186,7 @@ function Together({ summary, graphs }: { summary: Summary; graphs: number }) {
 
 /** Bytes that the graph moves: each figure is a sum, and the table beside it has its terms. */
 export function Traffic({ graph, report }: { graph: Graph; report: Report }) {
-  const [wanted, setShown] = useState<Shown>("fused");
+  const wanted = wayShown.value;
   const { traffic } = graph;
   if (!traffic) return <Empty>Nothing was counted.</Empty>;
   const bars = barsOf(traffic);
@@ -181,10 +195,10 @@ export function Traffic({ graph, report }: { graph: Graph; report: Report }) {
   return (
     <div class="traffic">
       <div class="traffic-side">
-        <Bars bars={bars} shown={shown} onShow={setShown} />
+        <Bars bars={bars} shown={shown} onShow={(way) => (wayShown.value = way)} />
         <Saved traffic={traffic} />
         {traffic.edges.length > 0 && (
-          <button type="button" aria-pressed={shown === "edges"} class="traffic-edges" onClick={() => setShown("edges")}>
+          <button type="button" aria-pressed={shown === "edges"} class="traffic-edges" onClick={() => (wayShown.value = "edges")}>
             {`each of ${format.count(traffic.edges.length, "edge")}: what it would cost in memory`}
           </button>
         )}

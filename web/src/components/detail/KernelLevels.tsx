@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
-import * as format from "../format";
-import { readsOf, type Share, writesOf } from "../moved";
-import type { Graph, Kernel, KernelArtifact, KernelLevels as Levels, LaunchTraffic } from "../report";
-import { refs, report } from "../state";
-import { Scroller } from "./Scroller";
+import * as format from "../../format";
+import { readsOf, type Share, writesOf } from "../../moved";
+import type { Graph, Kernel, KernelArtifact, KernelLevels as Levels, LaunchTraffic } from "../../report";
+import { refs, report } from "../../state";
+import { Scroller } from "../Scroller";
 
 /** How a figure came about; a prediction is never shown as a count. */
 type Basis = "counted" | "predicted" | "assembled" | "not known";

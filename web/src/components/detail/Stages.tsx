@@ -1,6 +1,7 @@
-import * as format from "../format";
-import type { Report } from "../report";
-import { Scroller } from "./Scroller";
+import * as format from "../../format";
+import type { Report } from "../../report";
+import { Scroller } from "../Scroller";
+import { Table } from "./Table";
 
 function environmentFacts(report: Report): [string, string][] {
   return Object.entries(report.environment)
@@ -15,46 +16,40 @@ function observedFacts(report: Report): [string, string][] {
   return facts.map(([name, value]) => [name.replaceAll("_", " "), format.plain(value)]);
 }
 
+function Share({ ms, of: longest }: { ms: number; of: number }) {
+  return (
+    <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect x={0} y={1} width={Math.max(0.5, (100 * ms) / longest)} height={6} />
+    </svg>
+  );
+}
+
 export function Stages({ report }: { report: Report }) {
   const longest = Math.max(...report.stages.map((stage) => stage.ms), 1);
   return (
     <Scroller label="Stages" class="stages">
-      <table class="compact">
-        <thead>
-          <tr>
-            <th scope="col">stage</th>
-            <th scope="col">status</th>
-            <th scope="col" class="number">time</th>
-            <td class="bar-column" />
-            <th scope="col">message</th>
-          </tr>
-        </thead>
-        <tbody>
-          {report.stages.map((stage) => (
-            <tr key={stage.name}>
-              <th scope="row">{stage.name}</th>
-              <td>
-                <span class={`stage-chip stage-${stage.status}`}>{stage.status}</span>
-              </td>
-              <td class="number">{format.milliseconds(stage.ms)}</td>
-              <td>
-                <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-                  <rect x={0} y={1} width={Math.max(0.5, (100 * stage.ms) / longest)} height={6} />
-                </svg>
-              </td>
-              <td class="message">{stage.message}</td>
-            </tr>
-          ))}
-          {report.status === "running" && (
+      <Table
+        id="stages"
+        label="Stages"
+        rows={report.stages}
+        keyOf={(stage) => stage.name}
+        isCompact
+        columns={[
+          { id: "stage", head: "stage", cell: (stage) => stage.name },
+          { id: "time", head: "time", isNumber: true, by: (stage) => stage.ms, cell: (stage) => format.milliseconds(stage.ms) },
+          { id: "bar", head: "share", class: "bar-column", cell: (stage) => <Share ms={stage.ms} of={longest} /> },
+          { id: "status", head: "status", by: (stage) => stage.status, cell: (stage) => <span class={`stage-chip stage-${stage.status}`}>{stage.status}</span> },
+          { id: "message", head: "", class: "message", cell: (stage) => stage.message },
+        ]}
+        foot={
+          report.status === "running" ? (
             <tr>
               <th scope="row">…</th>
-              <td colSpan={4} class="quiet">
-                running
-              </td>
+              <td colSpan={4}>running</td>
             </tr>
-          )}
-        </tbody>
-      </table>
+          ) : undefined
+        }
+      />
       <dl class="facts environment-facts">
         {environmentFacts(report).map(([name, value]) => (
           <div key={name}>

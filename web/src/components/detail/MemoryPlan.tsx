@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
-import * as format from "../format";
-import { type Piece, type Plan, planOf } from "../pieces";
-import type { Buffer, Graph, Memory } from "../report";
+import * as format from "../../format";
+import { type Piece, type Plan, planOf } from "../../pieces";
+import type { Buffer, Graph, Memory } from "../../report";
 import { BufferTable } from "./BufferTable";
-import { Facts } from "./Facts";
-import { Empty, Scroller } from "./Scroller";
-import { refs } from "../state";
+import { Facts } from "../Facts";
+import { Empty, Scroller } from "../Scroller";
+import { refs } from "../../state";
 
 const ROW = 21;
 const LIVE = 46;

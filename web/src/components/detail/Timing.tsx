@@ -1,9 +1,9 @@
-import * as format from "../format";
-import type { Contestant, Report } from "../report";
-import { wrongOf } from "../wrong";
-import { Head } from "./Head";
-import { Empty, Scroller } from "./Scroller";
-import { WrongResults } from "./WrongResults";
+import * as format from "../../format";
+import type { Contestant, Report } from "../../report";
+import { wrongOf } from "../../wrong";
+import { Head } from "../Head";
+import { Empty, Scroller } from "../Scroller";
+import { WrongResults } from "../WrongResults";
 
 const WIDTH = 760;
 const ROW = 44;

@@ -1,10 +1,10 @@
-import * as format from "../format";
-import type { CallTimes, Graph, Replay, ReplayInput } from "../report";
-import { reasons, refs } from "../state";
-import { Facts } from "./Facts";
-import { Head } from "./Head";
-import { Empty, Scroller } from "./Scroller";
-import { Worded } from "./Worded";
+import * as format from "../../format";
+import type { CallTimes, Graph, Replay, ReplayInput } from "../../report";
+import { reasons, refs } from "../../state";
+import { Facts } from "../Facts";
+import { Head } from "../Head";
+import { Empty, Scroller } from "../Scroller";
+import { Worded } from "../Worded";
 
 const WAYS: Record<ReplayInput["way"], string> = {
   in_place: "read in place",
