@@ -21,6 +21,8 @@ let asked = "";
 let own: string | null = null;
 let posting: AbortController | null = null;
 let endPause: (() => void) | null = null;
+/** The one before is a version of the same work, and not just what was on screen when a link was followed. */
+let isNextVersion = false;
 
 export function pathOf(id: string): string {
   return `/x/${encodeURIComponent(id)}`;
@@ -45,6 +47,7 @@ export async function explore(request: api.ExplorationRequest, address: "push" |
   if (state.isRunning.value && isAsked(request)) return "asked";
   stopOwn();
   const mine = begin();
+  isNextVersion = true;
   asked = JSON.stringify(request);
   const { signal } = (posting = new AbortController());
   try {
@@ -148,6 +151,7 @@ function begin(): number {
     state.pinned.value = null;
   });
   asked = "";
+  isNextVersion = false;
   return turn;
 }
 
@@ -204,7 +208,7 @@ function show(latest: Report): void {
   });
 }
 
-/** What failed before it had a graph leaves the exploration before on screen, as the previous version. */
+/** What a failure did not find out is still shown of the version before. */
 function end(): void {
   stopFollowing?.();
   stopFollowing = null;
@@ -216,7 +220,7 @@ function end(): void {
     state.offline.value = null;
     const ended = state.report.value;
     if (ended === null) state.report.value = state.previous.value;
-    if (ended === null || ended.graphs.length > 0 || !state.isFailed(ended)) state.previous.value = null;
+    if (ended === null || !isNextVersion || !state.isFailed(ended)) state.previous.value = null;
   });
   const shown = state.report.value;
   if (shown === null) return;

@@ -2,8 +2,8 @@
  * The page's only state. Views read these signals; `explore.ts` and the views' own events write them.
  *
  * While an exploration runs, `report` holds what has arrived of it and `previous` the one that was on screen: a pane
- * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place. One that fails before it has
- * a graph leaves `previous` there.
+ * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place. One that fails leaves
+ * `previous` there for what it did not find out.
  */
 import { batch, computed, signal } from "@preact/signals";
 import type { Choices, Comparison, Example, Reason, Version } from "./api";
@@ -42,6 +42,10 @@ export const isEdited = computed(() => {
   return shown !== null && !isRunning.value && shown.source !== source.value;
 });
 
+function isWhole({ status }: Report): boolean {
+  return status === "ok" || status === "wrong_result";
+}
+
 export function isFailed({ status }: Pick<Report, "status">): boolean {
   return !["running", "ok", "wrong_result"].includes(status);
 }
@@ -75,7 +79,7 @@ export interface Shown {
 export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): Shown | null {
   const now = report.value;
   const current = graph.value;
-  if (now && current && (now.status !== "running" || hasPart(current, now))) {
+  if (now && current && (isWhole(now) || hasPart(current, now))) {
     return { report: now, graph: current, stale: false };
   }
   const before = previous.value;

@@ -117,7 +117,7 @@ function Verdict() {
   return (
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
       {isFailed(shown) && <span class="status-chip">{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
-      {showsPrevious.value && <span class="quiet"> The figures and the map are from the previous version.</span>}
+      {previous.value && <span class="quiet"> What is grey is from the previous version.</span>}
     </p>
   );
 }

@@ -6,7 +6,8 @@ import { exploreOrStop } from "./run";
 
 function ErrorCard() {
   const shown = report.value;
-  const error = shown && isFailed(shown) ? shown.error : null;
+  // What the reader stopped needs no explanation.
+  const error = shown && isFailed(shown) && shown.status !== "cancelled" ? shown.error : null;
   if (!error) return null;
   return (
     <div class="error-card" role="alert">

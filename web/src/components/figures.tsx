@@ -57,7 +57,7 @@ function countedOf(summary: Summary, shown: Report): Figure[] {
     },
     summary.kernels !== null && {
       id: "kernels",
-      label: summary.eager_kernels === null ? "launched" : "launched by eager → by ours",
+      label: summary.eager_kernels === null ? "kernels" : "kernels, eager → ours",
       value: change(summary.eager_kernels === null ? "" : summary.eager_kernels.toLocaleString("en-US"), format.count(summary.kernels, "kernel")),
       open: () => openKernel(0),
     },
@@ -69,13 +69,13 @@ function countedOf(summary: Summary, shown: Report): Figure[] {
     },
     (summary.bytes !== null || summary.eager_bytes !== null) && {
       id: "bytes",
-      label: summary.floor_bytes === null ? "moved" : `moved, at least ${format.bytes(summary.floor_bytes)}`,
+      label: summary.floor_bytes === null ? "bytes moved" : `bytes moved, at least ${format.bytes(summary.floor_bytes)}`,
       value: change(format.bytes(summary.eager_bytes), format.bytes(summary.bytes)),
       open: open("traffic"),
     },
     shown.graphs.length > 0 && {
       id: "breaks",
-      label: summary.recompiles > 0 ? `in the graph, ${format.count(summary.recompiles, "recompile")}` : "in the graph",
+      label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
       value: format.count(summary.graph_breaks, "break"),
       open: open("capture"),
       tone: summary.graph_breaks > 0 ? "bad" : undefined,
