@@ -78,6 +78,8 @@ export const phoneTab = inAddress<PhoneTab>("tab", "map", oneOf("code", "map", "
 export const fxLevel = inAddress<"aten" | "fx">("level", "aten", oneOf("aten", "fx"));
 /** The kernel that the reader picked, by its place; of ours or of the peer's, whichever are shown. */
 export const kernelPicked = inAddress<number | null>("kernel", null, number);
+/** The scheduler's round that the map shows of the selected graph, and the decisions of it; null for all of them. */
+export const round = inAddress<number | null>("round", null, number);
 export const compilerShown = inAddress<"ours" | "peer">("by", "ours", oneOf("ours", "peer"));
 /** The side pane is there while a kernel is selected. */
 export const sideIsOpen = computed(() => kernelPicked.value !== null);

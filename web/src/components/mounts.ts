@@ -1,9 +1,9 @@
 /** What stands in each place of the frame. */
 import type { ComponentType } from "preact";
-import { Centre } from "./Centre";
 import { KernelsPane } from "./KernelsPane";
+import { MapPane as Map } from "./map";
 
-export const MapPane: ComponentType = Centre;
+export const MapPane: ComponentType = Map;
 export const Side: ComponentType = KernelsPane;
 /** These float over the map. */
 export const OVER_MAP: readonly ComponentType[] = [];
