@@ -2,6 +2,8 @@
 import type { Cluster, MapGraph } from "./map";
 
 const POINTS_PER_INCH = 72;
+/** The part of a line before the number of its bytes. */
+const NUMBER_STANDS_AT = 0.42;
 
 export interface Point {
   x: number;
@@ -36,7 +38,7 @@ export function toDot(map: MapGraph): string {
   const isLarge = map.nodes.length > 200;
   const lines = [
     "digraph {",
-    "rankdir=TB; nodesep=0.3; ranksep=0.42; ordering=out;",
+    "rankdir=TB; nodesep=0.3; ranksep=0.46; ordering=out;",
     // A large graph is worth a good drawing, not the best one: the best takes seconds.
     isLarge ? "nslimit=2; nslimit1=2; mclimit=0.5; splines=line;" : "splines=spline;",
     'node [shape=box, fixedsize=true, label=""]; edge [arrowsize=0.6];',
@@ -97,10 +99,14 @@ function curveOf(position: string, height: number): Layout["edges"][number] {
   return { path: `M${write(start)} C${rest.map(write).join(" ")}${end ? ` L${write(end)}` : ""}`, middle: middleOf(points) };
 }
 
+/** A point before the middle: at its end a line reaches into the box of its reader. */
 function middleOf(points: readonly Point[]): Point {
   const curves = Math.max(1, Math.floor((points.length - 1) / 3));
-  const first = Math.floor(curves / 2) * 3;
-  const [a, b, c, d] = points.slice(first, first + 4);
-  if (curves % 2 === 0 || !a || !b || !c || !d) return a ?? { x: 0, y: 0 };
-  return { x: (a.x + 3 * b.x + 3 * c.x + d.x) / 8, y: (a.y + 3 * b.y + 3 * c.y + d.y) / 8 };
+  const along = curves * NUMBER_STANDS_AT;
+  const first = Math.min(curves - 1, Math.floor(along));
+  const [a, b, c, d] = points.slice(first * 3, first * 3 + 4);
+  if (!a || !b || !c || !d) return points[0] ?? { x: 0, y: 0 };
+  const t = along - first;
+  const [wa, wb, wc, wd] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t ** 2 * (1 - t), t ** 3];
+  return { x: wa * a.x + wb * b.x + wc * c.x + wd * d.x, y: wa * a.y + wb * b.y + wc * c.y + wd * d.y };
 }

@@ -71,6 +71,8 @@ const SENTENCES_AT_MOST = 6;
 /** More results than this leave the node that gathers them out: every line would lead there. */
 const RESULTS_AT_MOST = 6;
 const CHARACTER = 7.3;
+/** Room on both sides, so that what a node says stays in its middle. */
+const BUTTON = 26;
 const LABEL_AT_MOST = 30;
 
 export function mapOf(graph: Graph, look: Look, links: Links): MapGraph {
@@ -215,7 +217,7 @@ function finish(plan: Plan, node: MapNode, flow: Flow, byName: ReadonlyMap<strin
     node.isResult && "a result of the graph",
   ];
   node.title = [node.title, ...told].filter(Boolean).join("\n");
-  node.width = Math.max(50, Math.max(node.label.length, node.detail.length) * CHARACTER + 20);
+  node.width = Math.max(50, Math.max(node.label.length, node.detail.length) * CHARACTER + (node.role === "group" ? 20 + 2 * BUTTON : 20));
   node.height = node.detail ? 38 : 26;
 }
 
@@ -236,8 +238,9 @@ function nameGroup(plan: Plan, node: MapNode, byName: ReadonlyMap<string, FxNode
   node.title = [kernel?.name ?? words, module && `in ${module}`, "double-click to see its operations"].filter(Boolean).join("\n");
 }
 
-function cut(text: string): string {
-  return text.length <= LABEL_AT_MOST ? text : `${text.slice(0, LABEL_AT_MOST / 2)}…${text.slice(1 - LABEL_AT_MOST / 2)}`;
+/** Names differ at their ends, so they are cut in the middle. */
+export function cut(text: string, atMost: number = LABEL_AT_MOST): string {
+  return text.length <= atMost ? text : `${text.slice(0, Math.ceil(atMost / 2) - 1)}…${text.slice(-Math.floor(atMost / 2))}`;
 }
 
 function edgesOf(plan: Plan, flow: Flow, drawn: ReadonlyMap<string, MapNode>, byName: ReadonlyMap<string, FxNode>): MapEdge[] {

@@ -146,7 +146,7 @@ function isWithin(decision: Decision, graph: Graph, loops: ReadonlySet<string>):
 function onceEach(found: readonly Difference[]): Difference[] {
   const told = new Map<string, Difference>();
   for (const one of found) {
-    const key = [one.graph, one.kind, one.ours.length, one.theirs.length, one.nodes.map((name) => name.replace(/_?\d+$/, "")).join()].join(" ");
+    const key = [one.graph, one.kind, one.ours.length, one.theirs.length, one.nodes.map((name) => name.replace(/_?\d+/g, "")).join()].join(" ");
     const known = told.get(key);
     if (known) known.count += 1;
     else told.set(key, { ...one });

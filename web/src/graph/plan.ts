@@ -95,8 +95,8 @@ export function planOf(graph: Graph, look: Look, links: Links): Plan {
     return place !== undefined && place.layer !== place.layers.shown;
   };
   const foldsInputs = own.length > FOLD_INPUTS_ABOVE;
-  const drawn = own.filter((node) => !isHidden(node.name) && !(foldsInputs && isInput(node)));
-  const collapsed = drawn.length > COLLAPSE_ABOVE;
+  const collapsed = own.filter((node) => !(foldsInputs && isInput(node))).length > COLLAPSE_ABOVE;
+  const drawn = own.filter((node) => !isHidden(node.name));
   const stretches = collapsed ? stretchesOf(drawn, (node) => isAten && kernelsOf(node.name).length > 0) : new Map<string, string>();
   const idOf = (name: string): string | null => {
     if (views.has(name)) return null;

@@ -69,8 +69,8 @@ function findLasting(graph: Graph): Found[] {
     if (!from || !to || pairs.has(`${a} ${b}`)) return;
     pairs.add(`${a} ${b}`);
     const classes = [a, b].map((loop) => [...(kernelOf.get(loop) ?? [])].map((place) => classOf[place]).join("+"));
-    // Names end in numbers that count the layers.
-    const key = [graph.name, decision.reason, stake, ...classes, ...[a, b].map((name) => name.replace(/_?\d+$/, ""))].join(" ");
+    // Numbers in names count the layers.
+    const key = [graph.name, decision.reason, stake, ...classes, ...[a, b].map((name) => name.replace(/_?\d+/g, ""))].join(" ");
     found.push({ ref: refsOf(graph).decision(index), graph: graph.name, decision, stake, a, b, from, to, count: 1, key });
   });
   return found;

@@ -1,10 +1,13 @@
 import * as format from "../../format";
+import { cut } from "../../graph/map";
 import type { Refusal } from "../../graph/refusals";
 import { pair } from "../../state";
 import { askAbout } from "./asking";
 import * as camera from "./camera";
 import { listIsFolded, showLayer } from "./look";
 import { boxOfPair, frameOf, operationOf } from "./places";
+
+const NAME_AT_MOST = 22;
 
 function goTo(refusal: Refusal): void {
   const frame = frameOf(refusal.graph);
@@ -39,8 +42,8 @@ export function Costliest({ refusals }: { refusals: readonly Refusal[] }) {
                 onClick={() => goTo(refusal)}
               >
                 <span class="map-list-names">
-                  <code>{refusal.a}</code> <span class="refused-mark">✕</span>
-                  <span class="visually-hidden"> refused with </span> <code>{refusal.b}</code>
+                  <code title={refusal.a}>{cut(refusal.a, NAME_AT_MOST)}</code> <span class="refused-mark">✕</span>
+                  <span class="visually-hidden"> refused with </span> <code title={refusal.b}>{cut(refusal.b, NAME_AT_MOST)}</code>
                 </span>
                 <span class="map-list-bytes" title="Bytes at stake">
                   {format.bytes(refusal.stake)}

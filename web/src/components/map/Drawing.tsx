@@ -99,12 +99,6 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
       <g class={`kernel-box kernel-${(cluster.kernel ?? 0) % 8}`} data-ref={refsOf(frame.graph).kernel(cluster.kernel ?? 0)}>
         <title>{cluster.title}</title>
         <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} />
-        <text class="near" x={box.x + 8} y={box.y + 15}>
-          {cluster.label}
-        </text>
-        <text class="from-afar" x={box.x + box.width / 2} y={box.y + box.height / 2} data-width={box.width} data-characters={cluster.label.length} dominant-baseline="central">
-          {cluster.label}
-        </text>
       </g>
     );
   }
@@ -226,13 +220,29 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
           const at = layout.nodes[node.id];
           return at && <NodeShape key={node.id} node={node} at={at} graph={graph.name} isStop={stop === node.id} />;
         })}
+        {hasBoxes && map.clusters.map((cluster) => {
+          const box = cluster.kind === "kernel" ? layout.boxes[cluster.id] : undefined;
+          return box && (
+            <text key={cluster.id} class="kernel-name near" x={box.x + 8} y={box.y + 16} aria-hidden="true">
+              {cluster.label}
+            </text>
+          );
+        })}
+        {hasBoxes && map.clusters.map((cluster) => {
+          const box = cluster.kind === "kernel" ? layout.boxes[cluster.id] : undefined;
+          return box && (
+            <text key={cluster.id} class="from-afar" x={box.x + box.width / 2} y={box.y + box.height / 2} data-width={box.width} data-characters={cluster.label.length} dominant-baseline="central" aria-hidden="true">
+              {cluster.label}
+            </text>
+          );
+        })}
         {openKernels.map((cluster) => {
           const box = layout.boxes[cluster.id];
           return box && <MapButton key={cluster.id} x={box.x + box.width - 28} y={box.y + 4} width={24} text="−" label={`Close ${cluster.label}`} onPress={() => close(graph.name, cluster.id)} />;
         })}
         {map.nodes.filter((node) => node.role === "group").map((node) => {
           const at = layout.nodes[node.id];
-          return at && <MapButton key={node.id} x={at.x + node.width / 2 - 12} y={at.y - 12} width={24} text="+" label={`Show the operations of ${node.label}`} onPress={() => open(graph.name, node.id)} />;
+          return at && <MapButton key={node.id} x={at.x + node.width / 2 - 28} y={at.y - 12} width={24} text="+" label={`Show the operations of ${node.label}`} onPress={() => open(graph.name, node.id)} />;
         })}
       </g>
     </g>

@@ -6,7 +6,7 @@ import { fxLevel, isRunning, links, previous, report } from "../../state";
 import { Empty } from "../Scroller";
 import { Costliest } from "./Costliest";
 import { Differences } from "./Differences";
-import { compilersShown, showCompilers, viewsShown } from "./look";
+import { compilersShown, listIsFolded, showCompilers, viewsShown } from "./look";
 import { MapView } from "./MapView";
 import { RoundBar, stepRound } from "./RoundBar";
 import { SearchBox } from "./SearchBox";
@@ -19,7 +19,7 @@ function hasNodes(one: Report | null): one is Report {
 /** The newest report that has a graph to draw; the one before, grey, until it has. */
 function reportShown(): { shown: Report | null; stale: boolean } {
   if (hasNodes(report.value)) return { shown: report.value, stale: false };
-  if ((isRunning.value || report.value === null) && hasNodes(previous.value)) return { shown: previous.value, stale: true };
+  if (hasNodes(previous.value)) return { shown: previous.value, stale: true };
   return { shown: null, stale: false };
 }
 
@@ -82,7 +82,7 @@ export function MapPane() {
       <div class="view map-view" data-stale={stale || undefined}>
         {shown && drawn ? (
           <>
-            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} alignment={alignment} />
+            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} alignment={alignment} hasList={alignment !== null || (refusals.length > 0 && !listIsFolded.value)} />
             {alignment ? <Differences alignment={alignment} peer={drawn.report.peer?.name ?? ""} /> : <Costliest refusals={refusals} />}
           </>
         ) : (

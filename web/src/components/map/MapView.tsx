@@ -49,18 +49,25 @@ function follow(item: string | null): void {
   if (box) camera.keepInView(box);
 }
 
+/** Where the list at the edge is on a screen that is wide enough for the map beside it. */
+function coveredByList(hasList: boolean): number {
+  return hasList && camera.size.value.width > 720 ? 276 : 0;
+}
+
 interface Props {
   drawn: Drawn;
   refusals: readonly Refusal[];
   alignment: Alignment | null;
+  hasList: boolean;
 }
 
-export function MapView({ drawn, refusals, alignment }: Props) {
+export function MapView({ drawn, refusals, alignment, hasList }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const content = useRef<SVGGElement>(null);
   const placed = useRef<string | null>(null);
   const [stop, setStop] = useState<Stop | null>(null);
   const { picture, report } = drawn;
+  camera.covered.value = coveredByList(hasList);
   const latest = useRef({ drawn, refusals });
   latest.current = { drawn, refusals };
 

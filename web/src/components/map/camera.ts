@@ -17,11 +17,15 @@ export interface View {
 export const READABLE = 10 / 12;
 const LARGEST_THAT_OPENS = 1.1;
 const MARGIN = 18;
+/** The legend stands at the lower edge. */
+const FOOT = 34;
 const MOVE_MS = 200;
 
 export const view = signal<View>({ x: 0, y: 0, k: 1 });
 /** The map's size on screen. */
 export const size = signal<{ width: number; height: number }>({ width: 0, height: 0 });
+/** Pixels at the right that a list covers: nothing is placed below it. */
+export const covered = signal(0);
 /** True once the reader moved it: from then on it is not placed anew. */
 export let wasMoved = false;
 
@@ -86,7 +90,7 @@ function go(to: View, isCalm: boolean): void {
 }
 
 export function centreOn(point: Point, k: number = view.value.k, isCalm = false): void {
-  go({ x: size.value.width / 2 - point.x * k, y: size.value.height / 2 - point.y * k, k }, isCalm);
+  go({ x: (size.value.width - covered.peek()) / 2 - point.x * k, y: (size.value.height - FOOT) / 2 - point.y * k, k }, isCalm);
 }
 
 export function zoomBy(factor: number): void {
@@ -96,7 +100,7 @@ export function zoomBy(factor: number): void {
 
 /** The scale at which all of a box is seen. */
 export function scaleOf(box: Box): number {
-  return Math.min((size.value.width - 2 * MARGIN) / Math.max(1, box.width), (size.value.height - 2 * MARGIN) / Math.max(1, box.height));
+  return Math.min((size.value.width - covered.peek() - 2 * MARGIN) / Math.max(1, box.width), (size.value.height - FOOT - 2 * MARGIN) / Math.max(1, box.height));
 }
 
 export function fit(box: Box, isCalm = false): void {
@@ -110,14 +114,14 @@ export function show(box: Box, isCalm = false): void {
   centreOn({ x: box.x + box.width / 2, y: box.y + box.height / 2 }, k, isCalm);
 }
 
-/** Moves no more than it takes for a box to be seen; `right` pixels at the right are covered by something else. */
-export function keepInView(box: Box, right = 0): void {
+/** Moves no more than it takes for a box to be seen. */
+export function keepInView(box: Box): void {
   const { x, y, k } = view.value;
   const { width, height } = size.value;
   const [left, top, far, low] = [box.x * k + x, box.y * k + y, (box.x + box.width) * k + x, (box.y + box.height) * k + y];
-  const reach = width - right - MARGIN;
+  const reach = width - covered.peek() - MARGIN;
   const dx = left < MARGIN ? MARGIN - left : far > reach ? Math.max(reach - far, MARGIN - left) : 0;
-  const dy = top < MARGIN ? MARGIN - top : low > height - MARGIN ? Math.max(height - MARGIN - low, MARGIN - top) : 0;
+  const dy = top < MARGIN ? MARGIN - top : low > height - FOOT - MARGIN ? Math.max(height - FOOT - MARGIN - low, MARGIN - top) : 0;
   if (dx !== 0 || dy !== 0) go({ x: x + dx, y: y + dy, k }, false);
 }
 
