@@ -70,7 +70,7 @@ export interface MapGraph {
 const SENTENCES_AT_MOST = 6;
 /** More results than this leave the node that gathers them out: every line would lead there. */
 const RESULTS_AT_MOST = 6;
-const CHARACTER = 7.3;
+const CHARACTER = 7.9;
 /** Room on both sides, so that what a node says stays in its middle. */
 const BUTTON = 26;
 const LABEL_AT_MOST = 30;

@@ -4,7 +4,7 @@ import type { Refusal } from "../../graph/refusals";
 import { pair } from "../../state";
 import { askAbout } from "./asking";
 import * as camera from "./camera";
-import { listIsFolded, showLayer } from "./look";
+import { listAsked, listIsOpen, showLayer } from "./look";
 import { boxOfPair, frameOf, operationOf } from "./places";
 
 const NAME_AT_MOST = 22;
@@ -22,11 +22,11 @@ function goTo(refusal: Refusal): void {
 /** The refused pairs with most bytes at stake, at the map's edge. A click goes there and asks why. */
 export function Costliest({ refusals }: { refusals: readonly Refusal[] }) {
   if (refusals.length === 0) return null;
-  const isFolded = listIsFolded.value;
+  const isFolded = !listIsOpen();
   const asked = pair.value;
   return (
     <section class="map-list" aria-label="Costliest refusals">
-      <button type="button" class="map-list-head" aria-expanded={!isFolded} onClick={() => (listIsFolded.value = !isFolded)}>
+      <button type="button" class="map-list-head" aria-expanded={!isFolded} onClick={() => (listAsked.value = isFolded ? "open" : "folded")}>
         {isFolded ? `Not fused: ${refusals.length}` : "Not fused, most bytes first"}
       </button>
       {!isFolded && (

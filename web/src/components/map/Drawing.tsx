@@ -31,7 +31,7 @@ function MapButton({ x, y, width, text, label, onPress }: { x: number; y: number
     <g
       class="map-button"
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-label={label}
       data-no-pin
       transform={`translate(${x},${y})`}
@@ -66,7 +66,7 @@ function NodeShape({ node, at, graph, isStop }: NodeProps) {
       data-node={node.id}
       data-graph={graph}
       role="button"
-      tabIndex={isStop ? 0 : -1}
+      tabindex={isStop ? 0 : -1}
       aria-label={`${node.label}${node.detail ? `, ${node.detail}` : ""}${kernel !== undefined && node.role !== "group" ? `, K${kernel + 1}` : ""}${again}${node.dead ? ", dead" : ""}`}
     >
       <title>{node.title}</title>

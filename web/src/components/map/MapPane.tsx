@@ -6,7 +6,7 @@ import { fxLevel, isRunning, links, previous, report } from "../../state";
 import { Empty } from "../Scroller";
 import { Costliest } from "./Costliest";
 import { Differences } from "./Differences";
-import { compilersShown, listIsFolded, showCompilers, viewsShown } from "./look";
+import { compilersShown, listIsOpen, showCompilers, viewsShown } from "./look";
 import { MapView } from "./MapView";
 import { RoundBar, stepRound } from "./RoundBar";
 import { SearchBox } from "./SearchBox";
@@ -82,7 +82,7 @@ export function MapPane() {
       <div class="view map-view" data-stale={stale || undefined}>
         {shown && drawn ? (
           <>
-            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} alignment={alignment} hasList={alignment !== null || (refusals.length > 0 && !listIsFolded.value)} />
+            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} alignment={alignment} hasList={alignment !== null || (refusals.length > 0 && listIsOpen())} />
             {alignment ? <Differences alignment={alignment} peer={drawn.report.peer?.name ?? ""} /> : <Costliest refusals={refusals} />}
           </>
         ) : (

@@ -49,9 +49,9 @@ function follow(item: string | null): void {
   if (box) camera.keepInView(box);
 }
 
-/** Where the list at the edge is on a screen that is wide enough for the map beside it. */
+/** Pixels that the list at the edge takes. Where it takes most of the map, nothing can be placed beside it. */
 function coveredByList(hasList: boolean): number {
-  return hasList && camera.size.value.width > 720 ? 276 : 0;
+  return hasList && camera.size.value.width > 560 ? 276 : 0;
 }
 
 interface Props {

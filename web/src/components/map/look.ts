@@ -2,13 +2,19 @@
 import { compilerShown, report } from "../../state";
 import { flag, inAddress, oneOf } from "../../view";
 import type { Look } from "../../graph/plan";
+import { size } from "./camera";
 
 /** `graph_0/k3` a kernel's operations, `graph_0/r12:4` layer 4 of equal ones, `graph_0/r12:all` all of them; commas between. */
 export const opened = inAddress<string>("open", "", { read: (found) => found, write: (value) => value });
 export const viewsShown = inAddress<boolean>("views", false, flag);
 export const compilersShown = inAddress<"ours" | "peer" | "both">("compilers", "ours", oneOf("ours", "peer", "both"));
-/** Whether the list at the map's edge is folded away. */
-export const listIsFolded = inAddress<boolean>("fold", false, flag);
+/** Whether the list at the map's edge is open: where the reader did not say, it is while the map has room beside it. */
+export const listAsked = inAddress<"auto" | "open" | "folded">("list", "auto", oneOf("auto", "open", "folded"));
+const ROOM_FOR_LIST = 720;
+
+export function listIsOpen(): boolean {
+  return listAsked.value === "open" || (listAsked.value === "auto" && size.value.width > ROOM_FOR_LIST);
+}
 
 const tokens = (): string[] => opened.value.split(",").filter(Boolean);
 
