@@ -149,13 +149,11 @@ export function linksOf(graphs: readonly Graph[], peers: readonly Kernel[] = [])
 /** Fills `links` in small steps: a large report takes longer than a page may stand still. */
 export function* linking(links: Links, graphs: readonly Graph[], peers: readonly Kernel[] = []): Generator<void> {
   for (const graph of graphs) {
-    joinFx(links, graph);
-    yield;
-    joinLoops(links, graph);
-    yield;
-    const loops = new Map(graph.loops.map((loop) => [loop.name, loop]));
+    yield* joinFx(links, graph);
+    yield* joinLoops(links, graph);
+    const names = namesOf(graph);
     for (const [place, kernel] of graph.kernels.entries()) {
-      joinKernel(links, graph, kernel, place, loops);
+      joinKernel(links, graph, kernel, place, names);
       yield;
     }
   }
@@ -173,14 +171,20 @@ export function* linking(links: Links, graphs: readonly Graph[], peers: readonly
 const OPERATIONS_OF_A_LINE = 64;
 
 /** The FX graph of Dynamo keeps no names of the aten graph, so those two meet at the user's lines. */
-function joinFx(links: Links, graph: Graph): void {
+function* joinFx(links: Links, graph: Graph): Generator<void> {
   const refs = refsOf(graph);
   const onLine = new Map<number, Ref[]>();
   for (const node of graph.aten) {
     links.joinAll(refs.aten(node.name), node.lines.map(ref.line));
-    for (const line of node.lines) onLine.set(line, [...(onLine.get(line) ?? []).slice(0, OPERATIONS_OF_A_LINE), refs.aten(node.name)]);
+    for (const line of node.lines) {
+      const operations = onLine.get(line);
+      if (!operations) onLine.set(line, [refs.aten(node.name)]);
+      else if (operations.length <= OPERATIONS_OF_A_LINE) operations.push(refs.aten(node.name));
+    }
+    yield;
   }
   for (const node of graph.fx) {
+    yield;
     links.joinAll(refs.fx(node.name), node.lines.map(ref.line));
     if (node.op === "placeholder" || node.op === "output") continue;
     for (const line of node.lines) {
@@ -190,9 +194,10 @@ function joinFx(links: Links, graph: Graph): void {
   }
 }
 
-function joinLoops(links: Links, graph: Graph): void {
+function* joinLoops(links: Links, graph: Graph): Generator<void> {
   const refs = refsOf(graph);
   for (const loop of graph.loops) {
+    yield;
     links.join(refs.loop(loop.name), refs.buffer(loop.name));
     for (const self of [refs.loop(loop.name), refs.buffer(loop.name)]) {
       links.joinAll(self, loop.origins.map(refs.aten));
@@ -205,10 +210,20 @@ function joinLoops(links: Links, graph: Graph): void {
   }
 }
 
-function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number, byName: ReadonlyMap<string, LoopNode>): void {
+/** What a graph has, by name. */
+interface Names {
+  loops: ReadonlyMap<string, LoopNode>;
+  nodes: ReadonlyMap<string, FxNode>;
+}
+
+function namesOf(graph: Graph): Names {
+  return { loops: new Map(graph.loops.map((loop) => [loop.name, loop])), nodes: new Map(graph.aten.map((node) => [node.name, node])) };
+}
+
+function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number, names: Names): void {
   const refs = refsOf(graph);
   const self = refs.kernel(place);
-  const loops = kernel.nodes.flatMap((name) => byName.get(name) ?? []);
+  const loops = kernel.nodes.flatMap((name) => names.loops.get(name) ?? []);
   const origins = new Set([...kernel.origins, ...loops.flatMap((loop) => loop.origins)]);
   const lines = new Set([...kernel.user_lines, ...loops.flatMap((loop) => loop.lines)]);
   links.joinAll(self, loops.map((loop) => refs.loop(loop.name)));
@@ -219,11 +234,11 @@ function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number, b
     links.joinAll(self, links.partnersOfKind(refs.aten(origin), "fx"));
   }
   const renderings: KernelLine[][] = [kernel.lines, ...kernel.also.map((artifact) => artifact.lines)];
-  renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, place, rendering, mapped, byName));
+  renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, place, rendering, mapped, names));
 }
 
 /** A kernel line may name loop nodes or FX nodes: the exact one that it names is lit, with what lies behind it. */
-function joinKernelLines(links: Links, graph: Graph, place: number, rendering: number, mapped: KernelLine[], loops: ReadonlyMap<string, LoopNode>): void {
+function joinKernelLines(links: Links, graph: Graph, place: number, rendering: number, mapped: KernelLine[], { loops, nodes: byName }: Names): void {
   const refs = refsOf(graph);
   for (const { line, nodes, user_lines: userLines } of mapped) {
     const self = refs.kernelLine(place, rendering, line);
@@ -238,7 +253,7 @@ function joinKernelLines(links: Links, graph: Graph, place: number, rendering: n
       }
       links.join(self, refs.loop(node));
       links.join(self, refs.buffer(node));
-      if (!namesFxNodes) links.joinAll(self, originsOnLines(graph, loop.origins, userLines).map(refs.aten));
+      if (!namesFxNodes) links.joinAll(self, originsOnLines(byName, loop.origins, userLines).map(refs.aten));
       if (userLines.length === 0) links.joinAll(self, loop.lines.map(ref.line));
     }
   }
@@ -277,12 +292,10 @@ function joinPeer(links: Links, graph: Graph, covered: readonly FxNode[], place:
 }
 
 /** Of a loop node made from several operations, those of the lines that this kernel line speaks of. */
-function originsOnLines(graph: Graph, origins: string[], lines: number[]): string[] {
+function originsOnLines(nodes: ReadonlyMap<string, FxNode>, origins: string[], lines: number[]): string[] {
   if (lines.length === 0) return origins;
   const wanted = new Set(lines);
-  const onLines = graph.aten
-    .filter((node) => origins.includes(node.name) && node.lines.some((line) => wanted.has(line)))
-    .map((node) => node.name);
+  const onLines = origins.filter((origin) => nodes.get(origin)?.lines.some((line) => wanted.has(line)));
   return onLines.length > 0 ? onLines : origins;
 }
 

@@ -98,7 +98,7 @@ export function planOf(graph: Graph, look: Look, links: Links): Plan {
   const collapsed = own.filter((node) => !(foldsInputs && isInput(node))).length > COLLAPSE_ABOVE;
   const drawn = own.filter((node) => !isHidden(node.name));
   const stretches = collapsed ? stretchesOf(drawn, (node) => isAten && kernelsOf(node.name).length > 0) : new Map<string, string>();
-  const idOf = (name: string): string | null => {
+  const findId = (name: string): string | null => {
     if (views.has(name)) return null;
     const place = placeOf(name);
     const home = place ? place.layers.start + place.layers.shown * place.layers.period + place.offset : kernelsOf(name)[0];
@@ -106,6 +106,12 @@ export function planOf(graph: Graph, look: Look, links: Links): Plan {
     if (place && place.layer !== place.layers.shown && home !== undefined) return counterpart(name, kernelsOf(name)[0] ?? 0, home, covering.operationsOf);
     const stretch = stretches.get(name);
     return stretch !== undefined && !look.opened.has(stretch) ? stretch : name;
+  };
+  const ids = new Map<string, string | null>();
+  const idOf = (name: string): string | null => {
+    let id = ids.get(name);
+    if (id === undefined) ids.set(name, (id = findId(name)));
+    return id;
   };
   return {
     graph, look, nodes, collapsed, foldsInputs, layers, kernelsOf, idOf, isHidden,

@@ -18,6 +18,7 @@ export interface Repeat {
 
 /** A layer of more kernels than this is not looked for: the search is quadratic. */
 const LONGEST_PERIOD = 240;
+const SHORTEST_PERIOD = 3;
 
 function classesOf(kernels: readonly Kernel[]): number[] {
   const classes = new Map<string, number>();
@@ -39,7 +40,9 @@ export function repeatsOf(graph: Graph): Repeat[] {
     if (!best) continue;
     const layers = layersOf(graph);
     const start = best.start + bestShift(layers, best);
-    found.push({ start, period: best.period, count: best.count, names: namesOf(layers, { ...best, start }) });
+    const names = namesOf(layers, { ...best, start });
+    // A few equal kernels one after another are layers only where modules say so.
+    if (names.length > 0 || best.period >= SHORTEST_PERIOD) found.push({ start, period: best.period, count: best.count, names });
     open.push([next[0], start], [start + best.period * best.count, next[1]]);
   }
   return found.sort((one, other) => one.start - other.start);
@@ -63,7 +66,7 @@ function bestStretch(classes: readonly number[], from: number, to: number): Stre
         continue;
       }
       const count = Math.floor(run / period) + 1;
-      const isWorth = count >= 3 || (count === 2 && period >= 3);
+      const isWorth = count >= 3 || (count === 2 && period >= SHORTEST_PERIOD);
       if (isWorth && (count - 1) * period > (best ? (best.count - 1) * best.period : 0)) {
         best = { start: place - run, period, count, slack: run % period };
       }

@@ -1,11 +1,11 @@
-import type { Frame, Between, Picture } from "../../graph/stack";
+import { type Between, type Frame, HEAD, type Picture } from "../../graph/stack";
 
 import * as format from "../../format";
 import type { Cluster, MapEdge, MapNode } from "../../graph/map";
 import type { Point } from "../../graph/dot";
 import type { Refusal } from "../../graph/refusals";
 import { refsOf } from "../../links";
-import { pair } from "../../state";
+import { graphIndex, pair, shownGraph, shownReport } from "../../state";
 import { askAbout } from "./asking";
 import type { Blob } from "./blobs";
 import { close, open, showLayer } from "./look";
@@ -21,7 +21,18 @@ function kernelClass(places: readonly number[]): string {
 }
 
 /** A word on the map that does something. */
-function MapButton({ x, y, width, text, label, onPress }: { x: number; y: number; width: number; text: string; label: string; onPress(): void }) {
+interface ButtonProps {
+  x: number;
+  y: number;
+  width: number;
+  text: string;
+  label: string;
+  /** False where the node that it belongs to has a key for it: a map of hundreds of kernels has few stops for Tab. */
+  isStop?: boolean;
+  onPress(): void;
+}
+
+function MapButton({ x, y, width, text, label, isStop = true, onPress }: ButtonProps) {
   const press = (event: Event): void => {
     event.stopPropagation();
     event.preventDefault();
@@ -31,7 +42,7 @@ function MapButton({ x, y, width, text, label, onPress }: { x: number; y: number
     <g
       class="map-button"
       role="button"
-      tabindex={0}
+      tabindex={isStop ? 0 : -1}
       aria-label={label}
       data-no-pin
       transform={`translate(${x},${y})`}
@@ -186,6 +197,32 @@ function BlobShape({ blob, frame }: { blob: Blob; frame: Frame }) {
   );
 }
 
+/** Names the graph; a click has the details below the map speak of it. */
+function FrameHead({ frame }: { frame: Frame }) {
+  const choose = (): void => {
+    graphIndex.value = Math.max(0, shownReport.value?.graphs.findIndex((graph) => graph.name === frame.graph.name) ?? 0);
+  };
+  return (
+    <g
+      class="frame-head"
+      role="button"
+      tabindex={0}
+      aria-label={`Graph ${frame.title}, ${frame.detail}: show its details`}
+      aria-pressed={shownGraph.value?.name === frame.graph.name}
+      onClick={choose}
+      onKeyDown={(event) => event.key === "Enter" && choose()}
+    >
+      <rect class="frame-head-area" x={frame.x} y={frame.y} width={frame.width} height={HEAD} rx={12} />
+      <text class="frame-title" x={frame.x + 16} y={frame.y + 23}>
+        {frame.title}
+        <tspan class="frame-detail" dx={8}>
+          {frame.detail}
+        </tspan>
+      </text>
+    </g>
+  );
+}
+
 interface FrameProps {
   frame: Frame;
   refusals: readonly Refusal[];
@@ -201,12 +238,7 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
   return (
     <g class="frame" data-frame={graph.name}>
       <rect class="frame-box" x={frame.x} y={frame.y} width={frame.width} height={frame.height} rx={12} />
-      <text class="frame-title" x={frame.x + 16} y={frame.y + 23}>
-        {frame.title}
-        <tspan class="frame-detail" dx={8}>
-          {frame.detail}
-        </tspan>
-      </text>
+      <FrameHead frame={frame} />
       <g transform={`translate(${frame.origin.x},${frame.origin.y})`}>
         {map.clusters.filter((cluster) => cluster.kind === "layers").map((cluster) => <ClusterFrame key={cluster.id} cluster={cluster} frame={frame} />)}
         {hasBoxes && map.clusters.filter((cluster) => cluster.kind === "kernel").map((cluster) => <ClusterFrame key={cluster.id} cluster={cluster} frame={frame} />)}
@@ -242,7 +274,7 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
         })}
         {map.nodes.filter((node) => node.role === "group").map((node) => {
           const at = layout.nodes[node.id];
-          return at && <MapButton key={node.id} x={at.x + node.width / 2 - 28} y={at.y - 12} width={24} text="+" label={`Show the operations of ${node.label}`} onPress={() => open(graph.name, node.id)} />;
+          return at && <MapButton key={node.id} x={at.x + node.width / 2 - 28} y={at.y - 12} width={24} text="+" isStop={false} label={`Show the operations of ${node.label}`} onPress={() => open(graph.name, node.id)} />;
         })}
       </g>
     </g>

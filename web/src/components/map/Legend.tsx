@@ -17,15 +17,16 @@ export function Legend({ hasRefusals }: { hasRefusals: boolean }) {
           <span class="key key-register" aria-hidden="true" />
           {"stays in registers "}
           <span class="key key-memory" aria-hidden="true" />
-          {"through memory, thicker with more bytes "}
+          through memory<span class="legend-more">, thicker with more bytes</span>
           {hasRefusals && (
             <>
               <span class="key key-refused" aria-hidden="true" />
               {"refused "}
             </>
           )}
-          <span class="key key-kernel" aria-hidden="true" />
-          {"a kernel"}
+          <span class="legend-more">
+            <span class="key key-kernel" aria-hidden="true" /> a kernel
+          </span>
         </>
       )}
     </p>

@@ -2,7 +2,9 @@ import { effect } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Alignment } from "../../graph/peer";
 import type { Refusal } from "../../graph/refusals";
+import type { Box } from "../../graph/dot";
 import type { Frame } from "../../graph/stack";
+import { graphNameOf } from "../../links";
 import { pair, pinned, round, shownGraph } from "../../state";
 import { askWithSelected } from "./asking";
 import { blobsOfPeer, blobsOfRound } from "./blobs";
@@ -29,12 +31,17 @@ function paintDetail(svg: SVGSVGElement, k: number): void {
 /** The picture opens at what the link names, whole where that is readable, or where most bytes are at stake. */
 function place(drawn: Drawn, refusals: readonly Refusal[]): void {
   const whole = { x: -drawn.picture.width / 2, y: 0, width: drawn.picture.width, height: drawn.picture.height };
-  const named = pair.peek() ? boxOfPair(pair.peek()!) : pinned.peek() ? boxOf(pinned.peek()!) : null;
+  const named = selectedBox();
   const [most] = refusals;
   const costliest = most ? boxOfPair({ graph: most.graph, a: most.a, b: most.b }) : null;
   if (camera.scaleOf(whole) >= camera.READABLE) camera.fit(whole, true);
   else if (named ?? costliest) camera.show((named ?? costliest)!, true);
   else camera.show({ x: -1, y: 0, width: 2, height: Math.min(whole.height, camera.size.peek().height - 40) }, true);
+}
+
+function selectedBox(): Box | null {
+  const [asked, item] = [pair.peek(), pinned.peek()];
+  return (asked && boxOfPair(asked)) ?? (item === null ? null : boxOf(item));
 }
 
 /** Brings what is selected into view, and draws its layer where another of the equal ones is drawn. */
@@ -74,8 +81,13 @@ export function MapView({ drawn, refusals, alignment, hasList }: Props) {
   useEffect(() => {
     if (!svg.current) return undefined;
     const element = svg.current;
+    let wasHidden = true;
     const detach = camera.attach(element, () => {
-      if (!camera.wasMoved) place(latest.current.drawn, latest.current.refusals);
+      // What is selected stays where it is, as far as it can be seen there.
+      const selected = selectedBox();
+      if (selected && placed.current !== null && element.clientWidth > 0 && !wasHidden) camera.keepInView(selected);
+      else if (!camera.wasMoved) place(latest.current.drawn, latest.current.refusals);
+      wasHidden = element.clientWidth === 0;
     });
     const stopPainting = effect(() => {
       const { x, y, k } = camera.view.value;
@@ -107,6 +119,14 @@ export function MapView({ drawn, refusals, alignment, hasList }: Props) {
   }, [pinned.value]);
 
   const shown = shownGraph.value?.name;
+  const before = useRef(shown);
+  useEffect(() => {
+    if (before.current === shown) return;
+    before.current = shown;
+    const frame = picture.frames.find((one) => one.map.graph === shown);
+    const isFollowed = pinned.value !== null && graphNameOf(pinned.value) === shown;
+    if (frame && !isFollowed && !svg.current?.matches(":hover")) camera.show({ ...frame, height: Math.min(frame.height, 300) });
+  }, [shown]);
   const last = round.value;
   const compilers = compilersShown.value;
   const blobsOf = (frame: Frame) => {
