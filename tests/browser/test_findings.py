@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.programs import STORED, WRONG
-from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, open_stored, open_view
+from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, fit_map, open_stored, open_view
 
 
 def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str) -> None:
@@ -170,10 +170,13 @@ def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, s
 
 def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
+    fit_map(page)
     page.locator(".map-svg .edge-register[data-ref='edge:graph0/buf1 buf2'] .edge-hit").hover(force=True)
     expect(page.locator(".map-caption")).to_contain_text("stays in a register: neither happens")
     page.mouse.move(700, 20)
-    expect(page.locator(".map-caption")).to_contain_text("stays in registers through memory, thicker with more bytes refused")
+    expect(page.locator(".map-caption")).to_contain_text(
+        "stays in registers through memory, thicker with more bytes refused"
+    )
     open_view(page, "traffic")
     page.get_by_role("button", name="each of 10 edges").click()
     # By the keyboard alone: the row is pinned, and the map says the same.

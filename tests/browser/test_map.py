@@ -6,10 +6,9 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored
+from tests.browser.steps import SOURCE, faults_known_to_axe, fit_map, open_stored
 
 MAP_ALONE = ""
-
 
 
 def test_it_opens_readable_and_names_what_costs_most(page: Page, server_url: str) -> None:
@@ -29,7 +28,9 @@ def test_it_opens_readable_and_names_what_costs_most(page: Page, server_url: str
 
 def test_a_second_node_with_shift_asks_why_of_both(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look=MAP_ALONE)
+    fit_map(page)
     page.locator(".map-svg [data-ref='aten:graph0/mul']").click()
+    fit_map(page)
     page.locator(".map-svg [data-ref='aten:graph0/relu']").click(modifiers=["Shift"])
     expect(page).to_have_url(re.compile(r"why=graph0/mul,relu"))
     # The first one stays selected.
