@@ -1,4 +1,4 @@
-"""The map: where it opens, how one moves and asks on it, and what it shows of rounds, equal layers and another compiler."""
+"""The map: where it opens, how one moves and asks on it, and what it shows of rounds and of another compiler."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ export function Legend({ hasRefusals }: { hasRefusals: boolean }) {
           <span class="key key-register" aria-hidden="true" />
           {"stays in registers "}
           <span class="key key-memory" aria-hidden="true" />
-          through memory<span class="legend-more">, thicker with more bytes</span>
+          through memory<span class="legend-more">, thicker with more bytes</span>{" "}
           {hasRefusals && (
             <>
               <span class="key key-refused" aria-hidden="true" />

@@ -3,9 +3,9 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Alignment } from "../../graph/peer";
 import type { Refusal } from "../../graph/refusals";
 import type { Box } from "../../graph/dot";
-import type { Frame } from "../../graph/stack";
-import { graphNameOf } from "../../links";
-import { pair, pinned, round, shownGraph } from "../../state";
+import type { Frame, Picture } from "../../graph/stack";
+import { graphNameOf, kindOf, nameIn } from "../../links";
+import { lit, pair, pinned, round, shownGraph } from "../../state";
 import { askWithSelected } from "./asking";
 import { blobsOfPeer, blobsOfRound } from "./blobs";
 import * as camera from "./camera";
@@ -14,7 +14,7 @@ import { firstStop, neighbour, type Stop } from "./keys";
 import { Legend } from "./Legend";
 import { close, compilersShown, open, showLayer } from "./look";
 import { Minimap } from "./Minimap";
-import { boxOf, boxOfPair, locate } from "./places";
+import { boxOf, boxOfPair, locate, picture as shownPicture } from "./places";
 import type { Drawn } from "./usePicture";
 
 /** Text below 10 pixels on screen is left out; what tells kernels apart is then written larger. */
@@ -25,6 +25,20 @@ function paintDetail(svg: SVGSVGElement, k: number): void {
   if (detail !== "kernels") return;
   for (const text of svg.querySelectorAll<SVGTextElement>(".from-afar")) {
     text.classList.toggle("fits", Number(text.dataset.width) * k >= Number(text.dataset.characters) * 7 + 6);
+  }
+}
+
+/** What is lit and has no place of its own, as a view or a node of a layer that is not drawn, lights what tells of it. */
+function paintToldOf(svg: SVGSVGElement, refs: ReadonlySet<string>, drawn: Picture | null): void {
+  const ids = new Set<string>();
+  for (const item of refs) {
+    const kind = kindOf(item);
+    const frame = kind === "aten" || kind === "fx" ? drawn?.frames.find((one) => one.map.graph === graphNameOf(item)) : undefined;
+    const id = frame?.map.idOf.get(nameIn(item));
+    if (frame && id !== undefined && id !== nameIn(item)) ids.add(`${frame.map.graph}/${id}`);
+  }
+  for (const node of svg.querySelectorAll<SVGElement>(".node")) {
+    node.toggleAttribute("data-lit-too", ids.has(`${node.dataset.graph}/${node.dataset.node}`));
   }
 }
 
@@ -94,8 +108,10 @@ export function MapView({ drawn, refusals, alignment, hasList }: Props) {
       content.current?.setAttribute("transform", `translate(${x},${y}) scale(${k})`);
       paintDetail(element, k);
     });
+    const stopLighting = effect(() => paintToldOf(element, lit.value, shownPicture.value));
     return () => {
       stopPainting();
+      stopLighting();
       detach();
     };
   }, []);
