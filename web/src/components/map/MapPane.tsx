@@ -66,8 +66,8 @@ export function MapPane() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "j") stepRound(-1);
-      if (event.key === "k") stepRound(1);
+      if (event.key === "j") stepRound(1);
+      if (event.key === "k") stepRound(-1);
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);

@@ -27,7 +27,7 @@ export function RoundBar() {
   return (
     <div class="round-bar">
       <label>
-        <span title="j goes back a round, k goes on">{now === null ? `Rounds: ${last}` : `Round ${now} of ${last}`}</span>
+        <span title="j goes on a round, k goes back">{now === null ? `Rounds: ${last}` : `Round ${now} of ${last}`}</span>
         <input
           type="range"
           min={0}
@@ -54,11 +54,11 @@ export function RoundBar() {
   );
 }
 
-/** One round on or back; past the last one all rounds are shown. */
+/** One round on or back. From all rounds that is to the beginning, or to the last one; past the last one all are shown. */
 export function stepRound(by: 1 | -1): void {
   const graph = shownGraph.value;
   const last = graph ? lastRound(graph) : 0;
   if (last === 0) return;
-  const next = (round.value ?? last + (by < 0 ? 1 : 0)) + by;
+  const next = round.value === null ? (by > 0 ? 0 : last) : round.value + by;
   round.value = next > last ? null : Math.max(0, next);
 }
