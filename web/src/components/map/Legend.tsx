@@ -14,15 +14,16 @@ export function Legend({ hasRefusals }: { hasRefusals: boolean }) {
         edgeSentence(edge)
       ) : (
         <>
-          <span class="key key-register" aria-hidden="true" />
-          {"stays in registers "}
-          <span class="key key-memory" aria-hidden="true" />
-          through memory<span class="legend-more">, thicker with more bytes</span>{" "}
+          <span>
+            <span class="key key-register" aria-hidden="true" /> stays in registers
+          </span>
+          <span>
+            <span class="key key-memory" aria-hidden="true" /> through memory<span class="legend-more">, thicker with more bytes</span>
+          </span>
           {hasRefusals && (
-            <>
-              <span class="key key-refused" aria-hidden="true" />
-              {"refused "}
-            </>
+            <span>
+              <span class="key key-refused" aria-hidden="true" /> refused
+            </span>
           )}
           <span class="legend-more">
             <span class="key key-kernel" aria-hidden="true" /> a kernel
