@@ -32,6 +32,18 @@ def open_view(page: Page, view: str) -> None:
     expect(page.locator(f"#drawer[data-view={view}]")).to_be_visible()
 
 
+def fit_map(page: Page) -> None:
+    """All of the map in view, for what points at a node that may stand anywhere on it."""
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    page.get_by_role("button", name="Fit", exact=True).click()
+    # A short movement takes it there, and where it stands still nothing is missed.
+    page.wait_for_function(
+        "() => { const box = document.querySelector('.map-svg > g').getBoundingClientRect();"
+        " const same = box.y === window.lastTop; window.lastTop = box.y; return same; }",
+        polling=100,
+    )
+
+
 def type_snippet(page: Page, source: str) -> None:
     page.locator(".cm-content").click()
     page.keyboard.press("Control+a")

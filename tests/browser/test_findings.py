@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.programs import STORED, WRONG
-from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, open_stored, open_view
+from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, fit_map, open_stored, open_view
 
 
 def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str) -> None:
@@ -100,7 +100,7 @@ def test_the_backward_graph_is_linked_and_says_what_was_saved(page: Page, server
     training.get_by_role("button", name="backward").click()
     expect(training).to_contain_text("the backward graph of")
     training.locator("tr[data-ref]").last.hover()
-    expect(page.locator("#pane-map .node[data-lit]").first).to_be_visible()
+    expect(page.locator("#pane-map .node:is([data-lit], [data-lit-too])").first).to_be_visible()
     open_view(page, "nodes")
     expect(page.locator("#drawer .chip", has_text="computed again")).to_have_count(1)
 
@@ -133,8 +133,8 @@ def test_a_pinned_decision_shows_the_numbers_of_both_sides(page: Page, server_ur
 def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     rows = page.locator("#drawer tbody tr")
-    page.get_by_role("slider", name="round").fill("1")
-    expect(page.get_by_test_id("groups")).to_contain_text("after round 1: buf1 + buf3 + buf2")
+    page.get_by_role("slider", name="Round").fill("1")
+    expect(page.locator(".round-sentence")).to_contain_text("Joined: buf1 + buf3 + buf2.")
     assert 0 < rows.count() < len(STORED.graphs[0].decisions)
     page.get_by_role("button", name="all rounds").click()
     page.get_by_label("reasons").select_option("kind")
@@ -170,10 +170,11 @@ def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, s
 
 def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
+    fit_map(page)
     page.locator(".map-svg .edge-register[data-ref='edge:graph0/buf1 buf2'] .edge-hit").hover(force=True)
     expect(page.locator(".map-caption")).to_contain_text("stays in a register: neither happens")
     page.mouse.move(700, 20)
-    expect(page.locator(".map-caption")).to_have_text("through memory kept out of it")
+    expect(page.locator(".map-caption")).to_contain_text("through memory, thicker with more bytes")
     open_view(page, "traffic")
     page.get_by_role("button", name="each of 10 edges").click()
     # By the keyboard alone: the row is pinned, and the map says the same.

@@ -7,7 +7,16 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, lit_refs, open_stored, open_view, type_snippet
+from tests.browser.steps import (
+    SOFTMAX,
+    SOURCE,
+    faults_known_to_axe,
+    fit_map,
+    lit_refs,
+    open_stored,
+    open_view,
+    type_snippet,
+)
 
 
 def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, server_url: str) -> None:
@@ -63,6 +72,7 @@ def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_
 
 def test_a_click_pins_and_escape_releases(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
+    fit_map(page)
     page.locator(".map-svg [data-ref='aten:graph0/relu']").click()
     page.mouse.move(700, 20)
     expect(page.locator(".map-svg [data-ref='aten:graph0/relu']")).to_have_attribute("data-lit", "focus")
@@ -97,6 +107,7 @@ def test_the_pane_under_the_pointer_is_never_scrolled(page: Page, server_url: st
     page.wait_for_timeout(600)
     assert lines.evaluate("it => it.scrollTop") == 0
     # The line is out of view at first; hovering its operation from another pane brings it in.
+    fit_map(page)
     page.locator(".map-svg [data-ref='aten:graph0/div']").hover()
     expect(page.locator("[data-ref='code:graph0/1:0:21']")).to_be_in_viewport()
 

@@ -10,6 +10,7 @@ import { followView } from "./view";
 import { installComparison } from "./whatIf";
 import "./styles/base.css";
 import "./styles/panes.css";
+import "./styles/map.css";
 import "./styles/code.css";
 import "./styles/memory.css";
 import "./styles/detail.css";

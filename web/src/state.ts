@@ -5,10 +5,11 @@
  * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place. One that fails leaves
  * `previous` there for what it did not find out.
  */
-import { batch, computed, signal } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import type { Choices, Comparison, Example, Reason, Version } from "./api";
-import { Links, linksOf, type Ref, refsOf } from "./links";
+import { linking, Links, type Ref, refsOf } from "./links";
 import type { Graph, Report } from "./report";
+import { inSlices } from "./slices";
 import { inAddress, number, oneOf, text } from "./view";
 
 export const examples = signal<Example[]>([]);
@@ -96,6 +97,8 @@ export const phoneTab = inAddress<PhoneTab>("tab", "map", oneOf("code", "map", "
 export const fxLevel = inAddress<"aten" | "fx">("level", "aten", oneOf("aten", "fx"));
 /** The kernel that the reader picked, by its place; of ours or of the peer's, whichever are shown. */
 export const kernelPicked = inAddress<number | null>("kernel", null, number);
+/** The scheduler's round that the map shows of the selected graph, and the decisions of it; null for all of them. */
+export const round = inAddress<number | null>("round", null, number);
 export const compilerShown = inAddress<"ours" | "peer">("by", "ours", oneOf("ours", "peer"));
 /** The side pane is there while a kernel is selected. */
 export const sideIsOpen = computed(() => kernelPicked.value !== null);
@@ -156,11 +159,16 @@ export const predictedFor = computed(() => {
 /** Refs of what the graph on screen has. */
 export const refs = computed(() => refsOf(shownGraph.value ?? { name: "" }));
 
-/** Of every graph on screen, arrived or not yet. */
-export const links = computed(() => {
+const found = signal(new Links());
+/** Of every graph on screen, arrived or not yet. Those of a large report come a moment after it. */
+export const links: ReadonlySignal<Links> = found;
+
+effect(() => {
   const shown = shownReport.value;
-  return shown ? linksOf(shown.graphs, shown.peer?.kernels) : new Links();
+  const next = new Links();
+  return inSlices(shown ? linking(next, shown.graphs, shown.peer?.kernels) : [].values(), () => (found.value = next));
 });
+
 /** Lines that breaks, recompilations and guards speak of, whether or not an operator came of them. */
 export const linesSpokenOf = computed<ReadonlySet<number>>(() => {
   const shown = report.value;

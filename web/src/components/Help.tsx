@@ -27,6 +27,7 @@ const KEYS: [string, [string, string][]][] = [
       ["← ↑ → ↓", "along the edges"],
       ["Enter", "select"],
       ["Shift Enter", "ask why: the selected node and this one"],
+      ["+, −", "show the operations of a kernel, close it"],
       ["j, k", "next round, round before"],
     ],
   ],
