@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { figuresOf } from "../components/AnswerBar";
 import { Timing } from "../components/detail/Timing";
+import { figuresOf } from "../components/figures";
 import type { Report, WrongResult } from "../report";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 import { exampleReport } from "./example";

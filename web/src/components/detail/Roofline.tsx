@@ -3,7 +3,7 @@ import type { Graph, Report } from "../../report";
 import { inAddress, oneOf } from "../../view";
 import { KernelTag } from "../KernelTag";
 import { Empty, Scroller } from "../Scroller";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { along, decades, type Point, ridgeOf, roofAt, type Roofline as Picture, rooflineOf } from "./roof";
 import { Table } from "./Table";
 
@@ -95,7 +95,7 @@ function Rows({ picture }: { picture: Picture }) {
       keyOf={(point) => point.place}
       refOf={(point) => point.ref}
       columns={[
-        { id: "kernel", head: "kernel", by: (point) => point.place, cell: (point) => <span class="nowrap"><KernelTag place={point.place} /><CutName name={point.kernel.name} /></span> },
+        { id: "kernel", head: "kernel", by: (point) => point.place, cell: (point) => <span class="nowrap"><KernelTag place={point.place} /><Name text={point.kernel.name} /></span> },
         { id: "share", head: "of the roof", hint: "What it reached, of the most that the device can do at its intensity", isNumber: true, isPredicted, by: (point) => point.percent, cell: (point) => `${point.percent.toFixed(0)} %` },
         { id: "bound", head: "bound by", by: (point) => boundOf(point, picture), cell: (point) => boundOf(point, picture) },
         { id: "time", head: picture.basis, isNumber: true, isPredicted, by: (point) => point.us, cell: (point) => format.microseconds(point.us) },

@@ -6,7 +6,7 @@ import { wrongOf } from "../../wrong";
 import { KernelTag } from "../KernelTag";
 import { Empty } from "../Scroller";
 import { WrongResults } from "../WrongResults";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { reproducerOf } from "./exports";
 import { KernelCode } from "./KernelCode";
 import { KernelMenu } from "./KernelMenu";
@@ -91,7 +91,7 @@ export function Side() {
       <div class="pane-bar">
         <h2 class="kernel-heading" data-ref={isPeer ? ref.peer(place) : refs.value.kernel(place)}>
           {kernel && !isPeer && <KernelTag place={place} />}
-          {kernel ? <CutName name={kernel.name} /> : "Kernel"}
+          {kernel ? <Name text={kernel.name} /> : "Kernel"}
         </h2>
         {kernels.length > 0 && <Steps kernels={kernels} place={place} isPeer={isPeer} />}
         {kernelPicked.value !== null && (

@@ -5,7 +5,7 @@
  *       id="launches" label="What each kernel moves" rows={launches} keyOf={(one) => one.name}
  *       refOf={(one) => refs.value.loop(one.name)}
  *       columns={[
- *         { id: "name", head: "kernel", cell: (one) => <CutName name={one.name} />, by: (one) => one.name },
+ *         { id: "name", head: "kernel", cell: (one) => <Name text={one.name} />, by: (one) => one.name },
  *         { id: "bytes", head: "bytes", isNumber: true, cell: (one) => format.bytes(one.bytes), by: (one) => one.bytes },
  *         { id: "lines", head: "line", isExtra: true, cell: (one) => one.lines.join(", ") },
  *       ]}
