@@ -15,6 +15,7 @@ import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Comparison } from "./Comparison";
 import { Decisions } from "./Decisions";
+import { Export } from "./detail/Export";
 import { LoopList } from "./detail/LoopList";
 import { MemoryPlan } from "./detail/MemoryPlan";
 import { NodeTable } from "./detail/NodeTable";
@@ -163,4 +164,5 @@ export const VIEWS: readonly View[] = [
   },
   { of: "report", id: "stages", label: "Stages", render: (whole) => <Stages report={whole} /> },
   { of: "report", id: "notes", label: "Output", badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
+  { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
 ];

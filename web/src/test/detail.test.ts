@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { traceOf } from "../components/detail/exports";
+import { besideOf, isMeasurable } from "../components/detail/measurable";
 import { factsOf, kindInWords } from "../components/detail/kernelWords";
 import { bytesOf, measuredOf, predictedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
 import { renderingsOf } from "../components/detail/renderings";
 import { along, decades, ridgeOf, roofAt, rooflineOf } from "../components/detail/roof";
 import * as format from "../format";
 import { linksOf } from "../links";
-import type { Graph, Kernel, KernelLevels, Report } from "../report";
+import type { Contestant, Graph, Kernel, KernelLevels, Report } from "../report";
 import { exampleGraph, exampleReport } from "./example";
 
 const [product, softmax] = exampleGraph.kernels as [Kernel, Kernel];
@@ -137,5 +138,22 @@ describe("the Chrome trace", () => {
     const disturbed = { ...alone, graphs: [{ ...exampleGraph, disturbed: "They do not add up." }] };
     expect(traceOf(disturbed)?.traceEvents.some((event) => event.pid === 2)).toBe(false);
     expect(traceOf({ ...disturbed, timing: null })).toBeNull();
+  });
+});
+
+describe("whether one is faster", () => {
+  const taken = (median_ms: number, low_ms: number, high_ms: number, samples = 20): Contestant => ({ name: "compiled", samples_ms: Array.from({ length: samples }, () => median_ms), median_ms, low_ms, high_ms, compile_s: null });
+
+  it("goes by quartiles that do not overlap and by two percent", () => {
+    expect(besideOf(taken(10, 9, 11), taken(20, 19, 21), "eager")).toBe("2× as fast as eager");
+    expect(besideOf(taken(30, 29, 31), taken(20, 19, 21), "eager")).toBe("takes 1.5× as long as eager");
+    expect(isMeasurable(taken(10, 9, 15), taken(20, 14, 21))).toBe(false);
+    expect(isMeasurable(taken(10, 9.99, 10.01), taken(10.1, 10.09, 10.11))).toBe(false);
+    expect(besideOf(taken(10, 9, 15), taken(20, 14, 21), "eager")).toBe("no measurable difference from eager");
+  });
+
+  it("takes a single sample to be wrong by half", () => {
+    expect(isMeasurable(taken(10, 10, 10, 1), taken(20, 20, 20, 1))).toBe(false);
+    expect(isMeasurable(taken(10, 10, 10, 1), taken(30, 30, 30, 1))).toBe(true);
   });
 });
