@@ -192,7 +192,7 @@ export function Table<Row>(table: Props<Row>) {
   const picked = groups.find((one) => grouping.value === `${id}.${one.id}`);
   const canFilter = ofSelected.length < rows.length;
   return (
-    <div class={`table ${table.isCompact ? "table-compact" : ""}`}>
+    <div class={`table ${table.isCompact ? "table-compact" : ""}`} data-filtered={wanted.length < rows.length || undefined}>
       {(canFilter || groups.length > 0) && (
         <div class="table-bar">
           {canFilter && <SelectionChip shown={ofSelected.length} of={rows.length} />}

@@ -7,10 +7,9 @@ import { ticksUpTo } from "./lanes";
 import { besideOf, RULE } from "./measurable";
 import { Table } from "./Table";
 
-const WIDTH = 640;
-const ROW = 40;
-const LEFT = 100;
-const RIGHT = 34;
+const ROW = 48;
+/** Of the width: what is right of the largest sample, for the last mark's name. */
+const ROOM = 7;
 
 const NAMES: Record<Contestant["name"], string> = { eager: "eager", compiled: "compiled", peer: "TorchInductor" };
 
@@ -19,13 +18,15 @@ function spread(index: number): number {
   return ((index * 37) % 17) - 8;
 }
 
+/** Lengths along the axis are shares of the width, so that type keeps its size on any screen. */
 function Strip({ contestants }: { contestants: Contestant[] }) {
   const largest = Math.max(...contestants.flatMap((one) => one.samples_ms), 1e-6) * 1.03;
-  const x = (value: number): number => LEFT + (value / largest) * (WIDTH - LEFT - RIGHT);
+  const along = (value: number): number => 1 + (value / largest) * (99 - ROOM);
+  const x = (value: number): string => `${along(value)}%`;
   const height = contestants.length * ROW + 24;
   const summary = contestants.map((one) => `${NAMES[one.name]}: median ${format.milliseconds(one.median_ms)}`).join("; ");
   return (
-    <svg class="strip" viewBox={`0 0 ${WIDTH} ${height}`} width={WIDTH} role="img" aria-label={`Every sample, from zero. ${summary}`}>
+    <svg class="strip" width="100%" height={height} role="img" aria-label={`Every sample, from zero. ${summary}`}>
       {ticksUpTo(largest).map((tick) => (
         <g key={tick} class="tick">
           <line x1={x(tick)} x2={x(tick)} y1={2} y2={height - 18} />
@@ -35,17 +36,17 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
         </g>
       ))}
       {contestants.map((one, index) => {
-        const middle = index * ROW + ROW / 2 + 2;
+        const middle = index * ROW + ROW / 2 + 7;
         return (
           <g key={one.name} class={`contestant contestant-${one.name}`}>
-            <text class="contestant-name" x={LEFT - 10} y={middle + 4}>
+            <text class="contestant-name" x="1%" dx={4} y={index * ROW + 12}>
               {NAMES[one.name]}
             </text>
-            <rect class="quartiles" x={x(one.low_ms)} width={Math.max(1, x(one.high_ms) - x(one.low_ms))} y={middle - 13} height={26} />
+            <rect class="quartiles" x={x(one.low_ms)} width={`${Math.max(0.2, along(one.high_ms) - along(one.low_ms))}%`} y={middle - 13} height={26} />
             {one.samples_ms.map((sample, place) => (
               <circle key={place} cx={x(sample)} cy={middle + spread(place)} r={2.2} />
             ))}
-            <line class="median" x1={x(one.median_ms)} x2={x(one.median_ms)} y1={middle - 16} y2={middle + 16} />
+            <line class="median" x1={x(one.median_ms)} x2={x(one.median_ms)} y1={middle - 15} y2={middle + 15} />
           </g>
         );
       })}
@@ -66,8 +67,8 @@ function Contestants({ contestants }: { contestants: Contestant[] }) {
         { id: "name", head: "a call, measured", cell: (one) => NAMES[one.name] },
         { id: "median", head: "median", isNumber: true, by: (one) => one.median_ms, cell: (one) => <strong>{format.milliseconds(one.median_ms)}</strong> },
         { id: "quartiles", head: "25 – 75 %", isNumber: true, cell: (one) => `${format.milliseconds(one.low_ms)} – ${format.milliseconds(one.high_ms)}` },
-        { id: "samples", head: "samples", isNumber: true, by: (one) => one.samples_ms.length, cell: (one) => one.samples_ms.length },
-        { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, by: (one) => one.compile_s, cell: (one) => (one.compile_s === null ? "" : `${one.compile_s.toFixed(1)} s`) },
+        { id: "samples", head: "samples", isNumber: true, isExtra: true, by: (one) => one.samples_ms.length, cell: (one) => one.samples_ms.length },
+        { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, isExtra: true, by: (one) => one.compile_s, cell: (one) => (one.compile_s === null ? "" : `${one.compile_s.toFixed(1)} s`) },
         { id: "beside", head: "beside eager", cell: (one) => eager && one !== eager && besideOf(one, eager, "eager") },
       ]}
     />

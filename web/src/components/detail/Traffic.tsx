@@ -56,7 +56,10 @@ function Shares({ shares, toRef }: { shares: Share[]; toRef(tensor: string): Ref
     <>
       {shares.map(({ tensor, bytes }, place) => (
         <span class="share" key={place} data-ref={toRef(tensor)}>
-          <code>{tensor}</code> <span class="quiet">{format.bytes(bytes)}</span>
+          <code>
+            <Name text={tensor} />
+          </code>{" "}
+          <span class="quiet">{format.bytes(bytes)}</span>
         </span>
       ))}
     </>
