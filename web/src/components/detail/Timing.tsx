@@ -66,7 +66,7 @@ function Contestants({ contestants }: { contestants: Contestant[] }) {
       columns={[
         { id: "name", head: "a call, measured", cell: (one) => NAMES[one.name] },
         { id: "median", head: "median", isNumber: true, by: (one) => one.median_ms, cell: (one) => <strong>{format.milliseconds(one.median_ms)}</strong> },
-        { id: "quartiles", head: "25 – 75 %", isNumber: true, cell: (one) => `${format.milliseconds(one.low_ms)} – ${format.milliseconds(one.high_ms)}` },
+        { id: "quartiles", head: "25 – 75 %", isNumber: true, isExtra: true, cell: (one) => `${format.milliseconds(one.low_ms)} – ${format.milliseconds(one.high_ms)}` },
         { id: "samples", head: "samples", isNumber: true, isExtra: true, by: (one) => one.samples_ms.length, cell: (one) => one.samples_ms.length },
         { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, isExtra: true, by: (one) => one.compile_s, cell: (one) => (one.compile_s === null ? "" : `${one.compile_s.toFixed(1)} s`) },
         { id: "beside", head: "beside eager", cell: (one) => eager && one !== eager && besideOf(one, eager, "eager") },

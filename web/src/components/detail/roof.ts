@@ -60,9 +60,9 @@ function pointOf(kernel: Kernel, place: number, us: number, graph: Graph, peak: 
 }
 
 export function rooflineOf(graph: Graph, report: Report, basis: "measured" | "predicted"): Roofline | null {
+  // The first is of the device that ran; a second one, of another device, is of the one that decided.
   const peaks = report.environment.peaks ?? [];
-  const { device_name: ran, decides_for: decides } = report.environment;
-  const peak = peaks.find((one) => one.device === (basis === "measured" ? ran : decides));
+  const peak = basis === "measured" ? peaks[0] : (peaks.find((one) => one.device === report.environment.decides_for) ?? peaks.at(-1));
   if (!peak || (basis === "measured" && graph.disturbed !== null)) return null;
   const timed = graph.kernels.flatMap((kernel, place) => {
     const us = basis === "measured" ? kernel.measured_us : kernel.predicted_us;
