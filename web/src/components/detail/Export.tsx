@@ -62,7 +62,7 @@ function Kernels({ report }: { report: Report }) {
 export function Export({ report }: { report: Report }) {
   if (!report.id || report.status === "running") return <Empty>Files can be had once the exploration is done.</Empty>;
   return (
-    <Scroller label="Export" class="export">
+    <Scroller label="Files" class="export">
       <div>
         <h3 class="view-heading">The whole exploration</h3>
         <ul class="files">

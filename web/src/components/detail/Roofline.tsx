@@ -144,7 +144,7 @@ export function Roofline({ graph, report }: { graph: Graph; report: Report }) {
         )}
         <PeakSentence picture={picture} />
       </div>
-      <Scroller label="Roofline">
+      <Scroller label="Kernels under the roof">
         <div class="roof-columns">
           {picture.points.length > 0 && <Plot picture={picture} />}
           <Rows picture={picture} />

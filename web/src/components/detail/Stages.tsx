@@ -28,7 +28,7 @@ function Share({ ms, of: longest }: { ms: number; of: number }) {
 export function Stages({ report }: { report: Report }) {
   const longest = Math.max(...report.stages.map((stage) => stage.ms), 1);
   return (
-    <Scroller label="Stages" class="stages">
+    <Scroller label="Stages and where they ran" class="stages">
       <Table
         id="stages"
         label="Stages"

@@ -117,7 +117,7 @@ export function Timeline({ graph, report }: { graph: Graph; report: Report }) {
         </div>
         <p class={way === "predicted" ? "predicted-text" : "quiet"}>{[sentenceOf(way, report), ...missing].join(" ")}</p>
       </div>
-      <Scroller label="Timeline">
+      <Scroller label="Lanes of the timeline">
         <Chart lanes={lanes} most={most} write={way === "bytes" ? format.bytes : format.microseconds} label={`${graph.name}: ${LABELS[way]} of ${lanes.map((lane) => lane.name).join(", ")}`} />
         {stages && (
           <>

@@ -105,7 +105,7 @@ export function Timing({ report }: { report: Report }) {
     return wrong.length > 0 ? <WrongResults wrong={wrong} /> : <Empty>No times were taken.</Empty>;
   }
   return (
-    <Scroller label="Timing" class="timing">
+    <Scroller label="Samples and medians" class="timing">
       <div class="timing-plot">
         <WrongResults wrong={wrong} />
         <Strip contestants={timing.contestants} />
