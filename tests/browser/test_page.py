@@ -24,18 +24,28 @@ def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, se
 def test_the_answer_bar_says_it_in_one_line_and_opens_panes(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     said = " ".join(page.locator(".figures").inner_text().split())
-    for figure in ("10 ops", "3 kernels", "79.7 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
+    for figure in ("10 → 3 kernels", "± 1.7 %", "79.7 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
         assert figure in said
     page.locator("[data-figure=time]").click()
     expect(page.locator(".toolbar [data-view=timing]")).to_have_attribute("aria-expanded", "true")
     expect(page.locator(".contestant-eager circle")).to_have_count(24)
 
 
-def test_a_figure_that_is_not_known_is_left_out(page: Page, server_url: str) -> None:
+def test_a_figure_that_is_not_known_is_a_dash(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# nothing measured\n" + SOURCE)
     expect(page.locator("[data-figure=kernels]")).to_be_visible()
-    for unknown in ("bytes", "time", "error", "peer-kernels"):
-        expect(page.locator(f"[data-figure={unknown}]")).to_have_count(0)
+    for unknown in ("bytes", "time", "error"):
+        expect(page.locator(f"[data-figure={unknown}] .figure-value")).to_have_text("–")
+    expect(page.locator("[data-figure=peer-kernels]")).to_have_count(0)
+
+
+def test_what_was_measured_and_what_is_predicted_name_their_devices(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    measured = page.get_by_role("group", name="measured on CPU")
+    expect(measured.locator("[data-figure=time]")).to_be_visible()
+    predicted = page.get_by_role("group", name="predicted for sm_90")
+    expect(predicted.locator("[data-figure=predicted] em")).to_have_css("font-style", "italic")
+    expect(predicted.locator("[data-figure=time]")).to_have_count(0)
 
 
 def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_url: str) -> None:
@@ -111,9 +121,10 @@ def test_stop_cancels(page: Page, server_url: str) -> None:
     type_snippet(page, "# stuck\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
-    expect(page.locator(".verdict")).to_have_text(re.compile(r"^\w+ done · \d+ s of 60$"))
-    page.locator("[data-action=explore]").click()
-    expect(page.locator(".status-chip")).to_have_text("cancelled")
+    expect(page.locator(".verdict")).to_have_text(re.compile(r"^running \d+ s of 60 · capture done · lower next"))
+    expect(page.get_by_role("list", name="Time of each stage")).to_contain_text(re.compile("capture .* lower"))
+    page.locator("[data-action=stop]").click()
+    expect(page.locator(".status-chip")).to_have_text("stopped")
     expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
 
 

@@ -71,7 +71,7 @@ export function Header() {
       </a>
       <label class="field">
         <span>Example</span>
-        <select value={current?.name ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
+        <select aria-label="Example" value={current?.name ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
           {!current && <option value="">your own code</option>}
           {examples.value.map((example) => (
             <option key={example.name} value={example.name}>
