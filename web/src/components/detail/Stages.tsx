@@ -40,7 +40,7 @@ export function Stages({ report }: { report: Report }) {
           { id: "time", head: "time", isNumber: true, by: (stage) => stage.ms, cell: (stage) => format.milliseconds(stage.ms) },
           { id: "bar", head: "share", isExtra: true, class: "bar-column", cell: (stage) => <Share ms={stage.ms} of={longest} /> },
           { id: "status", head: "status", by: (stage) => stage.status, cell: (stage) => <span class={`stage-chip stage-${stage.status}`}>{stage.status}</span> },
-          { id: "message", head: "", class: "message", cell: (stage) => stage.message },
+          { id: "message", head: "message", class: "message", cell: (stage) => stage.message },
         ]}
         foot={
           report.status === "running" ? (
