@@ -94,7 +94,8 @@ class Environment(ReportModel):
     target: str = Field(default="", description="What Triton kernels were generated for, such as sm_90.")
     decides_for: str = Field(default="", description="The device whose model decided and predicted.")
     peaks: list[Peak] = Field(
-        default=[], description="Of the device that ran, and of the one whose model decided where that is another one."
+        default=[],
+        description="Of the device that ran, and then of the one whose model decided, where that is another.",
     )
     driver: str | None = Field(default=None, description="Version of the GPU's driver; null on a CPU.")
     clocks: dict[str, Any] | None = Field(

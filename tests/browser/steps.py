@@ -8,7 +8,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.programs import STORED
 
 SOURCE = STORED.source
-SOFTMAX = "tr[data-ref='kernel:graph0/1']"
+#: Its name over its code.
+SOFTMAX = "#pane-side [data-ref='kernel:graph0/1']"
 
 
 #: The softmax's kernel beside the map, the decisions below it.

@@ -48,6 +48,11 @@ export function microseconds(value: Figure): string {
   return value == null ? "" : milliseconds(value / 1000);
 }
 
+/** A figure without a unit. */
+export function figure(value: Figure): string {
+  return value == null ? "" : significant(value, 2);
+}
+
 /** 10^9 bytes a second. */
 export function rate(value: Figure): string {
   return value == null ? "" : significant(value, 2);

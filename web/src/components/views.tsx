@@ -15,14 +15,17 @@ import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Comparison } from "./Comparison";
 import { Decisions } from "./Decisions";
+import { Export } from "./detail/Export";
 import { LoopList } from "./detail/LoopList";
 import { MemoryPlan } from "./detail/MemoryPlan";
 import { NodeTable } from "./detail/NodeTable";
 import { Notes } from "./Notes";
 import { Replays } from "./detail/Replays";
 import { Empty } from "./Scroller";
+import { Roofline } from "./detail/Roofline";
 import { Stages } from "./detail/Stages";
 import { Sweep } from "./Sweep";
+import { Timeline } from "./detail/Timeline";
 import { Timing } from "./detail/Timing";
 import { Traffic } from "./detail/Traffic";
 import { WhatIf } from "./WhatIf";
@@ -66,6 +69,20 @@ export const VIEWS: readonly View[] = [
     label: "Timing",
     hasPart: ({ report }) => report.timing !== null || isWrong(report),
     render: ({ report }) => <Timing report={report} />,
+  },
+  {
+    of: "graph",
+    id: "timeline",
+    label: "Timeline",
+    hasPart: ({ graph }) => graph.kernels.length > 0,
+    render: ({ graph, report }) => <Timeline graph={graph} report={report} />,
+  },
+  {
+    of: "graph",
+    id: "roofline",
+    label: "Roofline",
+    hasPart: ({ graph }) => graph.kernels.some((kernel) => kernel.measured_us !== null || kernel.predicted_us !== null),
+    render: ({ graph, report }) => <Roofline graph={graph} report={report} />,
   },
   {
     of: "graph",
@@ -147,4 +164,5 @@ export const VIEWS: readonly View[] = [
   },
   { of: "report", id: "stages", label: "Stages", render: (whole) => <Stages report={whole} /> },
   { of: "report", id: "notes", label: "Output", badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
+  { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
 ];

@@ -27,7 +27,7 @@ export interface Environment {
   target: string;
   /** The device whose model decided and predicted. */
   decides_for: string;
-  /** Of the device that ran, and of the one whose model decided where that is another one. */
+  /** Of the device that ran, and then of the one whose model decided, where that is another. */
   peaks: Peak[];
   /** Version of the GPU's driver; null on a CPU. */
   driver: string | null;

@@ -1,7 +1,7 @@
 import * as format from "../../format";
 import type { Buffer } from "../../report";
 import { refs } from "../../state";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { Table } from "./Table";
 
 const FATES: Record<Buffer["fate"], string> = {
@@ -33,9 +33,9 @@ export function BufferTable({ buffers, launches, way }: { buffers: Buffer[]; lau
       classOf={(buffer) => (buffer.fate === "dead" ? "dead" : "")}
       groups={[{ id: "fate", label: "fate", of: (buffer) => FATES[buffer.fate] }]}
       columns={[
-        { id: "name", head: "buffer", by: (buffer) => buffer.name, cell: (buffer) => <CutName name={buffer.name} /> },
+        { id: "name", head: "buffer", by: (buffer) => buffer.name, cell: (buffer) => <Name text={buffer.name} /> },
         { id: "fate", head: "fate", by: (buffer) => FATES[buffer.fate], cell: (buffer) => <span class={`fate fate-${buffer.fate}`}>{FATES[buffer.fate]}</span> },
-        { id: "over", head: "in the memory of", isExtra: true, by: (buffer) => buffer.takes_over, cell: (buffer) => buffer.takes_over && <CutName name={buffer.takes_over} /> },
+        { id: "over", head: "in the memory of", isExtra: true, by: (buffer) => buffer.takes_over, cell: (buffer) => buffer.takes_over && <Name text={buffer.takes_over} /> },
         { id: "lives", head: "lives", by: (buffer) => buffer.first, cell: (buffer) => <span class="nowrap">{lifetimeText(buffer, launches, way)}</span> },
         { id: "bytes", head: "bytes", isNumber: true, by: (buffer) => buffer.bytes, cell: (buffer) => format.bytes(buffer.bytes) },
         { id: "shape", head: "shape", cell: (buffer) => <span class="nowrap">{format.shape(buffer.shape)}</span> },

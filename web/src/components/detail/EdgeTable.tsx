@@ -3,7 +3,7 @@ import * as format from "../../format";
 import { edgeSentence, FATES, isSaved } from "../../moved";
 import type { EdgeTraffic } from "../../report";
 import { refs } from "../../state";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { Table } from "./Table";
 
 /** Every tensor with each of its readers, those that would cost most first. */
@@ -19,8 +19,8 @@ export function EdgeTable({ edges }: { edges: EdgeTraffic[] }) {
       hintOf={edgeSentence}
       groups={[{ id: "fate", label: "what fusion made of it", of: (edge) => FATES[edge.fate] }]}
       columns={[
-        { id: "tensor", head: "tensor", by: (edge) => edge.tensor, cell: (edge) => <CutName name={edge.tensor} /> },
-        { id: "reader", head: "read by", by: (edge) => edge.consumer, cell: (edge) => <CutName name={edge.consumer} /> },
+        { id: "tensor", head: "tensor", by: (edge) => edge.tensor, cell: (edge) => <Name text={edge.tensor} /> },
+        { id: "reader", head: "read by", by: (edge) => edge.consumer, cell: (edge) => <Name text={edge.consumer} /> },
         {
           id: "write",
           head: "its write",

@@ -4,7 +4,7 @@ import { ref } from "../../links";
 import type { Kernel } from "../../report";
 import { openKernel, predictedFor, refs } from "../../state";
 import { KernelTag } from "../KernelTag";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { type Column, Table } from "./Table";
 
 /** A kernel with its place in launch order, which is what names it: a library function may be called twice. */
@@ -29,7 +29,7 @@ function columnsOf(kernels: Kernel[], isPeer: boolean): Column<Placed>[] {
       cell: ({ kernel, place }) => (
         <button type="button" class="plain kernel-name">
           {!isPeer && <KernelTag place={place} />}
-          <CutName name={kernel.name} />
+          <Name text={kernel.name} />
           <Repeats kernel={kernel} kernels={kernels} />
         </button>
       ),

@@ -3,7 +3,7 @@ import type { Graph, LoopNode } from "../../report";
 import { links, refs } from "../../state";
 import { KernelTag } from "../KernelTag";
 import { Empty, Scroller } from "../Scroller";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { Table } from "./Table";
 
 export function Loop({ loop }: { loop: LoopNode }) {
@@ -59,7 +59,7 @@ export function LoopList({ graph }: { graph: Graph }) {
             by: (loop) => loop.name,
             cell: (loop) => (
               <>
-                <CutName name={loop.name} /> {loop.fallback && <span class="chip chip-warn" title="An ATen call that has no lowering here">fallback</span>}
+                <Name text={loop.name} /> {loop.fallback && <span class="chip chip-warn" title="An ATen call that has no lowering here">fallback</span>}
               </>
             ),
           },

@@ -150,7 +150,7 @@ export function MemoryPlan({ graph }: { graph: Graph }) {
         </div>
         <Sums memory={graph.memory} way={way} />
       </div>
-      <Scroller label="Memory">
+      <Scroller label="Plan of buffers">
         {kept.length > 0 && (
           <p class="note">
             {`${format.bytes(bytes)} never reach memory: `}

@@ -4,7 +4,7 @@ import type { FxNode, Graph } from "../../report";
 import { links, refs } from "../../state";
 import { KernelTag } from "../KernelTag";
 import { Scroller } from "../Scroller";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { type Column, Table } from "./Table";
 
 /** What a node has to do with the other pass of training. */
@@ -26,13 +26,13 @@ export function NodeTable({ graph, level }: { graph: Graph; level: "aten" | "fx"
         const role = isAten ? roleOf(node, graph) : "";
         return (
           <>
-            <CutName name={node.name} /> {role && <span class="chip">{role}</span>}
+            <Name text={node.name} /> {role && <span class="chip">{role}</span>}
           </>
         );
       },
     },
     { id: "kernel", head: "kernel", by: (node) => kernelsOf(node)[0] ?? null, cell: (node) => (node.dead ? "dead" : kernelsOf(node).map((place) => <KernelTag key={place} place={place} />)) },
-    { id: "target", head: "operation", by: shortTarget, cell: (node) => <CutName name={shortTarget(node)} /> },
+    { id: "target", head: "operation", by: shortTarget, cell: (node) => <Name text={shortTarget(node)} /> },
     { id: "line", head: "line", isNumber: true, by: (node) => node.lines[0] ?? null, cell: (node) => node.lines.join(", ") },
     { id: "shape", head: "shape", cell: (node) => <span class="nowrap">{format.shape(node.shape)}</span> },
     { id: "dtype", head: "dtype", isExtra: true, by: (node) => node.dtype, cell: (node) => format.dtype(node.dtype) },

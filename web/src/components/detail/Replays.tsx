@@ -86,7 +86,7 @@ export function Replays({ graph }: { graph: Graph }) {
   if (replay == null) return <Empty>Nothing was built to be launched.</Empty>;
   const sentence = reasons.value.get(replay.reason)?.sentence;
   return (
-    <Scroller label="CUDA graph" class="replay">
+    <Scroller label="How launches reach the device" class="replay">
       <p class="note">
         <span class={`verdict-chip ${replay.verdict === "replayed" ? "fused" : "refused"}`}>{replay.verdict === "replayed" ? "replayed" : "launched one by one"}</span>{" "}
         <a href={`/api/v1/reasons/${encodeURIComponent(replay.reason)}`} target="_blank" rel="noreferrer">

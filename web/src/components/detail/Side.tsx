@@ -6,7 +6,7 @@ import { wrongOf } from "../../wrong";
 import { KernelTag } from "../KernelTag";
 import { Empty } from "../Scroller";
 import { WrongResults } from "../WrongResults";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { reproducerOf } from "./exports";
 import { KernelCode } from "./KernelCode";
 import { KernelMenu } from "./KernelMenu";
@@ -60,12 +60,8 @@ function About({ kernel, graph, shown }: { kernel: Kernel; graph: Graph | null; 
   return (
     <div class="about">
       <p class="about-kind">
-        {kindInWords(kernel, graph)}
-        {code && (
-          <a class="reproducer" href={code} download title="A Python file that makes inputs, launches this kernel, checks it and times it">
-            Python file
-          </a>
-        )}
+        <span>{kindInWords(kernel, graph)}</span>
+        <CompilerToggle shown={shown} />
       </p>
       <p class="about-facts">
         {factsOf(kernel, name || device, predictedFor.value).map(({ name: what, value, hint, isPredicted }) => (
@@ -73,6 +69,11 @@ function About({ kernel, graph, shown }: { kernel: Kernel; graph: Graph | null; 
             <strong>{value}</strong> {what}
           </span>
         ))}
+        {code && (
+          <a class="reproducer" href={code} download title="A Python file that makes inputs, launches this kernel, checks it and times it">
+            Python file
+          </a>
+        )}
       </p>
     </div>
   );
@@ -90,10 +91,9 @@ export function Side() {
       <div class="pane-bar">
         <h2 class="kernel-heading" data-ref={isPeer ? ref.peer(place) : refs.value.kernel(place)}>
           {kernel && !isPeer && <KernelTag place={place} />}
-          {kernel ? <CutName name={kernel.name} /> : "Kernel"}
+          {kernel ? <Name text={kernel.name} /> : "Kernel"}
         </h2>
         {kernels.length > 0 && <Steps kernels={kernels} place={place} isPeer={isPeer} />}
-        {shown && <CompilerToggle shown={shown.report} />}
         {kernelPicked.value !== null && (
           <button type="button" class="close" aria-label="Close the kernel" onClick={release}>
             ×

@@ -1,19 +1,20 @@
 import * as format from "../../format";
 import type { Report } from "../../report";
+import { Facts } from "../Facts";
 import { Scroller } from "../Scroller";
 import { Table } from "./Table";
 
-function environmentFacts(report: Report): [string, string][] {
-  return Object.entries(report.environment)
-    .filter(([, value]) => value !== null && value !== "")
-    .map(([name, value]) => [name.replaceAll("_", " "), format.plain(value)]);
+function written(name: string, value: unknown): string {
+  if (typeof value !== "number") return format.plain(value);
+  if (name.endsWith("_bytes")) return format.bytes(value);
+  return name.endsWith("_seconds") ? format.milliseconds(1000 * value) : format.plain(value);
 }
 
-/** Seen from outside of the snippet's process, which is why it stands apart. */
-function observedFacts(report: Report): [string, string][] {
-  const { contradictions, isolation, ...seen } = report.observed ?? { contradictions: [], isolation: [] };
-  const facts = Object.entries(seen).filter(([, value]) => value !== null && value !== "");
-  return facts.map(([name, value]) => [name.replaceAll("_", " "), format.plain(value)]);
+/** Names without their unit, which the value has. */
+function factsOf(from: object): [string, string][] {
+  return Object.entries(from)
+    .filter(([, value]) => value !== null && value !== "" && typeof value !== "object")
+    .map(([name, value]) => [name.replace(/_(bytes|seconds)$/, "").replaceAll("_", " "), written(name, value)]);
 }
 
 function Share({ ms, of: longest }: { ms: number; of: number }) {
@@ -27,7 +28,7 @@ function Share({ ms, of: longest }: { ms: number; of: number }) {
 export function Stages({ report }: { report: Report }) {
   const longest = Math.max(...report.stages.map((stage) => stage.ms), 1);
   return (
-    <Scroller label="Stages" class="stages">
+    <Scroller label="Stages and where they ran" class="stages">
       <Table
         id="stages"
         label="Stages"
@@ -37,9 +38,9 @@ export function Stages({ report }: { report: Report }) {
         columns={[
           { id: "stage", head: "stage", cell: (stage) => stage.name },
           { id: "time", head: "time", isNumber: true, by: (stage) => stage.ms, cell: (stage) => format.milliseconds(stage.ms) },
-          { id: "bar", head: "share", class: "bar-column", cell: (stage) => <Share ms={stage.ms} of={longest} /> },
+          { id: "bar", head: "share", isExtra: true, class: "bar-column", cell: (stage) => <Share ms={stage.ms} of={longest} /> },
           { id: "status", head: "status", by: (stage) => stage.status, cell: (stage) => <span class={`stage-chip stage-${stage.status}`}>{stage.status}</span> },
-          { id: "message", head: "", class: "message", cell: (stage) => stage.message },
+          { id: "message", head: "message", class: "message", cell: (stage) => stage.message },
         ]}
         foot={
           report.status === "running" ? (
@@ -50,31 +51,20 @@ export function Stages({ report }: { report: Report }) {
           ) : undefined
         }
       />
-      <dl class="facts environment-facts">
-        {environmentFacts(report).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <section>
+        <h3 class="view-heading">Where it ran</h3>
+        <Facts facts={factsOf(report.environment)} />
+      </section>
       {report.observed && (
-        <>
-          <h3>What the service saw</h3>
+        <section>
+          <h3 class="view-heading">What the service saw from outside</h3>
           {report.observed.contradictions.map((sentence) => (
             <p class="problem" key={sentence}>
               {sentence}
             </p>
           ))}
-          <dl class="facts environment-facts">
-            {observedFacts(report).map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-          </dl>
-        </>
+          <Facts facts={[...factsOf(report.observed), ["confined by", report.observed.isolation.join("; ")]]} />
+        </section>
       )}
     </Scroller>
   );

@@ -5,7 +5,7 @@
  *       id="launches" label="What each kernel moves" rows={launches} keyOf={(one) => one.name}
  *       refOf={(one) => refs.value.loop(one.name)}
  *       columns={[
- *         { id: "name", head: "kernel", cell: (one) => <CutName name={one.name} />, by: (one) => one.name },
+ *         { id: "name", head: "kernel", cell: (one) => <Name text={one.name} />, by: (one) => one.name },
  *         { id: "bytes", head: "bytes", isNumber: true, cell: (one) => format.bytes(one.bytes), by: (one) => one.bytes },
  *         { id: "lines", head: "line", isExtra: true, cell: (one) => one.lines.join(", ") },
  *       ]}
@@ -192,7 +192,7 @@ export function Table<Row>(table: Props<Row>) {
   const picked = groups.find((one) => grouping.value === `${id}.${one.id}`);
   const canFilter = ofSelected.length < rows.length;
   return (
-    <div class={`table ${table.isCompact ? "table-compact" : ""}`}>
+    <div class={`table ${table.isCompact ? "table-compact" : ""}`} data-filtered={wanted.length < rows.length || undefined}>
       {(canFilter || groups.length > 0) && (
         <div class="table-bar">
           {canFilter && <SelectionChip shown={ofSelected.length} of={rows.length} />}

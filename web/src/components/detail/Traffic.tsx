@@ -2,7 +2,7 @@ import * as format from "../../format";
 import { type Ref } from "../../links";
 import { fxNodeOf, readsOf, type Share, writesOf } from "../../moved";
 import type { ExecutionTraffic, Graph, LaunchTraffic, Report, Summary, Traffic as Counted } from "../../report";
-import { CutName } from "./CutName";
+import { Name } from "../Name";
 import { EdgeTable } from "./EdgeTable";
 import { KernelTag } from "../KernelTag";
 import { Empty, Scroller } from "../Scroller";
@@ -56,7 +56,10 @@ function Shares({ shares, toRef }: { shares: Share[]; toRef(tensor: string): Ref
     <>
       {shares.map(({ tensor, bytes }, place) => (
         <span class="share" key={place} data-ref={toRef(tensor)}>
-          <code>{tensor}</code> <span class="quiet">{format.bytes(bytes)}</span>
+          <code>
+            <Name text={tensor} />
+          </code>{" "}
+          <span class="quiet">{format.bytes(bytes)}</span>
         </span>
       ))}
     </>
@@ -88,7 +91,7 @@ function columnsOf(way: "eager" | "unfused" | "fused"): Column<Placed>[] {
       cell: ({ launch, place }) => (
         <span class="nowrap">
           {way === "fused" && <KernelTag place={place} />}
-          <CutName name={launch.name} />
+          <Name text={launch.name} />
         </span>
       ),
     },
@@ -155,7 +158,7 @@ function Floor({ traffic }: { traffic: Counted }) {
         keyOf={(one) => `${one.tensor} ${one.written_bytes > 0}`}
         refOf={(one) => refs.value.buffer(one.tensor)}
         columns={[
-          { id: "tensor", head: "tensor", by: (one) => one.tensor, cell: (one) => <CutName name={one.tensor} /> },
+          { id: "tensor", head: "tensor", by: (one) => one.tensor, cell: (one) => <Name text={one.tensor} /> },
           { id: "read", head: "read", isNumber: true, by: (one) => one.read_bytes, cell: (one) => one.read_bytes > 0 && format.bytes(one.read_bytes) },
           { id: "written", head: "written", isNumber: true, by: (one) => one.written_bytes, cell: (one) => one.written_bytes > 0 && format.bytes(one.written_bytes) },
         ]}
