@@ -4,7 +4,7 @@
  * While an exploration runs, `report` holds what has arrived of it and `previous` the one that was on screen: a pane
  * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place.
  */
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import type { Choices, Comparison, Example, Reason, Version } from "./api";
 import { Links, linksOf, type Ref, refsOf } from "./links";
 import type { Graph, Report } from "./report";
@@ -70,14 +70,17 @@ export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): 
   return now && current ? { report: now, graph: current, stale: false } : null;
 }
 
-export type BottomTab = "decisions" | "timing" | "traffic" | "buffers" | "replay" | "capture" | "wrapper" | "sweep" | "what-if" | "stages" | "notes";
-export const bottomTab = inAddress<BottomTab>("show", "decisions", oneOf("decisions", "timing", "traffic", "buffers", "replay", "capture", "wrapper", "sweep", "what-if", "stages", "notes"));
-export type CentreTab = "graph" | "loops" | "nodes";
-export const centreTab = inAddress<CentreTab>("centre", "graph", oneOf("graph", "loops", "nodes"));
+/** The view that the drawer shows, by its id in `components/views.tsx`; null while the drawer is closed. */
+export const drawer = inAddress<string | null>("show", null, text);
+export type PhoneTab = "code" | "map" | "kernel" | "more";
+/** On a screen that is too narrow for panes side by side: the one that it shows. */
+export const phoneTab = inAddress<PhoneTab>("tab", "map", oneOf("code", "map", "kernel", "more"));
 export const fxLevel = inAddress<"aten" | "fx">("level", "aten", oneOf("aten", "fx"));
 /** The kernel that the reader picked, by its place; of ours or of the peer's, whichever are shown. */
 export const kernelPicked = inAddress<number | null>("kernel", null, number);
 export const compilerShown = inAddress<"ours" | "peer">("by", "ours", oneOf("ours", "peer"));
+/** The side pane is there while a kernel is selected. */
+export const sideIsOpen = computed(() => kernelPicked.value !== null);
 let flashTimer = 0;
 
 export function say(text: string): void {
@@ -88,6 +91,31 @@ export function say(text: string): void {
 }
 
 export const helpIsOpen = signal(false);
+
+/** Opens the drawer at a view, and takes the keyboard there. */
+export function openView(id: string): void {
+  batch(() => {
+    drawer.value = id;
+    phoneTab.value = "more";
+  });
+  requestAnimationFrame(() => document.getElementById("drawer")?.focus());
+}
+
+/** Selects a kernel of ours or of the peer's: the side pane shows it. */
+export function openKernel(place: number, compiler: "ours" | "peer" = "ours"): void {
+  batch(() => {
+    compilerShown.value = compiler;
+    kernelPicked.value = place;
+  });
+}
+
+/** Nothing is selected any more, and the side pane goes. */
+export function release(): void {
+  batch(() => {
+    pinned.value = null;
+    kernelPicked.value = null;
+  });
+}
 
 /** Until the reader picks one: the kernel that fused most, where there is most to see. */
 export const kernelShown = computed<number>(() => {

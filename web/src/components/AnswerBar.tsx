@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report, Summary } from "../report";
-import { type BottomTab, beside, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince, time } from "../state";
+import { beside, isRunning, openKernel, openView, previous, problem, queuePosition, report, runningSince, time } from "../state";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 import { GraphSelector } from "./GraphSelector";
 
@@ -14,10 +14,7 @@ interface Figure {
   tone?: "good" | "bad" | undefined;
 }
 
-const openBottom = (tab: BottomTab) => (): void => {
-  bottomTab.value = tab;
-  document.getElementById("pane-bottom")?.focus();
-};
+const open = (view: string) => (): void => openView(view);
 
 function change(before: string, after: string): ComponentChildren {
   return before && after ? (
@@ -37,32 +34,26 @@ export function figuresOf(summary: Summary, shown: Report): Figure[] {
       id: "wrong",
       label: "no time is given",
       value: <strong>{format.count(wrong.length, "wrong result")}</strong>,
-      open: openBottom("timing"),
+      open: open("timing"),
       tone: "bad",
     },
     summary.kernels !== null && {
       id: "kernels",
       label: summary.eager_kernels === null ? "kernels" : "ops → kernels",
       value: change(summary.eager_kernels === null ? "" : format.count(summary.eager_kernels, "op"), format.count(summary.kernels, "kernel")),
-      open: () => {
-        compilerShown.value = "ours";
-        document.getElementById("pane-kernels")?.focus();
-      },
+      open: () => openKernel(0),
     },
     summary.peer_kernels !== null && {
       id: "peer-kernels",
       label: shown.peer?.name ?? "peer",
       value: format.count(summary.peer_kernels, "kernel"),
-      open: () => {
-        compilerShown.value = "peer";
-        document.getElementById("pane-kernels")?.focus();
-      },
+      open: () => openKernel(0, "peer"),
     },
     (summary.bytes !== null || summary.eager_bytes !== null) && {
       id: "bytes",
       label: summary.floor_bytes === null ? "bytes moved" : `bytes moved, at least ${format.bytes(summary.floor_bytes)}`,
       value: change(format.bytes(summary.eager_bytes), format.bytes(summary.bytes)),
-      open: openBottom("traffic"),
+      open: open("traffic"),
     },
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
@@ -73,14 +64,14 @@ export function figuresOf(summary: Summary, shown: Report): Figure[] {
           {summary.speedup !== null && ` (${format.ratio(summary.speedup)})`}
         </>
       ),
-      open: openBottom("timing"),
+      open: open("timing"),
       tone: isWithinNoise(shown) ? undefined : toneOf(summary.speedup),
     },
     shown.status !== "running" && shown.graphs.length > 0 && {
       id: "breaks",
       label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
       value: format.count(summary.graph_breaks, "break"),
-      open: openBottom("capture"),
+      open: open("capture"),
       tone: summary.graph_breaks > 0 ? "bad" : undefined,
     },
     (summary.compiled_error !== null || wrong.length > 0) && {
@@ -92,14 +83,14 @@ export function figuresOf(summary: Summary, shown: Report): Figure[] {
           {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
         </>
       ),
-      open: openBottom("stages"),
+      open: open("stages"),
       tone: wrong.length > 0 ? "bad" : undefined,
     },
     shown.environment.device !== "" && {
       id: "device",
       label: shown.environment.device_name || "device",
       value: shown.environment.device.toUpperCase(),
-      open: openBottom("stages"),
+      open: open("stages"),
     },
   ];
   return figures.filter((figure): figure is Figure => figure !== false);
@@ -196,7 +187,7 @@ export function AnswerBar() {
           )}
         </p>
         {beside.value && (
-          <button type="button" class="beside" data-testid="beside" onClick={openBottom("what-if")}>
+          <button type="button" class="beside" data-testid="beside" onClick={open("what-if")}>
             {`what if: ${beside.value.verdict}`}
           </button>
         )}

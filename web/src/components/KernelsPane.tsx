@@ -1,7 +1,7 @@
 import * as format from "../format";
 import { ref } from "../links";
 import type { Graph, Kernel, Report } from "../report";
-import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor, refs, shownGraph } from "../state";
+import { compilerShown, isRunning, kernelPicked, kernelShown, links, newestWith, predictedFor, refs, release, shownGraph } from "../state";
 import { wrongOf } from "../wrong";
 import { KernelCard } from "./KernelCard";
 import { KernelTag } from "./KernelTag";
@@ -95,11 +95,14 @@ export function KernelsPane() {
   const place = kernelShown.value;
   const selected = kernels[place];
   return (
-    <section class="pane" id="pane-kernels" data-pane="kernels" aria-label="Kernels" tabIndex={-1}>
+    <section class="pane" id="pane-side" data-pane="side" aria-label="Kernel" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Kernels</h2>
         {kernels.length > 0 && <span class="badge">{kernels.length}</span>}
         {shown && <CompilerToggle shown={shown.report} />}
+        <button type="button" class="close" aria-label="Close the kernel" onClick={release}>
+          ×
+        </button>
       </div>
       <div class="kernels" data-stale={shown?.stale || undefined}>
         {shown && <WrongResults wrong={wrongOf(shown.report, isPeer ? "peer" : "compiled")} />}
