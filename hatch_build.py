@@ -19,7 +19,11 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         # The service shows them; in a checkout it finds them where they are.
         docs = Path(self.root) / "docs"
-        shown = {"reasons": "server/reason_pages", "lessons": "server/lessons/pages", "glossary.md": "server/glossary.md"}
+        shown = {
+            "reasons": "server/reason_pages",
+            "lessons": "server/lessons/pages",
+            "glossary.md": "server/glossary.md",
+        }
         build_data["force_include"] |= {str(docs / name): place for name, place in shown.items()}
         if os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
             return

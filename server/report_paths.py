@@ -101,7 +101,8 @@ def _apply(report: Report, found: Any, step: Filter) -> Any:
     if step.word == "each":
         return [value for item in _listed(found, "each") for value in _spread(_follow(item, step.rest))]
     if step.word == "where":
-        return [item for item in _listed(found, "where") if _holds(item, step.rest)]
+        condition = _condition(step.rest)
+        return [item for item in _listed(found, "where") if _holds(item, *condition)]
     if step.word in ("in", "over", "less"):
         return _computed(report, found, step)
     raise PathProblem(f"There is no filter {step.word[:40]!r}; there are {FILTERS}.")
@@ -149,21 +150,28 @@ _OF_A_LIST: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def _holds(item: Any, condition: str) -> bool:
-    read = _CONDITION.fullmatch(condition)
+def _condition(text: str) -> tuple[str, str, str]:
+    """A field, a sign and a value."""
+    read = _CONDITION.fullmatch(text)
     if read is None:
-        raise PathProblem(f"{condition[:80]!r} is no condition: write FIELD = VALUE, with =, !=, >, < or has.")
-    name, sign, text = read.groups()
-    found = _follow(item, name)
-    if sign == "has":
-        return text in found if isinstance(found, list | tuple | str) else False
+        raise PathProblem(f"{text[:80]!r} is no condition: write FIELD = VALUE, with =, !=, >, < or has.")
+    name, sign, value = read.groups()
     if sign in "<>":
         try:
-            limit = float(text)
+            float(value)
         except ValueError:
-            raise PathProblem(f"{text[:40]!r} is no number to compare {name} with.") from None
+            raise PathProblem(f"{value[:40]!r} is no number to compare {name} with.") from None
+    return name, sign, value
+
+
+def _holds(item: Any, name: str, sign: str, value: str) -> bool:
+    found = _follow(item, name)
+    if sign == "has":
+        return value in found if isinstance(found, list | tuple | str) else False
+    if sign in "<>":
+        limit = float(value)
         return isinstance(found, int | float) and (found > limit if sign == ">" else found < limit)
-    return (_shown(found) == text) is (sign == "=")
+    return (_shown(found) == value) is (sign == "=")
 
 
 def _computed(report: Report, found: Any, step: Filter) -> float:
@@ -181,7 +189,9 @@ def _computed(report: Report, found: Any, step: Filter) -> float:
 
 
 def _plain(found: Any, path: str) -> Value:
-    if isinstance(found, BaseModel | dict) or (isinstance(found, list | tuple) and any(_is_part(item) for item in found)):
+    if isinstance(found, BaseModel | dict) or (
+        isinstance(found, list | tuple) and any(_is_part(item) for item in found)
+    ):
         raise PathProblem(f"{path!r} leads to a part of the report, not to a value: add a field, or `| count`.")
     return list(found[:MOST_VALUES]) if isinstance(found, list | tuple) else found
 

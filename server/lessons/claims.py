@@ -2,7 +2,8 @@
 being about something else.
 
 A number is written in digits, or as a word from two to twelve. Code between backticks, addresses of links and the
-answers that are offered to choose from state nothing.
+answers that are offered to choose from state nothing. A reason that the text names, `index.reversed`, has to be one
+that the report gives.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from decimal import Decimal
 
 from compiler.report import Report
 from server.lessons.models import Claim, Step
+from server.reasons import reasons
 from server.report_paths import PathProblem, Value, value_at
 
 WORDS = "two three four five six seven eight nine ten eleven twelve".split()
 _NUMBER = re.compile(rf"(?<![\w.])(?:\d+(?:,\d{{3}})*(?:\.\d+)?|(?:{'|'.join(WORDS)})(?=\W|$))(?!\w)", re.IGNORECASE)
+_CODE = re.compile(r"`([a-z_]+\.[a-z_]+)`")
 _NO_STATEMENT = re.compile(r"`[^`]*`|\]\([^)]*\)|^\s*\d+\. ", re.MULTILINE)
 
 
@@ -29,7 +32,18 @@ def faults_of(step: Step, report: Report) -> list[str]:
         if not any(begin <= number.start() and number.end() <= end for begin, end in bound):
             around = text[max(0, number.start() - 30) : number.end() + 30].replace("\n", " ")
             faults.append(f"The number {number[0]} is bound to no check: … {around} …")
+    given = _reasons_given(report)
+    named = {name for name in _CODE.findall(f"{step.text} {step.reveal}") if name in reasons()}
+    faults += [f"The text names the reason {name}, which the report does not give." for name in sorted(named - given)]
     return faults
+
+
+def _reasons_given(report: Report) -> set[str]:
+    given: set[str] = set()
+    for graph in report.graphs:
+        given |= {decision.reason for decision in graph.decisions}
+        given |= {decision.reason for decision in graph.layouts}
+    return given
 
 
 def prose_of(step: Step) -> str:
@@ -49,12 +63,15 @@ def _faults_of_claim(claim: Claim, step: Step, text: str, report: Report) -> Ite
     if not any(_places(text, claim.text)):
         yield f"The text does not say {claim.text!r}."
     stated = _NUMBER.findall(claim.text)
-    if len(stated) != 1:
+    if not stated or (claim.kind == "report" and len(stated) > 1):
         yield f"{claim.text!r} states {len(stated)} numbers; a check is about one."
-        return
-    if claim.kind == "program" and not re.search(rf"(?<![\w.]){re.escape(stated[0].replace(',', ''))}(?!\w)", step.source):
-        yield f"{claim.text!r} does not stand in the program."
-    if claim.kind == "report":
+    elif claim.kind == "program":
+        yield from (
+            f"The number {number} of {claim.text!r} is not in the program."
+            for number in stated
+            if not _is_in(step.source, number)
+        )
+    elif claim.kind == "report":
         try:
             value = value_at(report, claim.path)
         except PathProblem as problem:
@@ -62,6 +79,10 @@ def _faults_of_claim(claim: Claim, step: Step, text: str, report: Report) -> Ite
             return
         if not states(stated[0], value):
             yield f"The text says {claim.text!r}, and {claim.path} is {value}."
+
+
+def _is_in(source: str, number: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(number.replace(',', ''))}(?!\w)", source) is not None
 
 
 def states(number: str, value: Value) -> bool:

@@ -178,6 +178,4 @@ class Lesson(BaseModel):
 
     def head(self) -> LessonHead:
         """The lesson as a list has it."""
-        return LessonHead(
-            name=self.name, title=self.title, idea=self.idea, minutes=self.minutes, steps=len(self.steps)
-        )
+        return LessonHead(name=self.name, title=self.title, idea=self.idea, minutes=self.minutes, steps=len(self.steps))

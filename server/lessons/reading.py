@@ -72,9 +72,7 @@ class _Reading:
         tokens = MarkdownIt().parse(text)
         self.tokens = [token for token in tokens if token.level == 0 and token.map]
         self.headings = {
-            self.place(token): inline.content
-            for token, inline in pairwise(tokens)
-            if token.type == "heading_open"
+            self.place(token): inline.content for token, inline in pairwise(tokens) if token.type == "heading_open"
         }
         self.source = ""
         self.options: dict[str, Any] = {}
@@ -170,7 +168,11 @@ class _Reading:
             draft.question = self.question(token)
         elif kind == "view":
             query = token.content.strip()
-            self.demand(bool(re.fullmatch(r"[\w-]+=[^\s&]+(&[\w-]+=[^\s&]+)*", query)), place, "a view is a query such as at=line:5&show=traffic, in one line.")
+            self.demand(
+                bool(re.fullmatch(r"[\w-]+=[^\s&]+(&[\w-]+=[^\s&]+)*", query)),
+                place,
+                "a view is a query such as at=line:5&show=traffic, in one line.",
+            )
             if draft.question is None:
                 draft.view = query
             else:
@@ -200,9 +202,22 @@ class _Reading:
         kind = fields.get("kind", "number")
         self.demand(bool(text), place, "an `ask` block begins with the question.")
         self.demand("answer" in fields, place, "an `ask` block needs `answer: PATH`, a path into the report.")
-        self.demand(kind in get_args(QuestionKind), place, f"{kind!r} is no kind; it is {', '.join(get_args(QuestionKind))}.")
-        self.demand((kind == "choice") is bool(choices), place, "lines `choice: VALUE = WORDS` belong to the kind choice, and it needs them.")
-        return Question.model_validate({"text": " ".join(text), "kind": kind, "choices": choices, **{k: v for k, v in fields.items() if k != "kind"}})
+        self.demand(
+            kind in get_args(QuestionKind), place, f"{kind!r} is no kind; it is {', '.join(get_args(QuestionKind))}."
+        )
+        self.demand(
+            (kind == "choice") is bool(choices),
+            place,
+            "lines `choice: VALUE = WORDS` belong to the kind choice, and it needs them.",
+        )
+        return Question.model_validate(
+            {
+                "text": " ".join(text),
+                "kind": kind,
+                "choices": choices,
+                **{k: v for k, v in fields.items() if k != "kind"},
+            }
+        )
 
     def claim(self, place: int, line: str) -> Claim:
         """`TEXT = PATH`, `TEXT in the program`, or `TEXT about WHAT`."""

@@ -24,9 +24,7 @@ MOST_PATHS = 40
 
 LessonName = Annotated[
     str,
-    PathParameter(
-        description="Name of a lesson.", max_length=100, pattern=r"^[a-z0-9_]+$", examples=["round_trips"]
-    ),
+    PathParameter(description="Name of a lesson.", max_length=100, pattern=r"^[a-z0-9_]+$", examples=["round_trips"]),
 ]
 AskedPath = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 Paths = Annotated[
