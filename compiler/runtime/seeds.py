@@ -48,7 +48,8 @@ def seed_drawer(device: torch.device, count: int) -> Draw:
     """A function that fills a tensor of `count` int64 on `device`, which is the current one while it is called."""
     if device.type != "cuda" or count > 1:
         return by_kernel
-    torch.cuda.init()  # until then there is no generator
+    if not torch.cuda.default_generators:  # until CUDA is started
+        torch.cuda.init()
     number = torch.cuda.current_device() if device.index is None else device.index
     return _writer(torch.cuda.default_generators[number], number) or by_kernel
 

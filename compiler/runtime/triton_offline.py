@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ from compiler.runtime.triton_source import (
     launch_options,
     workspace_of,
 )
+
+# Triton's own code is warned of by Python 3.13, in the output of whoever compiles with it and can do nothing about it.
+warnings.filterwarnings("ignore", category=FutureWarning, module=r"triton\.")
 
 
 @dataclass(frozen=True)

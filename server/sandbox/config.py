@@ -7,6 +7,7 @@ import shutil
 import site
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -58,7 +59,20 @@ def code_folders() -> tuple[Path, ...]:
         *(Path(path) for path in libraries if path.startswith("/")),
     ]
     found = {path for name in wanted if name.is_dir() for path in (name, name.resolve())} - {Path("/")}
+    found |= set(_links_to_interpreter())
     return tuple(sorted(path for path in found if not any(other in found for other in path.parents)))
+
+
+def _links_to_interpreter() -> Iterator[Path]:
+    """The links that the interpreter's name leads through, such as `~/.local/bin/python3.13`.
+
+    A virtual environment names the first of them, and whoever starts Python by that name needs them all. Their folders
+    are left out: what else lies there is none of a job's business.
+    """
+    program = Path(sys.executable)
+    while program.is_symlink():
+        yield program
+        program = Path(os.path.normpath(program.parent / program.readlink()))
 
 
 def _folders_of_compilers() -> list[Path]:

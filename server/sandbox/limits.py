@@ -7,6 +7,7 @@ A process's limits are set twice: wide ones when it is confined, and its job's o
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +21,9 @@ class JobLimits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cpu_seconds: int = Field(gt=0, description="Processor time of each process, from the job's begin on.")
-    memory_bytes: int = Field(gt=0, description="Private memory of each process, and all memory of the job (`Watch`).")
+    memory_bytes: int = Field(
+        gt=0, description="Private memory that each process takes, and all memory of the job (`Watch`)."
+    )
     processes: int = Field(gt=0, description="Processes and threads.")
     open_files: int = Field(gt=0, description="Descriptors of each process.")
     file_bytes: int = Field(gt=0, description="Size of each file.")
@@ -35,7 +38,7 @@ def apply(limits: JobLimits, counted_already: int = 0) -> None:
     `counted_already` are the processes that the kernel will count besides the job's own: those of the same user.
     """
     values = {
-        resource.RLIMIT_DATA: limits.memory_bytes,
+        resource.RLIMIT_DATA: limits.memory_bytes + private_memory(),
         resource.RLIMIT_NPROC: limits.processes + counted_already,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_FSIZE: limits.file_bytes,
@@ -56,13 +59,26 @@ def begin(limits: JobLimits) -> None:
     The kernel counts whole seconds, so the processor time is right to half a second. What a spare used while it was
     getting ready is not counted. A limit on processes stays as it was set first.
     """
-    _lower(resource.RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes)
+    memory = limits.memory_bytes + private_memory()
+    _lower(resource.RLIMIT_DATA, memory, memory)
     _lower(resource.RLIMIT_NOFILE, limits.open_files, limits.open_files)
     _lower(resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes)
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = round(used.ru_utime + used.ru_stime) + limits.cpu_seconds
     # Between the soft limit (SIGXCPU) and the hard one (SIGKILL) lies what tells "too long" from other deaths.
     _lower(resource.RLIMIT_CPU, allowed, allowed + 1)
+
+
+def private_memory() -> int:
+    """Bytes that the kernel counts of this process for RLIMIT_DATA, touched or not. Of a process that imported torch it
+    is what the libraries map, 0.9 GiB where they are built for CUDA: nothing that a job asked for. 0 where the
+    process may not look at itself.
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
 
 
 def _lower(name: int, soft: int, hard: int) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from server.sandbox import MIB
 
-from .harness import LIMITS, Box
+from .harness import LIMITS, ROOT, Box
 from .prelude import FOLDER, LIBC, attempt, write
 
 TOO_MUCH = 400
@@ -27,6 +29,27 @@ def test_private_memory_of_one_process(box: Box) -> None:
     found = box.run(take_private, megabytes=TOO_MUCH)
     assert found.output.count("#") < 20
     assert found.ending == "memory_limit" or found.exit_code != 0
+
+
+HELD_ALREADY = """
+from server.sandbox.limits import JobLimits, apply
+held = bytearray(400 << 20)
+apply(JobLimits(
+    cpu_seconds=60, memory_bytes=200 << 20, processes=9999, open_files=64, file_bytes=1 << 20, disk_bytes=1 << 20,
+    disk_files=9, shared_memory_bytes=1 << 20,
+))
+taken = bytearray(100 << 20)
+try:
+    bytearray(150 << 20)
+except MemoryError:
+    print("refused")
+"""
+
+
+def test_what_a_process_had_before_is_not_counted() -> None:
+    """Libraries built for CUDA map 0.6 GiB for writing before a job has asked for anything."""
+    done = subprocess.run([sys.executable, "-c", HELD_ALREADY], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
 def take_private_by_three(megabytes, **rest):

@@ -91,3 +91,16 @@ def test_a_compiler_outside_of_the_system_can_be_read_by_jobs(tmp_path: Path, mo
     program.chmod(0o755)
     monkeypatch.setenv("CC", str(program))
     assert tmp_path / "gcc" in code_folders()
+
+
+def test_every_link_to_the_interpreter_can_be_read_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named, between = tmp_path / "bin" / "python", tmp_path / "versions" / "python3"
+    for link, target in ((named, Path("../versions/python3")), (between, Path(sys.executable))):
+        link.parent.mkdir()
+        link.symlink_to(target)
+    monkeypatch.setattr(sys, "executable", str(named))
+    readable = code_folders()
+    assert {named, between} <= set(readable)
+    assert not {named.parent, between.parent, tmp_path} & set(readable)
