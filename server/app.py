@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from server import logs, problems
 from server.clients import AdmissionMiddleware, Clients, Counts
+from server.compressed_events import CompressedEvents
 from server.database.engine import DatabaseUnavailable
 from server.database.reports import Stored
 from server.identity import compiler_version
@@ -65,7 +66,8 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
         docs_url=None,
         redoc_url=None,
     )
-    # The inner ones first. Events are left as they are: compressing them would hold them back.
+    # The inner ones first. Each event is compressed by itself: whole answers are compressed another way.
+    app.add_middleware(CompressedEvents)
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
     # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))

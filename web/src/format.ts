@@ -71,3 +71,10 @@ export function dtype(name: string | null | undefined): string {
 export function plain(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value) ?? "";
 }
+
+/** A long name without its middle, for where nothing else can cut it: its beginning and its end tell it apart. */
+export function middle(name: string, most: number): string {
+  if (name.length <= most) return name;
+  const tail = Math.floor((most - 1) / 2);
+  return `${name.slice(0, most - 1 - tail)}…${name.slice(name.length - tail)}`;
+}

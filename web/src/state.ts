@@ -2,7 +2,8 @@
  * The page's only state. Views read these signals; `explore.ts` and the views' own events write them.
  *
  * While an exploration runs, `report` holds what has arrived of it and `previous` the one that was on screen: a pane
- * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place.
+ * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place. One that fails leaves
+ * `previous` there for what it did not find out.
  */
 import { batch, computed, signal } from "@preact/signals";
 import type { Choices, Comparison, Example, Reason, Version } from "./api";
@@ -23,6 +24,10 @@ export const runningSince = signal<number | null>(null);
 export const queuePosition = signal<number | null>(null);
 /** While it runs: since when, where that is known, and how many seconds it may take. */
 export const time = signal<{ since: number | null; limit: number } | null>(null);
+/** When the stage that runs began: when the one before it ended. */
+export const stageSince = signal<number | null>(null);
+/** The server does not answer; when it is asked again, where the page and not the browser asks. */
+export const offline = signal<{ retryAt: number | null } | null>(null);
 /** What is wrong with the service or the request: not what is wrong with the snippet, which is a result. */
 export const problem = signal<string | null>(null);
 /** Said aloud by a screen reader. */
@@ -37,6 +42,14 @@ export const isEdited = computed(() => {
   return shown !== null && !isRunning.value && shown.source !== source.value;
 });
 
+function isWhole({ status }: Report): boolean {
+  return status === "ok" || status === "wrong_result";
+}
+
+export function isFailed({ status }: Pick<Report, "status">): boolean {
+  return !["running", "ok", "wrong_result"].includes(status);
+}
+
 /** The report on screen beside the one that it is based on, once that is known. */
 export const beside = signal<Comparison | null>(null);
 
@@ -46,10 +59,15 @@ function graphOf(from: Report | null, index: number): Graph | null {
   return from?.graphs[index] ?? from?.graphs[0] ?? null;
 }
 
+/** The exploration that the panes show: what has arrived of the one that was asked for, or else the one before it. */
+export const shownReport = computed(() => (report.value?.graphs.length ? report.value : (previous.value ?? report.value)));
+/** Nothing came of what was asked for last, or nothing yet: the panes show the version before it. */
+export const showsPrevious = computed(() => previous.value !== null && shownReport.value === previous.value);
+
 export const graph = computed(() => graphOf(report.value, graphIndex.value));
 export const previousGraph = computed(() => graphOf(previous.value, graphIndex.value));
 /** The graph whose links light up: what is on screen, arrived or not yet. */
-export const shownGraph = computed(() => graph.value ?? (isRunning.value ? previousGraph.value : null));
+export const shownGraph = computed(() => graph.value ?? previousGraph.value);
 
 export interface Shown {
   report: Report;
@@ -61,12 +79,12 @@ export interface Shown {
 export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): Shown | null {
   const now = report.value;
   const current = graph.value;
-  if (now && current && (now.status !== "running" || hasPart(current, now))) {
+  if (now && current && (isWhole(now) || hasPart(current, now))) {
     return { report: now, graph: current, stale: false };
   }
   const before = previous.value;
   const old = previousGraph.value;
-  if (isRunning.value && before && old) return { report: before, graph: old, stale: true };
+  if (before && old) return { report: before, graph: old, stale: true };
   return now && current ? { report: now, graph: current, stale: false } : null;
 }
 
@@ -140,7 +158,7 @@ export const refs = computed(() => refsOf(shownGraph.value ?? { name: "" }));
 
 /** Of every graph on screen, arrived or not yet. */
 export const links = computed(() => {
-  const shown = report.value?.graphs.length ? report.value : isRunning.value ? previous.value : report.value;
+  const shown = shownReport.value;
   return shown ? linksOf(shown.graphs, shown.peer?.kernels) : new Links();
 });
 /** Lines that breaks, recompilations and guards speak of, whether or not an operator came of them. */

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { installKeys } from "../keyboard";
 import { isNarrow } from "../layout";
-import { announcement, phoneTab, sideIsOpen } from "../state";
+import { announcement, isRunning, phoneTab, showsPrevious, sideIsOpen } from "../state";
 import { AnswerBar } from "./AnswerBar";
 import { Drawer, viewShown } from "./Drawer";
 import { EditorPane } from "./EditorPane";
@@ -29,29 +29,32 @@ export function App() {
     <div class="page" data-tab={phoneTab.value}>
       <Header />
       <AnswerBar />
-      <main class="rows">
-        <div class="columns" id="columns">
-          <div class="slot" id="slot-editor">
-            {ABOVE_EDITOR.map((Panel, place) => (
-              <Panel key={place} />
-            ))}
-            <EditorPane />
-          </div>
-          <div class="slot" id="slot-map">
-            <MapPane />
-            {OVER_MAP.map((Card, place) => (
-              <Card key={place} />
-            ))}
-          </div>
-          {hasSide && (
-            <div class="slot" id="slot-side">
-              <Side />
+      <main class="main">
+        <div class="rows">
+          <div class="columns" id="columns">
+            <div class="slot" id="slot-editor">
+              {ABOVE_EDITOR.map((Panel, place) => (
+                <Panel key={place} />
+              ))}
+              <EditorPane />
             </div>
-          )}
+            <div class="slot" id="slot-map">
+              <MapPane />
+              {showsPrevious.value && <p class="stale-note">{isRunning.value ? "the version before" : "from the previous version"}</p>}
+              {OVER_MAP.map((Card, place) => (
+                <Card key={place} />
+              ))}
+            </div>
+            {hasSide && (
+              <div class="slot" id="slot-side">
+                <Side />
+              </div>
+            )}
+          </div>
+          <Drawer />
         </div>
-        <Drawer />
+        <Toolbar />
       </main>
-      <Toolbar />
       {isNarrow.value && <PhoneTabs />}
       <div class="visually-hidden" role="status" aria-live="polite">
         {announcement.value}

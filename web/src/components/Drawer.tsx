@@ -28,7 +28,7 @@ export function Drawer() {
   if (!view) return null;
   const { stale, content } = contentOf(view);
   return (
-    <section class="pane" id="drawer" data-pane="drawer" data-view={view.id} aria-label={view.label} tabIndex={-1}>
+    <section class="pane" id="drawer" data-pane="drawer" data-view={view.id} aria-label={`Details: ${view.label}`} tabIndex={-1}>
       <div class="view" data-stale={stale || undefined}>
         {content}
       </div>

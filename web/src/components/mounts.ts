@@ -2,10 +2,11 @@
 import type { ComponentType } from "preact";
 import { Centre } from "./Centre";
 import { KernelsPane } from "./KernelsPane";
+import { Welcome } from "./Welcome";
 
 export const MapPane: ComponentType = Centre;
 export const Side: ComponentType = KernelsPane;
 /** These float over the map. */
 export const OVER_MAP: readonly ComponentType[] = [];
 /** These stand above the editor, in its column. */
-export const ABOVE_EDITOR: readonly ComponentType[] = [];
+export const ABOVE_EDITOR: readonly ComponentType[] = [Welcome];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { figuresOf } from "../components/AnswerBar";
+import { figuresOf } from "../components/figures";
 import { Timing } from "../components/Timing";
 import type { Report, WrongResult } from "../report";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
