@@ -26,7 +26,10 @@ MOST_FILTERS = 12
 #: Values that a path may end in, where it ends in a list: names to choose from, and no part of a report.
 MOST_VALUES = 200
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
-FILTERS = "count, sum, largest, smallest, first, last, distinct, each FIELD, where FIELD = VALUE, in UNIT, over PATH, less PATH"
+FILTERS = (
+    "count, sum, largest, smallest, first, last, distinct, "
+    "each FIELD, where FIELD = VALUE, in UNIT, over PATH, less PATH"
+)
 
 Scalar = bool | int | float | str | None
 Value = Scalar | list[Scalar]

@@ -1,9 +1,8 @@
 """Figures of a lesson's programs that were measured on a GPU.
 
-They are JSON files in `docs/lessons/recorded`, one for each lesson and device, which `tools/record_lessons.py` writes on a machine that has one.
-
-A file names each program by a hash of its source and options, so that a lesson whose program was changed since shows no
-figures rather than those of another program.
+They are JSON files in `docs/lessons/recorded`, one for each lesson and device, which `tools/record_lessons.py` writes
+on a machine that has one. A file names each program by a hash of its source and options, so that a lesson whose program
+was changed since shows no figures rather than those of another program.
 """
 
 from __future__ import annotations
