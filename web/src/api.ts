@@ -38,6 +38,8 @@ export interface Example {
   name: string;
   title: string;
   lesson: string;
+  /** The lesson that goes on from it. */
+  lesson_name: string | null;
   source: string;
 }
 

@@ -9,6 +9,7 @@ import * as api from "./api";
 import { isEmbedded } from "./embed";
 import { explore } from "./explore";
 import { fieldsFrom, options, requestFrom } from "./options";
+import type { Report } from "./report";
 import * as state from "./state";
 import { inAddress, lookAt, number, text } from "./view";
 
@@ -72,10 +73,15 @@ export const step = computed<api.LessonStep | null>(() => {
   return open && open.name === lessonName.value ? (open.steps[Math.min(stepNumber.value, open.steps.length) - 1] ?? null) : null;
 });
 
-/** Whether what is on screen is the program of this step, as it stands. */
+/** What questions are about is known once kernels are written; times come later. */
+function isTold(shown: Report): boolean {
+  return shown.status !== "running" || shown.stages.some(({ name }) => name === "codegen");
+}
+
+/** Whether what is on screen is the program of this step, as far as questions need it. */
 export const isStepShown = computed(() => {
   const shown = state.report.value;
-  return step.value !== null && shown !== null && shown.status !== "running" && shown.source === step.value.source;
+  return step.value !== null && shown !== null && isTold(shown) && shown.source === step.value.source;
 });
 
 /** Look at what a query names, and stay at the step. */
@@ -140,19 +146,21 @@ export function followLessonInAddress(): void {
 /** What the paths of a step come to in the report on screen, by path. */
 export const values = signal<Map<string, api.ReportValue>>(new Map());
 
-/** Asks the service once the exploration is done; what it said of another one is dropped. */
+/** Asks the service once there are kernels, and again at the end; what it said of another exploration is dropped. */
 export function followValues(): void {
+  let last = "";
   effect(() => {
     const shown = state.report.value;
     const question = step.value ? step.value.question : askedHere.value;
     const claimed = (step.value?.claims ?? []).flatMap(({ path }) => (path ? [path] : []));
     const paths = [...new Set([...(question ? [question.answer] : []), ...claimed])];
-    if (!shown?.id || shown.status === "running" || paths.length === 0) return;
-    if (step.value && !isStepShown.value) return;
-    values.value = new Map();
+    if (!shown?.id || !isTold(shown) || paths.length === 0 || (step.value && !isStepShown.value)) return;
+    const asked = JSON.stringify([shown.id, shown.status === "running", paths]);
+    if (asked === last) return;
+    last = asked;
     void api.getValues(shown.id, paths).then(
       (found) => {
-        if (state.report.value?.id === shown.id) values.value = new Map(found.map((one) => [one.path, one]));
+        if (asked === last) values.value = new Map(found.map((one) => [one.path, one]));
       },
       (error: Error) => (state.problem.value = error.message),
     );

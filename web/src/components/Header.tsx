@@ -83,9 +83,6 @@ export function Header() {
       </label>
       <LessonsMenu />
       <Earlier />
-      <p class="lesson" title={current?.lesson}>
-        {current?.lesson ?? ""}
-      </p>
       <p class="environment" title={environment}>
         {environment}
       </p>

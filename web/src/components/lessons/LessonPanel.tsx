@@ -4,14 +4,32 @@ import * as format from "../../format";
 import {
   answer, answerKey, answers, askedHere, closeLesson, differsHere, goTo, isStepShown, lesson, lessonHeads, lookAtStep, openLesson, step, stepNumber, values,
 } from "../../lessons";
-import { report } from "../../state";
+import { examples, report, source } from "../../state";
 import { Asked } from "./Asked";
 import { Prose } from "./Prose";
 
 /** Above the editor: a lesson step by step, or a question that somebody asked about this exploration. */
 export function LessonPanel() {
   if (lesson.value && step.value) return <OpenLesson open={lesson.value} />;
-  return askedHere.value ? <QuestionOfALink /> : null;
+  return askedHere.value ? <QuestionOfALink /> : <AboutTheExample />;
+}
+
+/** What an example shows, folded until it is wanted, and the lesson that goes on from there. */
+function AboutTheExample() {
+  const example = examples.value.find((one) => one.source === source.value);
+  if (!example || isEmbedded()) return null;
+  const { lesson_name: name } = example;
+  return (
+    <details class="about-example">
+      <summary>About this example</summary>
+      <Prose text={example.lesson} />
+      {name && (
+        <button type="button" onClick={() => void openLesson(name)}>
+          Open its lesson
+        </button>
+      )}
+    </details>
+  );
 }
 
 function OpenLesson({ open }: { open: Lesson }) {
