@@ -35,7 +35,7 @@ class Example(BaseModel):
     title: str = Field(description="What it shows, in a few words.", examples=["Softmax by hand becomes one kernel"])
     lesson: str = Field(description="What to look at, and why: Markdown.")
     lesson_name: str | None = Field(
-        default=None, description="The lesson that goes on from it, as in GET /api/v1/lessons.", examples=["round_trips"]
+        default=None, description="The lesson that goes on from it, by its name.", examples=["round_trips"]
     )
     source: str = Field(description="The snippet, ready to be posted.", examples=["import torch\n"])
 
