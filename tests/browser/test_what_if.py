@@ -59,3 +59,13 @@ def test_an_illegal_force_is_refused_with_the_reason(page: Page, server_url: str
     outcome = page.get_by_label("What came of it")
     expect(outcome).to_contain_text("refused")
     expect(outcome.get_by_role("link", name="index.reversed")).to_be_visible()
+
+
+def test_an_input_of_the_graph_cannot_be_fused_and_is_told_why(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.get_by_label("First node").fill("arg0_1")
+    page.get_by_label("Second node").fill("buf6")
+    page.get_by_role("button", name="Ask why").click()
+    answers = page.locator(".answers")
+    expect(answers).to_contain_text("arg0_1 is an input of the graph: no kernel computes it")
+    expect(answers.get_by_role("button", name="Force this fusion")).to_have_count(0)

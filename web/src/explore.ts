@@ -10,6 +10,7 @@ import { lookAt, viewQuery } from "./view";
 import { remember } from "./visits";
 
 const EMPTY = "The snippet is empty. Paste PyTorch code, or choose an example.";
+const NOT_THERE = "This link leads to no exploration. It may be cut short, or the exploration was removed. Paste its code to explore it again.";
 const LONGEST_WAIT_SECONDS = 16;
 
 let stopFollowing: (() => void) | null = null;
@@ -77,7 +78,8 @@ export async function open(id: string, query: string | null = null): Promise<voi
     options.value = fieldsFrom(stored.options);
     follow(stored, mine, "from now on");
   } catch (error) {
-    if (mine === turn) fail(error);
+    const isMissing = error instanceof api.ServiceError && error.status === 404;
+    if (mine === turn) fail(isMissing ? new Error(NOT_THERE) : error);
   }
 }
 

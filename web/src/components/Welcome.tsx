@@ -3,7 +3,7 @@ import { isEmbedded } from "../embed";
 import * as format from "../format";
 import { askedHere, lessonName } from "../lessons";
 import type { Summary } from "../report";
-import { phoneTab, report, source } from "../state";
+import { isRunning, phoneTab, report, source } from "../state";
 
 const STORED = "fusionscope.welcomed";
 
@@ -27,7 +27,7 @@ function pasteYourOwn(): void {
 
 /** What became of the example, in a sentence. */
 function exampleText(summary: Summary | null): string {
-  if (summary?.kernels == null) return "The example below is being compiled now.";
+  if (summary?.kernels == null) return isRunning.value ? "The example below is being compiled now." : "The map shows them in the colour of their kernel.";
   const before = summary.eager_kernels === null ? "The example" : `The example's ${format.count(summary.eager_kernels, "eager kernel")}`;
   return `${before} became ${format.count(summary.kernels, "kernel")}.`;
 }
