@@ -8,6 +8,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import * as api from "./api";
 import { isEmbedded } from "./embed";
 import { explore } from "./explore";
+import { isNarrow } from "./layout";
 import { fieldsFrom, options, requestFrom } from "./options";
 import type { Report } from "./report";
 import * as state from "./state";
@@ -89,6 +90,8 @@ export function lookAtStep(view: string): void {
   const place = new URLSearchParams(view);
   if (lessonName.value) place.set("lesson", lessonName.value);
   if (stepNumber.value > 1) place.set("step", String(stepNumber.value));
+  // A narrow screen shows one pane, and the lesson stands in that of the snippet.
+  if (isNarrow.value) place.set("tab", "code");
   lookAt(place.toString());
 }
 
