@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Claim, Question } from "../api";
-import { differsHere, isRight, questionIn, shownValue } from "../lessons";
+import { differsHere, isRight, questionIn, shownValue } from "../questions";
 
 const asked: Question = { text: "How many?", kind: "number", unit: "kernels", choices: [], answer: "summary.kernels" };
 const claim = (text: string): Claim => ({ text, kind: "report", path: "summary.kernels" });

@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import * as api from "../../api";
-import { shownValue } from "../../lessons";
 import { pathOf } from "../../explore";
+import { shownValue } from "../../questions";
 import { report, say } from "../../state";
 import { viewQuery } from "../../view";
 import { copyText } from "../copy";

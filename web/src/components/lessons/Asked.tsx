@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Question, ReportValue } from "../../api";
-import { isRight, shownValue } from "../../lessons";
 import { kindOf, nameIn } from "../../links";
+import { isRight, shownValue } from "../../questions";
 import { pinned } from "../../state";
 import { Prose } from "./Prose";
 

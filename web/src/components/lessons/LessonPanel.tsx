@@ -2,8 +2,9 @@ import type { Lesson } from "../../api";
 import { isEmbedded } from "../../embed";
 import * as format from "../../format";
 import {
-  answer, answerKey, answers, askedHere, closeLesson, differsHere, goTo, isStepShown, lesson, lessonHeads, lookAtStep, openLesson, step, stepNumber, values,
+  answer, answerKey, answers, askedHere, closeLesson, goTo, isStepShown, lesson, lessonHeads, lookAtStep, openLesson, step, stepNumber, values,
 } from "../../lessons";
+import { differsHere } from "../../questions";
 import { examples, report, source } from "../../state";
 import { Asked } from "./Asked";
 import { Prose } from "./Prose";
