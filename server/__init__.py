@@ -21,6 +21,7 @@ printer, summary, beside, swept       a report for a terminal, and as Markdown
 document, plain_text                  the same as one HTML file, and what makes quoted text safe
 captured, launches, memory, figures   the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong
-gallery, reasons, highlight           examples, reasons and colours, for readers
+gallery, reasons, glossary, highlight examples, reasons, words and colours, for readers
+lessons/, report_paths                lessons, and what a question about a report is answered with
 logs, metrics                         for whoever runs it
 """

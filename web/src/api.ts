@@ -38,6 +38,8 @@ export interface Example {
   name: string;
   title: string;
   lesson: string;
+  /** The lesson that goes on from it. */
+  lesson_name: string | null;
   source: string;
 }
 
@@ -114,6 +116,70 @@ export interface Version {
 
 export const TOO_MANY = 429;
 
+export type QuestionKind = "number" | "choice" | "line" | "node";
+
+/** What is to be predicted; `answer` is a path into the report. */
+export interface Question {
+  text: string;
+  kind: QuestionKind;
+  unit: string;
+  choices: { value: string; label: string }[];
+  answer: string;
+}
+
+/** A number that a lesson's text states, and where it comes from. */
+export interface Claim {
+  text: string;
+  kind: "report" | "program" | "other";
+  path: string;
+}
+
+export interface LessonStep {
+  title: string;
+  text: string;
+  source: string;
+  options: Record<string, unknown>;
+  view: string;
+  question: Question | null;
+  reveal: string;
+  reveal_view: string;
+  claims: Claim[];
+}
+
+export interface LessonHead {
+  name: string;
+  title: string;
+  idea: string;
+  minutes: number;
+  steps: number;
+}
+
+/** What a program of a lesson came to on a GPU. */
+export interface RecordedFigures {
+  eager_kernels: number | null;
+  kernels: number | null;
+  eager_ms: number | null;
+  compiled_ms: number | null;
+}
+
+export interface Lesson extends Omit<LessonHead, "steps"> {
+  steps: LessonStep[];
+  read_next: { title: string; kind: "lesson" | "reason" | "document"; name: string }[];
+  recorded: { device: string; torch: string; triton: string | null; steps: (RecordedFigures | null)[] }[];
+}
+
+export interface Term {
+  words: string[];
+  meaning: string;
+}
+
+/** What a path leads to in a report, or why it leads nowhere. */
+export interface ReportValue {
+  path: string;
+  value: number | string | boolean | null | (number | string | boolean | null)[];
+  problem: string | null;
+}
+
 /** What went wrong with a request, in words for the person at the page. Status 0: nothing answered. */
 export class ServiceError extends Error {
   constructor(readonly status: number, message: string) {
@@ -179,6 +245,11 @@ function post<Answer>(path: string, body: unknown, signal?: AbortSignal): Promis
 }
 
 export const getExamples = (): Promise<Example[]> => call("/examples");
+export const getLessons = (): Promise<LessonHead[]> => call("/lessons");
+export const getLesson = (name: string): Promise<Lesson> => call(`/lessons/${encodeURIComponent(name)}`);
+export const getGlossary = (): Promise<Term[]> => call("/glossary");
+export const getValues = (id: string, paths: string[]): Promise<ReportValue[]> =>
+  call(`/explorations/${encodeURIComponent(id)}/values?${new URLSearchParams(paths.map((path) => ["path", path])).toString()}`);
 export const getReasons = (): Promise<Reason[]> => call("/reasons");
 export const getChoices = (): Promise<Choices> => call("/choices");
 export const getVersion = (): Promise<Version> => call("/version");

@@ -6,6 +6,7 @@ import { theme, toggleTheme } from "../theme";
 import { viewQuery } from "../view";
 import { copyText } from "./copy";
 import { Earlier } from "./Earlier";
+import { LessonsMenu } from "./lessons/LessonsMenu";
 
 function loadExample(name: string): void {
   const example = examples.value.find((candidate) => candidate.name === name);
@@ -80,10 +81,8 @@ export function Header() {
           ))}
         </select>
       </label>
+      <LessonsMenu />
       <Earlier />
-      <p class="lesson" title={current?.lesson}>
-        {current?.lesson ?? ""}
-      </p>
       <p class="environment" title={environment}>
         {environment}
       </p>

@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { isEmbedded } from "../embed";
 import * as format from "../format";
+import { askedHere, lessonName } from "../lessons";
 import type { Summary } from "../report";
 import { isRunning, phoneTab, report, source } from "../state";
 
@@ -33,7 +34,8 @@ function exampleText(summary: Summary | null): string {
 
 /** On a first visit: what this is, one example done, and the way to one's own code. */
 export function Welcome() {
-  if (!isNew.value || isEmbedded()) return null;
+  // A lesson explains itself.
+  if (!isNew.value || isEmbedded() || lessonName.value || askedHere.value) return null;
   return (
     <section class="welcome" aria-label="What this is">
       <p>
