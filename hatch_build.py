@@ -18,7 +18,13 @@ class PageBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel" or version == "editable":
             return
         # The service shows them; in a checkout it finds them where they are.
-        build_data["force_include"][str(Path(self.root) / "docs" / "reasons")] = "server/reason_pages"
+        docs = Path(self.root) / "docs"
+        shown = {
+            "reasons": "server/reason_pages",
+            "lessons": "server/lessons/pages",
+            "glossary.md": "server/glossary.md",
+        }
+        build_data["force_include"] |= {str(docs / name): place for name, place in shown.items()}
         if os.environ.get("FUSIONSCOPE_SKIP_PAGE"):
             return
         sys.path.insert(0, str(Path(self.root) / "tools"))

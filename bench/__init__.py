@@ -7,6 +7,7 @@ dropout, gradients                 checking random results; forward and backward
 snippets, products, random_programs, padding      suites of one file
 wide/, models/, train/, opinfo/, programs/, fusion/, predictions/, layouts/, scheduling/      suites of more
 service/                           the service itself: answers, a crowd, kills
+page/                              the page in a browser: sizes over the wire, times, long tasks
 sandbox_gpu                        whether jobs in the sandbox can use a GPU, and what they need for it
 reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on

@@ -1,16 +1,18 @@
-"""Two explorations of one snippet side by side: what other options changed.
+"""Two explorations side by side: of one snippet with other options, or of two snippets.
 
 Counted, predicted and measured figures stand in rows of their own, each with the device that it speaks of, and never
-share one. The two were measured in two runs: eager's time, which the options do not touch, stands beside as a control.
+share one. The two were measured in two runs: eager's time stands beside as a control, which the options do not touch.
+What the reader must know before any figure, such as another device, stands in `differences`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
 from compiler.runtime.noise import are_apart
 from compiler.wording import counted
@@ -40,24 +42,6 @@ class OptionChange(ReportModel):
     after: Any = Field(default=None, description="Its value in the second; null where it was not asked for.")
 
 
-class KernelSum(ReportModel):
-    """Kernels of one exploration together; a sum is null where one of its terms is not known."""
-
-    names: list[str] = Field(description="The kernels' names.")
-    bytes: int = Field(description="Bytes that they read and write, counted from shapes.")
-    predicted_us: float | None = Field(default=None, description="Their predicted time in microseconds.")
-    measured_us: float | None = Field(default=None, description="Their measured time in microseconds.")
-
-
-class KernelChange(ReportModel):
-    """Kernels that hold the same nodes in both explorations, divided among them in another way."""
-
-    graph: str = Field(description="The graph's name.")
-    nodes: list[str] = Field(description="The loop nodes that these kernels hold.")
-    before: KernelSum = Field(description="Their kernels in the first exploration.")
-    after: KernelSum = Field(description="Their kernels in the second exploration.")
-
-
 class Comparison(ReportModel):
     """`before` and `after` are ids; `what_if` says what came of the options of the latter."""
 
@@ -77,26 +61,55 @@ class Comparison(ReportModel):
     after: str = Field(description="Id of the second exploration.")
     options: list[OptionChange] = Field(default=[], description="Options that differ.")
     what_if: list[WhatIf] = Field(default=[], description="What came of each option of the second exploration.")
+    is_same_source: bool = Field(default=True, description="Whether both are explorations of the same source.")
+    differences: list[str] = Field(
+        default=[], description="In sentences: what else differs, and makes figures hard to compare."
+    )
     figures: list[Figure] = Field(default=[], description="Every figure that one of the two has at least.")
     kernels: list[KernelChange] = Field(default=[], description="Where the two divide the same nodes differently.")
+    unchanged: list[KernelChange] = Field(default=[], description="Kernels that hold the same nodes in both.")
     is_wrong: bool = Field(default=False, description="A compiled result of one of the two is wrong: it has no times.")
     verdict: str = Field(default="", description="What is wrong, if anything is, and what changed.")
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """What is different in `after`. Both are reports of the same snippet; of others the kernels have no meaning."""
-    figures = [*_counted(before, after), *_predicted(before, after), *_measured(before, after)]
+    """What is different in `after`. Kernels of one source are matched by their nodes' names, those of two by what their
+    nodes compute."""
+    is_same_source = before.source == after.source
+    figures = [*_counted(before, after), *_predicted(before, after), *_measured(before, after, is_same_source)]
     wrong = _said_of_wrong(before, after)
+    kernels = matched(before.graphs, after.graphs, is_same_source)
+    differences = _differences(before, after)
     return Comparison(
         before=before.id,
         after=after.id,
         options=_options(before, after),
         what_if=after.what_if,
+        is_same_source=is_same_source,
+        differences=differences,
         figures=figures,
-        kernels=_kernels(before, after),
+        kernels=[change for change in kernels if change.relation != "same"],
+        unchanged=[change for change in kernels if change.relation == "same"],
         is_wrong=bool(wrong),
         verdict=" ".join([*wrong, _verdict(figures)]),
     )
+
+
+def _differences(before: Report, after: Report) -> list[str]:
+    one, two = before.environment, after.environment
+    told = []
+    if before.source != after.source:
+        told.append("The two are of different snippets: kernels are matched by what they compute.")
+    devices = [report.timing.device if report.timing else None for report in (before, after)]
+    names = [report.environment.device_name or report.environment.device for report in (before, after)]
+    if None not in devices and (devices[0] != devices[1] or names[0] != names[1]):
+        told.append(f"They ran on different devices, {names[0]} and {names[1]}: times tell the devices apart as well.")
+    if one.decides_for and two.decides_for and one.decides_for != two.decides_for:
+        told.append(f"Predictions are for different devices, {one.decides_for} and {two.decides_for}.")
+    versions = [("PyTorch", one.torch, two.torch), ("Triton", one.triton, two.triton)]
+    versions.append(("the compiler", one.compiler, two.compiler))
+    told += [f"The version of {name} differs: {a} and {b}." for name, a, b in versions if a and b and a != b]
+    return told
 
 
 def _options(before: Report, after: Report) -> list[OptionChange]:
@@ -144,7 +157,7 @@ def _peak_bytes(report: Report) -> int | None:
 
 
 def _predicted(before: Report, after: Report) -> list[Figure]:
-    one, two = (_sum(graph.predicted_us for graph in r.graphs if _is_generated(graph)) for r in (before, after))
+    one, two = (total(graph.predicted_us for graph in r.graphs if _is_generated(graph)) for r in (before, after))
     device = _either(before.environment.decides_for, after.environment.decides_for)
     return [_figure("generated kernels in a row", "predicted", unit="us", device=device, before=one, after=two)]
 
@@ -153,12 +166,12 @@ def _is_generated(graph: Graph) -> bool:
     return any(kernel.kind != "extern" for kernel in graph.kernels)
 
 
-def _measured(before: Report, after: Report) -> list[Figure]:
+def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figure]:
     device = _either(*((r.timing.device if r.timing else r.environment.device_name) for r in (before, after)))
     figures = []
     contestants: list[tuple[str, Literal["compiled", "eager"]]] = [
         ("compiled", "compiled"),
-        ("eager, unchanged", "eager"),
+        ("eager, unchanged" if is_same_source else "eager", "eager"),
     ]
     for label, name in contestants:
         one, two = _contestant(before, name), _contestant(after, name)
@@ -190,51 +203,11 @@ def _quartiles(contestant: Contestant) -> tuple[float, float, float]:
     return contestant.low_ms, contestant.median_ms, contestant.high_ms
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return round(sum(v for v in known if v is not None), 3) if known and None not in known else None
-
-
-# --- kernels
-
-
-def _kernels(before: Report, after: Report) -> list[KernelChange]:
-    later = {graph.name: graph for graph in after.graphs}
-    return [change for graph in before.graphs if graph.name in later for change in _changes(graph, later[graph.name])]
-
-
-def _changes(before: Graph, after: Graph) -> list[KernelChange]:
-    """The smallest sets of nodes that whole kernels of both hold, where they divide them differently."""
-    if not before.kernels or not after.kernels:
-        return []
-    together: dict[str, set[str]] = {}
-    for kernel in (*before.kernels, *after.kernels):
-        nodes = set(kernel.nodes).union(*(together.get(node, ()) for node in kernel.nodes))
-        together.update(dict.fromkeys(nodes, nodes))
-    changes = []
-    for nodes in {id(nodes): nodes for nodes in together.values()}.values():
-        one, two = ([k for k in graph.kernels if not nodes.isdisjoint(k.nodes)] for graph in (before, after))
-        if {frozenset(k.nodes) for k in one} != {frozenset(k.nodes) for k in two}:
-            ordered = [node for kernel in one for node in kernel.nodes]
-            sums = {"before": _kernel_sum(one), "after": _kernel_sum(two)}
-            changes.append(KernelChange(graph=before.name, nodes=ordered, **sums))
-    return changes
-
-
 def _kernels_us(report: Report) -> float | None:
     """What the generated kernels take, each alone; None where those times are not to be relied on."""
     if any(graph.disturbed for graph in report.graphs):
         return None
-    return _sum(kernel.measured_us for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern")
-
-
-def _kernel_sum(kernels: list[Kernel]) -> KernelSum:
-    return KernelSum(
-        names=[kernel.name for kernel in kernels],
-        bytes=sum(kernel.bytes for kernel in kernels),
-        predicted_us=_sum(kernel.predicted_us for kernel in kernels),
-        measured_us=_sum(kernel.measured_us for kernel in kernels),
-    )
+    return total(kernel.measured_us for graph in report.graphs for kernel in graph.kernels if kernel.kind != "extern")
 
 
 # --- the verdict

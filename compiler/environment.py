@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from compiler.devices import Device, processor_name
+from compiler.devices import Device, device_for, processor_name
 from compiler.options import Options
-from compiler.report import Environment
+from compiler.report import Environment, Peak
 
 
 def compiler_version() -> str:
@@ -38,10 +38,34 @@ def describe_environment(device: torch.device, model: Device, options: Options) 
         device_name=torch.cuda.get_device_name(device) if has_gpu else processor_name(),
         target=model.target,
         decides_for=options.device_model or model.name,
+        peaks=_peaks(device, model, options),
         driver=_driver() if has_gpu else None,
         seed=options.seed,
         compiler=compiler_version(),
         threads=None if has_gpu else torch.get_num_threads(),
+    )
+
+
+def _peaks(device: torch.device, model: Device, options: Options) -> list[Peak]:
+    """Of the device that runs, under the name that the report gives it, and of the one that predictions are for."""
+    decides = device_for(options.device_model) if options.device_model else model
+    if device.type == "cuda":
+        ran, name = model, torch.cuda.get_device_name(device)
+    else:
+        ran, name = device_for("cpu"), processor_name()
+    found = {name: _peak(ran, name)}
+    found.setdefault(decides.name, _peak(decides, options.device_model or decides.name))
+    return list(found.values())
+
+
+def _peak(model: Device, name: str) -> Peak:
+    half = model.half_product_flops
+    return Peak(
+        device=name,
+        gb_per_s=model.bandwidth / 1e9,
+        gflop_per_s=model.flops / 1e9,
+        half_product_gflop_per_s=half / 1e9 if half else None,
+        is_measured=model.is_measured,
     )
 
 

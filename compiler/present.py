@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
 from compiler import report as rep
@@ -20,6 +22,7 @@ from compiler.lowering.registry import operator_name
 from compiler.replay.describe import describe_replay
 from compiler.rewrite.joint import rewrites_of
 from compiler.runtime.traffic import EagerCall, eager_traffic
+from compiler.schedule.cost.flops import flops_of_call, flops_of_group
 from compiler.schedule.cost.kernel import group_cost, sequence_us
 from compiler.schedule.cost.moved import moved_by_call
 from compiler.schedule.describe.decisions import describe_decisions
@@ -180,6 +183,7 @@ def _present_group(group: Group, compilation: GraphCompilation) -> rep.Kernel:
         reads=[name for name in rendered.parameters if name not in group.stored],
         writes=[name for name in rendered.parameters if name in group.stored],
         bytes=cost.bytes,
+        flops=flops_of_group(group),
         grid=_grid(rendered),
         config={key: value for key, value in rendered.config.items() if key != "grid"},
         sizes={atom.name: atom.hint for atom in rendered.sizes},
@@ -221,6 +225,13 @@ def kernel_lines(rendered: RenderedKernel, group: Group) -> list[rep.KernelLine]
     ]
 
 
+def lines_through(steps: Iterable[tuple[int, int]], lines: Iterable[rep.KernelLine]) -> list[rep.KernelLine]:
+    """Where lines of a second text come from that was made of a first: `steps` are pairs of lines of the second and of
+    the first, `lines` those of the first. A line whose origin is not known is left out."""
+    known = {line.line: line for line in lines}
+    return [known[first].model_copy(update={"line": second}) for second, first in steps if first in known]
+
+
 def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> rep.Kernel:
     assert compilation.schedule is not None
     reads = list(dict.fromkeys(argument.buffer for argument in node.tensor_arguments))
@@ -236,4 +247,5 @@ def _present_library_call(node: ExternNode, compilation: GraphCompilation) -> re
         reads=reads,
         writes=list(node.write_buffers),
         bytes=moved_by_call(node, compilation.schedule.graph.buffers).bytes,
+        flops=flops_of_call(node),
     )

@@ -5,7 +5,8 @@ to a worker by the `dispatcher` through an executor (`executors/`), and run belo
 Nothing in here compiles anything: that is the business of the `compiler` package, which knows nothing of this one.
 
 app, web, state, supervised           web put together, what routes ask of it, its background tasks
-routes/, stored_answers, negotiation  what answers, and in which form
+routes/, stored_answers, negotiation,
+  compressed_events                   what answers, and in which form
 requests, problems, openapi           what may be asked, what is said of a wrong request, and its description
 request_context, security             a request's id and end; what protects a browser and this machine
 clients, tokens                       who asks, how much they may ask for, and the file of tokens
@@ -21,6 +22,7 @@ printer, summary, beside, swept       a report for a terminal, and as Markdown
 document, plain_text                  the same as one HTML file, and what makes quoted text safe
 captured, launches, memory, figures   the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong
-gallery, reasons, highlight           examples, reasons and colours, for readers
+gallery, reasons, glossary, highlight examples, reasons, words and colours, for readers
+lessons/, report_paths                lessons, and what a question about a report is answered with
 logs, metrics                         for whoever runs it
 """

@@ -13,13 +13,14 @@ from starlette.types import Scope
 
 from server import logs, problems
 from server.clients import AdmissionMiddleware, Clients, Counts
+from server.compressed_events import CompressedEvents
 from server.database.engine import DatabaseUnavailable
 from server.database.reports import Stored
 from server.identity import compiler_version
 from server.openapi import DESCRIPTION, PATH, TAGS, TOKEN_SCHEME, DescribedAPI
 from server.problems import Problem, problem_answers
 from server.request_context import HEADER, RequestContextMiddleware
-from server.routes import catalogue, explorations, health, page, renderings, session
+from server.routes import catalogue, explorations, health, lessons, page, renderings, session
 from server.security import SecurityMiddleware, SitePolicy
 from server.settings import Settings, WebSettings
 from server.state import WebState
@@ -65,7 +66,8 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
         docs_url=None,
         redoc_url=None,
     )
-    # The inner ones first. Events are left as they are: compressing them would hold them back.
+    # The inner ones first. Each event is compressed by itself: whole answers are compressed another way.
+    app.add_middleware(CompressedEvents)
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
     # What is answered here has passed every check that concerns all requests.
     app.add_middleware(StoredAnswers, cached=lambda id: _cached(app, id))
@@ -75,9 +77,10 @@ def create_app(settings: Settings | None = None, worker: tuple[str, ...] | None 
     token = [Security(TOKEN_SCHEME)] if settings.tokens is not None else []
     common = problem_answers(401, 421, 429, 500)
     # Addresses with a suffix come first: `/{id}` would take the suffix for a part of the id.
-    for router in (renderings.router, explorations.router):
+    for router in (renderings.router, lessons.of_explorations, explorations.router):
         app.include_router(router, dependencies=token, responses={**common, **problem_answers(503)})
-    app.include_router(catalogue.router, dependencies=token, responses=common)
+    for router in (catalogue.router, lessons.router):
+        app.include_router(router, dependencies=token, responses=common)
     app.include_router(health.router, responses=common)
     app.include_router(session.router)
     page.install(app, settings.static_folder())

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from compiler.comparison import Comparison, Figure
+from compiler.matched_kernels import KernelChange
 from compiler.report import Report, WhatIf
 from server.plain_text import cell, joined
 
@@ -35,6 +36,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     table = Table("", "", "without", "with", "change", box=None, pad_edge=False)
     for row in _rows(comparison):
         table.add_row(*map(escape, row))
+    for told in comparison.differences:
+        console.print(escape(told))
     console.print(table)
     for sentence in _kernel_sentences(comparison):
         console.print(escape(f"  {sentence}"))
@@ -46,7 +49,13 @@ def comparison_as_markdown(comparison: Comparison) -> str:
     table = ["| figure | how it is known | the first | what if | change |", "|---|---|---|---|---|"]
     table += [f"| {' | '.join(map(cell, row))} |" for row in _rows(comparison)]
     kernels = "\n".join(f"- {sentence}" for sentence in _kernel_sentences(comparison))
-    parts = [f"## Beside exploration {comparison.before}", comparison.verdict, "\n".join(table), kernels]
+    parts = [
+        f"## Beside exploration {comparison.before}",
+        *comparison.differences,
+        comparison.verdict,
+        "\n".join(table),
+        kernels,
+    ]
     return joined(parts) + "\n"
 
 
@@ -66,8 +75,14 @@ def _rows(comparison: Comparison) -> list[tuple[str, str, str, str, str]]:
 
 
 def _kernel_sentences(comparison: Comparison) -> list[str]:
-    sides = [(", ".join(change.before.names), ", ".join(change.after.names)) for change in comparison.kernels]
-    return [f"{one} became {two}" for one, two in sides]
+    return [_kernel_sentence(change) for change in comparison.kernels]
+
+
+def _kernel_sentence(change: KernelChange) -> str:
+    one, two = ", ".join(change.before.names), ", ".join(change.after.names)
+    if not two:
+        return f"{one} is only in the first"
+    return f"{one} became {two}" if one else f"{two} is only in the second"
 
 
 def _of_device(figure: Figure) -> str:

@@ -178,8 +178,6 @@ class Explorations:
                 422, f"Exploration {id} is based on no other one: name the one to compare it with, as in ?with=ID."
             )
         before = await self.report(before_id)
-        if before.source != after.source:
-            raise Problem(422, f"Explorations {before_id} and {id} are of different sources, so nothing is comparable.")
         return await derived(id, (), compare, before, after)
 
     async def _check_parent(self, id: str, source: str) -> None:

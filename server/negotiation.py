@@ -1,4 +1,4 @@
-"""Which form of an answer a client likes best, by its Accept header."""
+"""Which form of an answer a client likes best, by its Accept header, and which encodings it takes."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def _closeness(wanted: str, media_type: str) -> int:
     if wanted == media_type:
         return 3
     return 2 if wanted == f"{media_type.partition('/')[0]}/*" else int(wanted == "*/*")
+
+
+def takes_encoding(encoding: str, accept_encoding: str | None) -> bool:
+    """Whether a client with this Accept-Encoding header takes a body in `encoding`, such as gzip or br."""
+    for part in (accept_encoding or "").split(","):
+        name, _, weight = part.partition(";")
+        if name.strip().lower().removeprefix("x-") in (encoding, "*"):
+            return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
+    return False

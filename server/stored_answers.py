@@ -15,21 +15,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.database.reports import Stored
+from server.negotiation import takes_encoding
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 _PREFIX = "/api/v1/explorations/"
 _ID = re.compile(r"[0-9a-f]{20}")
 _TAGS = re.compile(r'(?:W/)?"([0-9a-f]+)(?:-gzip)?"|(\*)')
-
-
-def takes_gzip(accept_encoding: str | None) -> bool:
-    """Whether a client with this header takes a body that is compressed by gzip."""
-    for part in (accept_encoding or "").split(","):
-        name, _, weight = part.partition(";")
-        if name.strip().lower() in ("gzip", "x-gzip", "*"):
-            return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
-    return False
 
 
 def is_known(stored: Stored, if_none_match: str | None) -> bool:
@@ -40,7 +32,7 @@ def is_known(stored: Stored, if_none_match: str | None) -> bool:
 def encoded(stored: Stored, accept_encoding: str | None) -> tuple[bytes, dict[str, str]]:
     """The body in the form that the client takes, and the headers that say which it is."""
     headers = {"Vary": "Accept, Accept-Encoding"}
-    if takes_gzip(accept_encoding):
+    if takes_encoding("gzip", accept_encoding):
         return stored.gzipped, headers | {"ETag": f'"{stored.tag}-gzip"', "Content-Encoding": "gzip"}
     return stored.body, headers | {"ETag": f'"{stored.tag}"'}
 

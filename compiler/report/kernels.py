@@ -109,7 +109,11 @@ class Kernel(ReportModel):
     reads: list[str] = Field(default=[], description="Buffers that it reads.")
     writes: list[str] = Field(default=[], description="Buffers that it writes.")
     bytes: int = Field(default=0, description="Bytes that it moves: each read counted once, each write counted once.")
-    flops: int | None = Field(default=None, description="Floating-point operations; null where they are not counted.")
+    flops: int | None = Field(
+        default=None,
+        description="Floating-point operations, counted: each operation of an element as one, each element of a "
+        "reduction as one, each pair of a product as two; null of a library call that torch has no formula for.",
+    )
     grid: list[int] | None = Field(
         default=None, description="Programs along each axis of the launch; null for C++ and library calls."
     )

@@ -65,6 +65,24 @@ class Error(ReportModel):
     )
 
 
+class Peak(ReportModel):
+    """What a device does at most, by the record that the compiler has of it."""
+
+    model_config = example(device="NVIDIA H200", gb_per_s=4370, gflop_per_s=66900, is_measured=True)
+
+    device: str = Field(description="The device's name.")
+    gb_per_s: float = Field(description="10^9 bytes a second that a large kernel reads and writes.")
+    gflop_per_s: float = Field(description="10^9 float32 operations a second; a fused multiply-add is two.")
+    half_product_gflop_per_s: float | None = Field(
+        default=None, description="The same of the tensor cores on half types; null where there are none."
+    )
+    is_measured: bool = Field(
+        default=False,
+        description="Whether `gb_per_s` was measured on such a device; else it is assumed. Operations are the data "
+        "sheet's, or assumed of a CPU.",
+    )
+
+
 class Environment(ReportModel):
     """What a result depends on besides the snippet and the options."""
 
@@ -75,6 +93,10 @@ class Environment(ReportModel):
     device_name: str = Field(default="", description="The device's name as its driver or the kernel gives it.")
     target: str = Field(default="", description="What Triton kernels were generated for, such as sm_90.")
     decides_for: str = Field(default="", description="The device whose model decided and predicted.")
+    peaks: list[Peak] = Field(
+        default=[],
+        description="Of the device that ran, and then of the one whose model decided, where that is another.",
+    )
     driver: str | None = Field(default=None, description="Version of the GPU's driver; null on a CPU.")
     clocks: dict[str, Any] | None = Field(
         default=None, description="Clocks of the GPU in MHz, by name, where they were read."

@@ -14,7 +14,7 @@ from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
 from compiler.codegen.rendered import RenderedKernel
 from compiler.compile import GraphCompilation
-from compiler.present import kernel_lines
+from compiler.present import kernel_lines, lines_through
 from compiler.runtime.interpreted_work import TooMuchWork
 from compiler.runtime.trial import Launch, record_launches
 from compiler.runtime.triton_interpreter import interpret, interpreting, programs
@@ -57,7 +57,11 @@ def attach_triton(compilation: GraphCompilation, report: rep.Graph, target: str,
             continue
         artifact.registers, artifact.spills = result.registers, result.spills
         artifact.shared_bytes = result.shared_bytes
-        kernels[group.name].also.append(rep.KernelArtifact(language="ptx", target=target, source=result.ptx))
+        kernels[group.name].also.append(
+            rep.KernelArtifact(
+                language="ptx", target=target, source=result.ptx, lines=lines_through(result.ptx_lines, artifact.lines)
+            )
+        )
 
 
 def _take_over(known: rep.KernelArtifact, artifact: rep.KernelArtifact, name: str) -> None:

@@ -20,11 +20,14 @@ from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
 from compiler.devices import Device
 from compiler.options import Timing
+from compiler.present import lines_through
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
 from compiler.runtime.measure import ContestantName, Samples, measure, measure_each
 from compiler.runtime.reconcile import disturbance
+from compiler.runtime.triton_offline import ptx_lines
+from compiler.runtime.triton_source import file_name
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -171,14 +174,18 @@ def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
     return call
 
 
-def note_resources(executable: Executable, report: rep.Graph) -> None:
-    """Registers, spills and shared memory of each kernel that was compiled for a GPU and loaded there."""
+def note_resources(executable: Executable, report: rep.Graph, target: str) -> None:
+    """Registers, spills, shared memory and PTX of each kernel that was compiled for a GPU and loaded there."""
     for kernel in report.kernels:
-        launch = executable.kernels.get(kernel.name)
+        launch: Any = executable.kernels.get(kernel.name)
         registers, spills = getattr(launch, "registers", None), getattr(launch, "spills", None)
         if registers is not None and spills is not None:
             kernel.registers, kernel.spills = registers, 4 * spills
             kernel.shared_bytes = getattr(launch, "shared_bytes", None)
+        ptx = getattr(launch, "ptx", None)
+        if ptx is not None and kernel.same_as is None:
+            lines = lines_through(ptx_lines(ptx, file_name(launch.kernel)), kernel.lines)
+            kernel.also.append(rep.KernelArtifact(language="ptx", target=target, source=ptx, lines=lines))
 
 
 class _Recorder:

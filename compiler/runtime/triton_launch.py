@@ -81,6 +81,12 @@ class TritonLauncher:
         return (self._function, *self._blocks.items(), *self._options.items())
 
     @property
+    def ptx(self) -> str | None:
+        """What the assembler was given, once the kernel is compiled; None before, and where there is no such text."""
+        made = next(iter(self._compiled.values()), None)
+        return None if made is None else made.compiled.asm.get("ptx")
+
+    @property
     def launch(self) -> Launch:
         """A builtin function that launches, once the kernel is compiled; this very object where there can be none."""
         self._record.otherwise = self._launch_slowly

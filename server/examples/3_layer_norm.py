@@ -2,6 +2,8 @@
 
 The mean and the variance reduce along the same axis, so both can be taken while the row is at hand. The weight and
 the bias have one value for each column: the same for every row, they are read again and again, from cache.
+
+Lesson: reductions_and_softmax
 """
 
 import torch

@@ -3,6 +3,8 @@
 `activation` is read by two results. Both results walk the same elements, so one kernel can compute the activation
 once and feed both from a register. Then change `activation.sum()` into `activation.t().contiguous()`: the second
 reader now walks the elements in another order, and the scheduler has to choose, with numbers.
+
+Lesson: memory_hierarchy
 """
 
 import torch

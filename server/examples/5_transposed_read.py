@@ -3,6 +3,8 @@
 A transposed view moves nothing: it only changes the formula by which elements are found. Here one operand is read
 along its rows and the other along its columns. One kernel can still do both, but one of the two reads then touches
 memory in large strides; the index formulas of the loop show which one.
+
+Lesson: index_order
 """
 
 import torch

@@ -2,6 +2,8 @@
 
 `_unused` is computed by eager PyTorch, which cannot know that its result will be thrown away. A compiler sees the
 whole graph, follows the values back from what is returned, and leaves out all that is not on the way.
+
+Lesson: dead_code
 """
 
 import torch

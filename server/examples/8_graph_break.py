@@ -3,6 +3,8 @@
 The condition asks for the value of a tensor, which is only known when the program runs. So capture ends there, the
 condition runs in Python, and the rest is captured as a second graph. Nothing is fused across the two. Replace the
 `if` by `torch.where` and the break is gone.
+
+Lesson: breaks_guards_recompiles
 """
 
 import torch

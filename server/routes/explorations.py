@@ -144,7 +144,11 @@ async def comparison(
     service: Service,
     other: OtherId = None,
 ) -> Comparison:
-    """This exploration beside the one that it is based on, or beside another one of the same source."""
+    """This exploration beside the one that it is based on, or beside any other one.
+
+    Kernels of one source are matched by the nodes that they hold, those of two sources by what their nodes compute;
+    `differences` says what else differs, such as the device, and is to be read before any time.
+    """
     return await service.comparison(id, other)
 
 

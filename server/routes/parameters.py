@@ -31,7 +31,7 @@ OtherId = Annotated[
     str | None,
     Query(
         alias="with",
-        description="Id of another one, of the same source; by default the one that it is based on.",
+        description="Id of another one; by default the one that it is based on.",
         min_length=1,
         max_length=64,
         examples=["3210fedcba9876543210"],

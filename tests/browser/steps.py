@@ -8,16 +8,41 @@ from playwright.sync_api import Page, expect
 from tests.browser.programs import STORED
 
 SOURCE = STORED.source
-SOFTMAX = "tr[data-ref='kernel:graph0/1']"
+#: Its name over its code.
+SOFTMAX = "#pane-side [data-ref='kernel:graph0/1']"
 
 
-def open_stored(page: Page, server_url: str, source: str = SOURCE, **options: object) -> str:
-    """Explores over the API, then opens the link as someone who was sent it; answers with the id."""
+#: The softmax's kernel beside the map, the decisions below it.
+ALL_OPEN = "?kernel=1&show=decisions"
+
+
+def open_stored(page: Page, server_url: str, source: str = SOURCE, look: str = ALL_OPEN, **options: object) -> str:
+    """Explores over the API, then opens the link as someone who was sent it, with `look` as its query; answers with the
+    id."""
     answer = page.request.post(f"{server_url}/api/v1/explorations?wait=30", data={"source": source, **options})
     identity = str(answer.json()["id"])
-    page.goto(f"{server_url}/x/{identity}")
-    expect(page.locator("#pane-kernels tbody tr, .error-card, .line-message-break").first).to_be_visible()
+    page.goto(f"{server_url}/x/{identity}{look}")
+    expect(page.locator(".figure, .error-card, .line-message-break").first).to_be_visible()
     return identity
+
+
+def open_view(page: Page, view: str) -> None:
+    """By its word in the toolbar, where it is not open already."""
+    if page.locator(f"#drawer[data-view={view}]").count() == 0:
+        page.locator(f".toolbar [data-view={view}]").click()
+    expect(page.locator(f"#drawer[data-view={view}]")).to_be_visible()
+
+
+def fit_map(page: Page) -> None:
+    """All of the map in view, for what points at a node that may stand anywhere on it."""
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    page.get_by_role("button", name="Fit", exact=True).click()
+    # A short movement takes it there, and where it stands still nothing is missed.
+    page.wait_for_function(
+        "() => { const box = document.querySelector('.map-svg > g').getBoundingClientRect();"
+        " const same = box.y === window.lastTop; window.lastTop = box.y; return same; }",
+        polling=100,
+    )
 
 
 def type_snippet(page: Page, source: str) -> None:

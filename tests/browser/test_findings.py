@@ -7,17 +7,17 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.programs import STORED, WRONG
-from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, open_stored
+from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, fit_map, open_stored, open_view
 
 
 def test_a_report_cannot_bring_markup_into_the_page(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# hostile\n" + SOURCE)
     expect(page.locator(".code-text").first).to_contain_text("<img")
     for tab in ("loops", "nodes"):
-        page.locator(f"#centre-tab-{tab}").click()
+        open_view(page, tab)
     for tab in ("capture", "notes", "decisions"):
-        page.locator(f"#bottom-tab-{tab}").click()
-    expect(page.locator("#pane-bottom")).to_contain_text("<script>")
+        open_view(page, tab)
+    expect(page.locator("#drawer")).to_contain_text("<script>")
     assert page.evaluate("window.wasFooled") is None
     assert page.locator("#app img, #app script").count() == 0
 
@@ -32,14 +32,15 @@ def test_a_wrong_result_is_said_first_and_has_no_time_anywhere(page: Page, serve
     )
     expect(page.locator("[data-figure='time']")).to_contain_text("a wrong result has no time")
     expect(page.locator("[data-figure='time'] .arrow")).to_have_count(0)
-    kernels = page.locator("#pane-kernels")
+    kernels = page.locator("#pane-side")
     expect(kernels).to_contain_text(WRONG.message)
-    expect(kernels.locator(".kernel-list th", has_text="measured")).to_have_count(0)
+    expect(kernels.locator(".about-facts")).to_contain_text("for NVIDIA H200")
+    expect(kernels.locator(".about-facts")).not_to_contain_text("measured")
     first.click()
-    timing = page.locator("#pane-bottom")
+    timing = page.locator("#drawer")
     expect(timing).to_contain_text(WRONG.message)
     expect(timing.locator(".contestant-compiled")).to_have_count(0)
-    expect(timing).not_to_contain_text("as fast as eager")
+    expect(timing.get_by_role("row", name=re.compile("^compiled"))).to_have_count(0)
     assert faults_known_to_axe(page) == []
 
 
@@ -49,13 +50,13 @@ def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Pag
     expect(message).to_have_text("graph break: printing or logging\nPrint after the compiled function.")
     expect(page.locator(".line-message-note", has_text="compiled again: scale was 0.5")).to_be_visible()
     page.locator(".graph-select").select_option("1")
-    page.locator("#bottom-tab-capture").click()
-    expect(page.locator("#pane-bottom caption")).to_contain_text("after")
+    open_view(page, "capture")
+    expect(page.locator("#drawer caption")).to_contain_text("after")
 
 
 def test_a_graph_break_says_its_cause_and_leads_to_the_graphs_around_it(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# two graphs\n" + SOURCE)
-    page.locator("#bottom-tab-capture").click()
+    open_view(page, "capture")
     (found,) = page.locator(".finding-break").all()
     expect(found).to_contain_text("printing or logging met 2 times")
     expect(found.locator(".remedy")).to_contain_text("Print after the compiled function.")
@@ -72,7 +73,7 @@ def test_a_graph_break_says_its_cause_and_leads_to_the_graphs_around_it(page: Pa
 
 def test_a_guard_says_what_fails_it_and_lights_its_line(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator("#bottom-tab-capture").click()
+    open_view(page, "capture")
     row = page.locator(".guards tbody tr", has_text="scale other than 0.125")
     row.focus()
     expect(page.locator(".lit-line")).to_contain_text("scores * scale")
@@ -80,7 +81,7 @@ def test_a_guard_says_what_fails_it_and_lights_its_line(page: Page, server_url: 
 
 def test_what_torch_itself_says_is_made_when_it_is_opened(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator("#bottom-tab-capture").click()
+    open_view(page, "capture")
     expect(page.locator(".artefact")).to_have_count(0)
     page.get_by_text("More: bytecode").click()
     page.get_by_text("bytecode before and after Dynamo", exact=False).last.click()
@@ -91,7 +92,7 @@ def test_what_torch_itself_says_is_made_when_it_is_opened(page: Page, server_url
 
 def test_the_backward_graph_is_linked_and_says_what_was_saved(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# trained\n" + SOURCE)
-    page.locator("#bottom-tab-capture").click()
+    open_view(page, "capture")
     training = page.get_by_role("region", name="Saved for the backward pass")
     expect(training.locator("tr[data-ref]")).to_have_count(2)
     wrong = training.locator(".checks tr", has_text="the gradient of k")
@@ -99,21 +100,21 @@ def test_the_backward_graph_is_linked_and_says_what_was_saved(page: Page, server
     expect(training).to_contain_text("1 operator computed again")
     training.get_by_role("button", name="backward").click()
     expect(training).to_contain_text("the backward graph of")
-    page.locator("#centre-tab-nodes").click()
-    expect(page.locator("#pane-centre .chip", has_text="computed again")).to_have_count(1)
     training.locator("tr[data-ref]").last.hover()
-    expect(page.locator("#pane-centre tr[data-lit]").first).to_be_visible()
+    expect(page.locator("#pane-map .node:is([data-lit], [data-lit-too])").first).to_be_visible()
+    open_view(page, "nodes")
+    expect(page.locator("#drawer .chip", has_text="computed again")).to_have_count(1)
 
 
 def test_a_break_is_told_where_no_graph_was_captured(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# no graph\n" + SOURCE)
-    page.locator("#bottom-tab-capture").click()
+    open_view(page, "capture")
     expect(page.locator(".finding-break")).to_contain_text("Print after the compiled function.")
 
 
 def test_decisions_are_filtered_and_refusals_come_first(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    rows = page.locator("#pane-bottom tbody tr")
+    rows = page.locator("#drawer tbody tr")
     expect(rows).to_have_count(len(STORED.graphs[0].decisions))
     expect(rows.first).to_contain_text("refused")
     page.get_by_role("button", name=re.compile("^fused")).click()
@@ -124,7 +125,7 @@ def test_decisions_are_filtered_and_refusals_come_first(page: Page, server_url: 
 
 def test_a_pinned_decision_shows_the_numbers_of_both_sides(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    row = page.locator("#pane-bottom tbody tr", has_text="index.no_common_loops")
+    row = page.locator("#drawer tbody tr", has_text="index.no_common_loops")
     row.locator("td.message").click()
     expect(row.locator(".why mark")).to_have_text(["1024 * x0", " + x1", "x0", " + 1024 * x1"])
     expect(row.locator(".why")).to_contain_text("It would fuse if `buf6` read `arg0_1`")
@@ -132,9 +133,9 @@ def test_a_pinned_decision_shows_the_numbers_of_both_sides(page: Page, server_ur
 
 def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    rows = page.locator("#pane-bottom tbody tr")
-    page.get_by_role("slider", name="round").fill("1")
-    expect(page.get_by_test_id("groups")).to_contain_text("after round 1: buf1 + buf3 + buf2")
+    rows = page.locator("#drawer tbody tr")
+    page.get_by_role("slider", name="Round").fill("1")
+    expect(page.locator(".round-sentence")).to_contain_text("Joined: buf1 + buf3 + buf2.")
     assert 0 < rows.count() < len(STORED.graphs[0].decisions)
     page.get_by_role("button", name="all rounds").click()
     page.get_by_label("reasons").select_option("kind")
@@ -155,14 +156,14 @@ def test_why_is_asked_about_two_nodes_by_name(page: Page, server_url: str) -> No
 def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     page.locator("[data-figure=bytes]").click()
-    expect(page.locator("#bottom-tab-traffic")).to_have_attribute("aria-selected", "true")
-    rows = page.locator("#pane-bottom tbody tr")
+    expect(page.locator(".toolbar [data-view=traffic]")).to_have_attribute("aria-expanded", "true")
+    rows = page.locator("#drawer tbody tr")
     expect(rows).to_have_count(3)
     expect(page.locator(".traffic-sum")).to_have_text("54.5 MB − 8.4 MB not written − 16.8 MB not read = 29.4 MB")
     page.get_by_role("button", name="eager 79.7 MB").click()
     expect(rows).to_have_count(10)
     # A call leads to the line that made it.
-    page.locator("#pane-bottom tr", has_text="aten.exp").hover()
+    page.locator("#drawer tr", has_text="aten.exp").hover()
     expect(page.locator(".lit-line")).to_have_count(1)
     page.locator(".traffic-bar", has_text="at least").click()
     expect(rows).to_have_count(4)
@@ -170,14 +171,15 @@ def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, s
 
 def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
+    fit_map(page)
     page.locator(".map-svg .edge-register[data-ref='edge:graph0/buf1 buf2'] .edge-hit").hover(force=True)
     expect(page.locator(".map-caption")).to_contain_text("stays in a register: neither happens")
     page.mouse.move(700, 20)
-    expect(page.locator(".map-caption")).to_have_text("through memory kept out of it")
-    page.locator("#bottom-tab-traffic").click()
+    expect(page.locator(".map-caption")).to_contain_text("through memory, thicker with more bytes")
+    open_view(page, "traffic")
     page.get_by_role("button", name="each of 10 edges").click()
     # By the keyboard alone: the row is pinned, and the map says the same.
-    page.locator("#pane-bottom tr[data-ref='edge:graph0/buf0 buf1']").focus()
+    page.locator("#drawer tr[data-ref='edge:graph0/buf0 buf1']").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".map-caption")).to_contain_text("It is written and read.")
     expect(page.locator(".map-svg [data-ref='edge:graph0/buf0 buf1']")).to_have_attribute("data-lit", "focus")
@@ -195,15 +197,15 @@ def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> No
     expect(shared).to_contain_text("assembled for sm_90")
     expect(shared).to_contain_text("128 B a program")
     expect(registers).to_contain_text("32 a thread, nothing spilled")
-    page.locator("tr[data-ref='kernel:graph0/0']").click()
-    page.locator("#rendering-tab-levels").click()
+    # The tab stays open from one kernel to the next.
+    page.get_by_role("button", name="Previous kernel").click()
     expect(page.locator(".level").last).to_contain_text("A library call")
 
 
 def test_the_plan_of_memory_shows_what_is_reused(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator("#bottom-tab-buffers").click()
-    pane = page.locator("#pane-bottom")
+    open_view(page, "buffers")
+    pane = page.locator("#drawer")
     expect(pane).to_contain_text("8.4 MB never reach memory")
     expect(page.locator(".plan-bar")).to_have_count(3)
     page.get_by_role("button", name="without fusion").click()
@@ -220,6 +222,6 @@ def test_renderings_of_a_kernel_are_tabs(page: Page, server_url: str) -> None:
     page.locator(SOFTMAX).click()
     page.get_by_role("tab", name="Triton sm_90").click()
     expect(page.locator(".code-lines")).to_contain_text("tl.program_id")
-    expect(page.locator(".facts")).to_contain_text("registers")
+    expect(page.locator(".about-facts")).to_contain_text("32 registers")
     # The server's Pygments coloured it.
     expect(page.locator(".code-lines .k").first).to_be_visible()

@@ -7,15 +7,24 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.steps import SOFTMAX, SOURCE, faults_known_to_axe, lit_refs, open_stored, type_snippet
+from tests.browser.steps import (
+    SOFTMAX,
+    SOURCE,
+    faults_known_to_axe,
+    fit_map,
+    lit_refs,
+    open_stored,
+    open_view,
+    type_snippet,
+)
 
 
 def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, server_url: str) -> None:
     page.goto(server_url)
     expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
     expect(page.locator(".map-svg .node").first).to_be_visible()
-    expect(page.locator("#pane-kernels .code-line").first).to_be_visible()
-    expect(page.locator("#pane-bottom tbody tr").first).to_be_visible()
+    # Nothing opens by itself.
+    expect(page.locator("#pane-side, #drawer")).to_have_count(0)
     assert page.locator(".cm-content").inner_text().strip() != ""
     scrolls = "document.documentElement.scrollHeight > innerHeight || document.documentElement.scrollWidth > innerWidth"
     assert page.evaluate(scrolls) is False
@@ -24,18 +33,28 @@ def test_the_first_paint_is_a_solved_example_that_fits_the_screen(page: Page, se
 def test_the_answer_bar_says_it_in_one_line_and_opens_panes(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     said = " ".join(page.locator(".figures").inner_text().split())
-    for figure in ("10 ops", "3 kernels", "79.7 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
+    for figure in ("10 → 3 kernels", "± 1.7 %", "79.7 MB", "29.4 MB", "2.7×", "0 breaks", "1.1e-3", "1.4e-3", "CPU"):
         assert figure in said
     page.locator("[data-figure=time]").click()
-    expect(page.locator("#bottom-tab-timing")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".toolbar [data-view=timing]")).to_have_attribute("aria-expanded", "true")
     expect(page.locator(".contestant-eager circle")).to_have_count(24)
 
 
-def test_a_figure_that_is_not_known_is_left_out(page: Page, server_url: str) -> None:
+def test_a_figure_that_is_not_known_is_a_dash(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# nothing measured\n" + SOURCE)
     expect(page.locator("[data-figure=kernels]")).to_be_visible()
-    for unknown in ("bytes", "time", "error", "peer-kernels"):
-        expect(page.locator(f"[data-figure={unknown}]")).to_have_count(0)
+    for unknown in ("bytes", "time", "error"):
+        expect(page.locator(f"[data-figure={unknown}] .figure-value")).to_have_text("–")
+    expect(page.locator("[data-figure=peer-kernels]")).to_have_count(0)
+
+
+def test_what_was_measured_and_what_is_predicted_name_their_devices(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    measured = page.get_by_role("group", name="measured on CPU")
+    expect(measured.locator("[data-figure=time]")).to_be_visible()
+    predicted = page.get_by_role("group", name="predicted for NVIDIA H200")
+    expect(predicted.locator("[data-figure=predicted] em")).to_have_css("font-style", "italic")
+    expect(predicted.locator("[data-figure=time]")).to_have_count(0)
 
 
 def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_url: str) -> None:
@@ -43,21 +62,22 @@ def test_hovering_a_kernel_lights_its_partners_in_every_pane(page: Page, server_
     expect(page.locator(".map-svg .node").first).to_be_visible()
     page.hover(SOFTMAX)
     expect(page.locator(".lit-line")).to_have_count(5)
-    assert {"aten:graph0/mul", "aten:graph0/exp", "aten:graph0/div"} <= lit_refs(page, "centre")
-    assert "aten:graph0/mm" not in lit_refs(page, "centre")
-    assert "code:graph0/1:0:17" in lit_refs(page, "kernels")
-    assert any(ref.startswith("decision:") for ref in lit_refs(page, "bottom"))
+    assert {"aten:graph0/mul", "aten:graph0/exp", "aten:graph0/div"} <= lit_refs(page, "map")
+    assert "aten:graph0/mm" not in lit_refs(page, "map")
+    assert "code:graph0/1:0:17" in lit_refs(page, "side")
+    assert any(ref.startswith("decision:") for ref in lit_refs(page, "drawer"))
     page.mouse.move(700, 20)
     expect(page.locator("[data-lit]")).to_have_count(0)
 
 
 def test_a_click_pins_and_escape_releases(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
+    fit_map(page)
     page.locator(".map-svg [data-ref='aten:graph0/relu']").click()
     page.mouse.move(700, 20)
     expect(page.locator(".map-svg [data-ref='aten:graph0/relu']")).to_have_attribute("data-lit", "focus")
     # The kernel that it became opens.
-    expect(page.locator("tr[data-ref='kernel:graph0/2']")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#pane-side [data-ref='kernel:graph0/2']")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("[data-lit]")).to_have_count(0)
 
@@ -67,16 +87,17 @@ def test_hovering_a_source_line_lights_what_it_became(page: Page, server_url: st
     expect(page.locator(".map-svg .node").first).to_be_visible()
     page.locator(".cm-line", has_text="total = weights.sum").hover()
     expect(page.locator(".map-svg [data-ref='aten:graph0/sum_1']")).to_have_attribute("data-lit", "partner")
-    assert "code:graph0/1:0:17" in lit_refs(page, "kernels")
-    assert "aten:graph0/mul" not in lit_refs(page, "centre")
+    assert "code:graph0/1:0:17" in lit_refs(page, "side")
+    assert "aten:graph0/mul" not in lit_refs(page, "map")
 
 
 def test_the_pointer_may_jump_from_the_editor_to_another_pane(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     page.locator(".cm-line", has_text="total = weights.sum").hover()
-    page.hover("tr[data-ref='kernel:graph0/2']")
-    expect(page.locator("tr[data-ref='kernel:graph0/2']")).to_have_attribute("data-lit", "focus")
     expect(page.locator(".lit-line")).to_have_count(1)
+    page.hover(SOFTMAX)
+    expect(page.locator(SOFTMAX)).to_have_attribute("data-lit", "focus")
+    expect(page.locator(".lit-line")).to_have_count(5)
 
 
 def test_the_pane_under_the_pointer_is_never_scrolled(page: Page, server_url: str) -> None:
@@ -87,6 +108,7 @@ def test_the_pane_under_the_pointer_is_never_scrolled(page: Page, server_url: st
     page.wait_for_timeout(600)
     assert lines.evaluate("it => it.scrollTop") == 0
     # The line is out of view at first; hovering its operation from another pane brings it in.
+    fit_map(page)
     page.locator(".map-svg [data-ref='aten:graph0/div']").hover()
     expect(page.locator("[data-ref='code:graph0/1:0:21']")).to_be_in_viewport()
 
@@ -96,13 +118,13 @@ def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str)
     type_snippet(page, "# slow\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
-    expect(page.locator("#pane-kernels [data-stale]")).to_be_visible()
+    expect(page.locator("#pane-side [data-stale]")).to_be_visible()
     # The graph arrives before the kernels.
-    expect(page.locator("#pane-centre .tab-panel:not([data-stale]) .node").first).to_be_visible()
-    expect(page.locator("#pane-kernels [data-stale]")).to_be_visible()
-    expect(page.locator("#pane-kernels .kernels:not([data-stale]) tbody tr").first).to_be_visible()
+    expect(page.locator("#pane-map .view:not([data-stale]) .node").first).to_be_visible()
+    expect(page.locator("#pane-side [data-stale]")).to_be_visible()
+    expect(page.locator("#pane-side .kernels:not([data-stale]) .code-line").first).to_be_visible()
     expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
-    expect(page).to_have_url(re.compile(r"/x/\w+$"))
+    expect(page).to_have_url(re.compile(r"/x/\w+\b"))
 
 
 def test_stop_cancels(page: Page, server_url: str) -> None:
@@ -110,9 +132,10 @@ def test_stop_cancels(page: Page, server_url: str) -> None:
     type_snippet(page, "# stuck\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
-    expect(page.locator(".verdict")).to_have_text(re.compile(r"^\w+ done · \d+ s of 60$"))
-    page.locator("[data-action=explore]").click()
-    expect(page.locator(".status-chip")).to_have_text("cancelled")
+    expect(page.locator(".verdict")).to_have_text(re.compile(r"^running \d+ s of 60 · capture done · lower next"))
+    expect(page.get_by_role("list", name="Time of each stage")).to_contain_text(re.compile("capture .*lower"))
+    page.locator("[data-action=stop]").click()
+    expect(page.locator(".status-chip")).to_have_text("stopped")
     expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
 
 
@@ -126,8 +149,11 @@ def test_an_error_stands_under_the_line_that_caused_it(page: Page, server_url: s
 
 def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator("#bottom-tab-sweep").click()
-    field, ask = page.get_by_label("Sizes to explore", exact=True), page.get_by_role("button", name="Sweep", exact=True)
+    open_view(page, "sweep")
+    field, ask = (
+        page.get_by_label("Sizes to explore", exact=True),
+        page.locator("#drawer").get_by_role("button", name="Sweep", exact=True),
+    )
     page.get_by_role("button", name="N = 64", exact=True).click()
     expect(field).to_have_value("N = 8, 16, 32, 64, 128, 256, 512")
     field.fill("N = 256")
@@ -137,7 +163,7 @@ def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_u
     ask.click()
     rows = page.locator(".sweep-sizes tbody tr")
     expect(rows).to_have_count(3)
-    expect(page.locator("#bottom-tab-sweep .badge")).to_have_text("1")
+    expect(page.locator(".toolbar [data-view=sweep] .badge")).to_have_text("1")
     expect(page.locator(".sweep-sizes tr.flipping")).to_have_attribute("data-size", "1024")
     expect(rows.nth(1)).to_contain_text("launches: 1 → 2")
     expect(rows.nth(1)).to_contain_text("and 3 more")
@@ -150,8 +176,8 @@ def test_a_sweep_is_asked_for_and_marks_the_sizes_that_flip(page: Page, server_u
     expect(pair).to_contain_text("profit.slower")
     assert page.evaluate("window.wasFooled") is None
     page.reload()
-    expect(page.locator("#bottom-tab-sweep .badge")).to_have_text("1")
-    page.locator("#bottom-tab-sweep").click()
+    expect(page.locator(".toolbar [data-view=sweep] .badge")).to_have_text("1")
+    open_view(page, "sweep")
     expect(field).to_have_value("N = 256, 1024, 4096")
     # Another snippet has other sizes.
     page.get_by_label("Example").select_option(index=2)
@@ -165,7 +191,7 @@ def test_an_example_can_be_chosen_and_the_theme_turned(page: Page, server_url: s
     before = page.locator(".cm-content").inner_text()
     page.get_by_label("Example").select_option(index=1)
     expect(page.locator(".cm-content")).not_to_have_text(before)
-    expect(page).to_have_url(re.compile(r"/x/\w+$"))
+    expect(page).to_have_url(re.compile(r"/x/\w+\b"))
     was = page.evaluate("document.documentElement.dataset.theme")
     page.get_by_role("button", name=re.compile("theme")).click()
     assert page.evaluate("document.documentElement.dataset.theme") != was
@@ -173,7 +199,7 @@ def test_an_example_can_be_chosen_and_the_theme_turned(page: Page, server_url: s
 
 def test_the_keyboard_reaches_help_and_leaves_it(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
-    page.locator("#pane-kernels").focus()
+    page.locator("#pane-side").focus()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
@@ -184,20 +210,22 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:
     # Its own page: the browser rightly complains of the 404, which `page` does not let pass.
     opened = browser.new_page()
     opened.goto(f"{server_url}/x/{'0' * 20}")
-    expect(opened.get_by_role("alert")).to_be_visible()
+    expect(opened.get_by_role("alert")).to_contain_text("This link leads to no exploration.")
+    expect(opened.get_by_text("Paste PyTorch code on the left, or choose an example.")).to_be_visible()
+    assert faults_known_to_axe(opened) == []
     opened.close()
 
 
 @pytest.mark.parametrize(
-    "tab", "decisions timing traffic buffers replay capture wrapper sweep what-if stages notes".split()
+    "tab",
+    "decisions timing timeline roofline traffic buffers replay loops nodes capture wrapper sweep what-if compare "
+    "stages notes export".split(),
 )
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     sweep = {"sweep": {"name": "N", "values": [8, 64, 512]}} if tab == "sweep" else {}
     open_stored(page, server_url, **sweep)
-    centre = {"timing": "loops", "buffers": "nodes"}.get(tab, "graph")
-    page.locator(f"#centre-tab-{centre}").click()
-    page.locator(f"#bottom-tab-{tab}").click()
+    open_view(page, tab)
     if tab in ("traffic", "buffers"):
         page.locator("#rendering-tab-levels").click()
         page.get_by_role("button", name=re.compile("without fusion|edges")).last.click()

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.serving import ROOT, wait_until_ready
+from tests.browser.steps import open_view
 
 SNIPPET = """import torch
 
@@ -56,8 +57,9 @@ def test_a_softmax_becomes_one_kernel_on_the_page(page: Page, real_server_url: s
     expect(page.locator("[data-action=explore]")).to_contain_text("Stop")
     expect(page.locator("[data-action=explore]")).to_contain_text("Explore", timeout=WARM_UP_MS)
     expect(page.locator("[data-figure=kernels]")).to_contain_text("1 kernel")
-    page.locator("tr[data-ref='kernel:graph_0/0']").hover()
+    open_view(page, "timeline")
+    page.locator(".time-bar[data-ref='kernel:graph_0/0']").first.hover()
     # Every line of the function's body ends in that kernel.
     expect(page.locator(".lit-line")).to_have_count(3)
-    page.locator("#bottom-tab-timing").click()
+    open_view(page, "timing")
     expect(page.locator(".contestant-compiled circle").first).to_be_visible()

@@ -7,17 +7,17 @@ import re
 from playwright.sync_api import Page, expect
 
 from compiler.options import RULES
-from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored
+from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored, open_view
 
 
 def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server_url: str) -> None:
     first = open_stored(page, server_url)
     page.get_by_role("button", name=re.compile("^fused")).click()
-    row = page.locator("#pane-bottom tbody tr").first
+    row = page.locator("#drawer tbody tr").first
     row.locator("td.message").click()
     row.get_by_role("button", name="Forbid this fusion").focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#bottom-tab-what-if")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".toolbar [data-view=what-if]")).to_have_attribute("aria-expanded", "true")
     expect(page.get_by_label("What came of it")).to_contain_text("they stay apart")
     expect(page.get_by_test_id("comparison-verdict")).to_contain_text("2 generated kernels became 3")
     kernels = page.locator(".comparison tr", has_text="taken_out")
@@ -35,7 +35,7 @@ def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server
 
 def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# what if\n" + SOURCE)
-    page.locator("#bottom-tab-what-if").click()
+    open_view(page, "what-if")
     offered = page.locator(".what-if-form fieldset label")
     expect(offered).to_have_text(list(RULES))
     expect(offered.first).to_have_attribute("title", re.compile("stays in a register"))
@@ -59,3 +59,13 @@ def test_an_illegal_force_is_refused_with_the_reason(page: Page, server_url: str
     outcome = page.get_by_label("What came of it")
     expect(outcome).to_contain_text("refused")
     expect(outcome.get_by_role("link", name="index.reversed")).to_be_visible()
+
+
+def test_an_input_of_the_graph_cannot_be_fused_and_is_told_why(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    page.get_by_label("First node").fill("arg0_1")
+    page.get_by_label("Second node").fill("buf6")
+    page.get_by_role("button", name="Ask why").click()
+    answers = page.locator(".answers")
+    expect(answers).to_contain_text("arg0_1 is an input of the graph: no kernel computes it")
+    expect(answers.get_by_role("button", name="Force this fusion")).to_have_count(0)

@@ -21,9 +21,9 @@ f(torch.randn(64, 128), torch.randn(32, 32))
 """
 
 
-def explored(**options: Any) -> rep.Report:
+def explored(source: str = SOURCE, **options: Any) -> rep.Report:
     stages = ("capture", "lower", "schedule", "codegen")
-    report = explore(SOURCE, Options(device="cpu", target="sm_90", produce=stages, **options))
+    report = explore(source, Options(device="cpu", target="sm_90", produce=stages, **options))
     assert report.error is None, report.error
     return report
 
@@ -103,3 +103,34 @@ def test_two_devices_are_both_named() -> None:
 def test_without_the_options_is_what_a_what_if_is_compared_with() -> None:
     chosen = Options(seed=3, forbid=(("a", "b"),), largest_group=2, device_model="T4", rules_off=("batch",))
     assert without(chosen) == Options(seed=3) and asks(chosen) and not asks(without(chosen))
+
+
+def test_a_kernel_that_is_divided_is_split_and_the_other_way_merged(pair: tuple[rep.Report, rep.Report]) -> None:
+    before, after = pair
+    forward, back = compare(before, after), compare(after, before)
+    assert "split" in {change.relation for change in forward.kernels}
+    assert "merged" in {change.relation for change in back.kernels}
+    for found in (forward, back):
+        told = [place for change in (*found.kernels, *found.unchanged) for place in change.before.places]
+        assert sorted(told) == list(range(len((before if found is forward else after).graphs[0].kernels)))
+
+
+def test_kernels_of_two_snippets_are_matched_by_what_they_compute(pair: tuple[rep.Report, rep.Report]) -> None:
+    before, _ = pair
+    other = explored(SOURCE.replace("64, 128", "32, 64").replace("torch.tanh(w)", "torch.tanh(w), w @ w"))
+    found = compare(before, other)
+    assert not found.is_same_source and "different snippets" in found.differences[0]
+    covered = {node for change in (*found.kernels, *found.unchanged) for node in change.nodes if change.before.names}
+    assert covered == {node for kernel in before.graphs[0].kernels for node in kernel.nodes}
+    assert "only after" in {change.relation for change in found.kernels}
+    assert "only before" not in {change.relation for change in found.kernels}
+    assert figure(found, "counted", "library calls").after == 1
+
+
+def test_another_device_is_told_before_any_time(pair: tuple[rep.Report, rep.Report]) -> None:
+    one, two = (timed(report, 0.4, 0.5, 0.6) for report in pair)
+    assert compare(one, two).differences == []
+    assert two.timing is not None
+    two.timing = two.timing.model_copy(update={"device": "another machine"})
+    (told,) = compare(one, two).differences
+    assert told.startswith("They ran on different devices")

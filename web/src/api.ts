@@ -38,6 +38,8 @@ export interface Example {
   name: string;
   title: string;
   lesson: string;
+  /** The lesson that goes on from it. */
+  lesson_name: string | null;
   source: string;
 }
 
@@ -112,10 +114,81 @@ export interface Version {
   worker: { torch: string; triton: string | null; device: string; device_name: string };
 }
 
-/** What went wrong with a request, in words for the person at the page. */
+export const TOO_MANY = 429;
+
+export type QuestionKind = "number" | "choice" | "line" | "node";
+
+/** What is to be predicted; `answer` is a path into the report. */
+export interface Question {
+  text: string;
+  kind: QuestionKind;
+  unit: string;
+  choices: { value: string; label: string }[];
+  answer: string;
+}
+
+/** A number that a lesson's text states, and where it comes from. */
+export interface Claim {
+  text: string;
+  kind: "report" | "program" | "other";
+  path: string;
+}
+
+export interface LessonStep {
+  title: string;
+  text: string;
+  source: string;
+  options: Record<string, unknown>;
+  view: string;
+  question: Question | null;
+  reveal: string;
+  reveal_view: string;
+  claims: Claim[];
+}
+
+export interface LessonHead {
+  name: string;
+  title: string;
+  idea: string;
+  minutes: number;
+  steps: number;
+}
+
+/** What a program of a lesson came to on a GPU. */
+export interface RecordedFigures {
+  eager_kernels: number | null;
+  kernels: number | null;
+  eager_ms: number | null;
+  compiled_ms: number | null;
+}
+
+export interface Lesson extends Omit<LessonHead, "steps"> {
+  steps: LessonStep[];
+  read_next: { title: string; kind: "lesson" | "reason" | "document"; name: string }[];
+  recorded: { device: string; torch: string; triton: string | null; steps: (RecordedFigures | null)[] }[];
+}
+
+export interface Term {
+  words: string[];
+  meaning: string;
+}
+
+/** What a path leads to in a report, or why it leads nowhere. */
+export interface ReportValue {
+  path: string;
+  value: number | string | boolean | null | (number | string | boolean | null)[];
+  problem: string | null;
+}
+
+/** What went wrong with a request, in words for the person at the page. Status 0: nothing answered. */
 export class ServiceError extends Error {
   constructor(readonly status: number, message: string) {
     super(message);
+  }
+
+  /** The server is not there, or what stands before it does not reach it: asking again may help. */
+  get isGone(): boolean {
+    return [0, 502, 504].includes(this.status);
   }
 }
 
@@ -124,15 +197,36 @@ async function call<Answer>(path: string, init?: RequestInit): Promise<Answer> {
   try {
     response = await fetch(API + path, { ...init, headers: { accept: "application/json", ...init?.headers } });
   } catch {
-    throw new ServiceError(0, "The server does not answer. Is it running?");
+    throw new ServiceError(0, "The server does not answer.");
   }
   if (!response.ok) throw new ServiceError(response.status, await problemOf(response));
   return response.status === 204 ? (undefined as Answer) : ((await response.json()) as Answer);
 }
 
+interface FieldProblem {
+  where: string;
+  message: string;
+}
+
+const FIELD_NAMES: Record<string, string> = {
+  source: "the snippet", inputs: "the inputs", entry: "the name of the function", seed: "the seed", target: "the GPU", sweep: "the sizes of the sweep",
+  force: "the pairs to fuse", forbid: "the pairs to keep apart", rules_off: "the rules that are off", largest_group: "the largest group", timing: "timing",
+};
+
+/** A field that the server refuses, in words: "The snippet is not accepted: …". */
+export function sentenceOf({ where, message }: FieldProblem): string {
+  const [, field = "", ...inside] = where.split(".");
+  const name = FIELD_NAMES[field] ?? (field ? `“${field.replaceAll("_", " ")}”` : "the request");
+  const place = inside.filter((part) => /^\d+$/.test(part)).map((part) => ` (number ${Number(part) + 1})`)[0] ?? "";
+  const reason = message.replace(/^Value error, /, "").replace(/^String should have at least 1 character$/, "it is empty");
+  return `${name[0]?.toUpperCase()}${name.slice(1)}${place} ${name.endsWith("s") && field !== "timing" ? "are" : "is"} not accepted: ${reason.replace(/\.$/, "")}.`;
+}
+
 async function problemOf(response: Response): Promise<string> {
   try {
-    const problem = (await response.json()) as { detail?: unknown; title?: unknown };
+    const problem = (await response.json()) as { detail?: unknown; title?: unknown; errors?: FieldProblem[] };
+    const [first] = problem.errors ?? [];
+    if (first) return sentenceOf(first);
     if (typeof problem.detail === "string") return problem.detail;
     if (typeof problem.title === "string") return problem.title;
   } catch {
@@ -151,6 +245,11 @@ function post<Answer>(path: string, body: unknown, signal?: AbortSignal): Promis
 }
 
 export const getExamples = (): Promise<Example[]> => call("/examples");
+export const getLessons = (): Promise<LessonHead[]> => call("/lessons");
+export const getLesson = (name: string): Promise<Lesson> => call(`/lessons/${encodeURIComponent(name)}`);
+export const getGlossary = (): Promise<Term[]> => call("/glossary");
+export const getValues = (id: string, paths: string[]): Promise<ReportValue[]> =>
+  call(`/explorations/${encodeURIComponent(id)}/values?${new URLSearchParams(paths.map((path) => ["path", path])).toString()}`);
 export const getReasons = (): Promise<Reason[]> => call("/reasons");
 export const getChoices = (): Promise<Choices> => call("/choices");
 export const getVersion = (): Promise<Version> => call("/version");
@@ -167,6 +266,8 @@ export const highlight = (source: string, language: string): Promise<{ lines: st
   post("/highlight", { source, language });
 
 export interface EventHandlers {
+  /** Whether the server is there: the stream comes back by itself. */
+  reached(isReached: boolean): void;
   /** So many wait before it. */
   queued(position: number): void;
   /** It runs, for so many seconds at the most. */
@@ -203,8 +304,10 @@ export function followEvents(id: string, handlers: EventHandlers): () => void {
     stream.close();
     handlers.done();
   });
+  stream.onopen = () => handlers.reached(true);
   stream.onerror = () => {
     if (stream.readyState === EventSource.CLOSED) handlers.lost();
+    else handlers.reached(false);
   };
   return () => stream.close();
 }

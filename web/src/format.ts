@@ -23,6 +23,20 @@ export function bytes(value: Figure): string {
   return `${significant(scaled)} ${BYTE_UNITS[unit]}`;
 }
 
+const PREFIXES = ["", "k", "M", "G", "T", "P"] as const;
+
+/** `1.3 Mflop`; with `each` also `67 Tflop/s`. */
+export function operations(value: Figure, each = ""): string {
+  if (value == null) return "";
+  let scaled = value;
+  let prefix = 0;
+  while (Math.abs(scaled) >= 1000 && prefix < PREFIXES.length - 1) {
+    scaled /= 1000;
+    prefix += 1;
+  }
+  return `${significant(scaled)} ${PREFIXES[prefix]}flop${each}`;
+}
+
 export function milliseconds(value: Figure): string {
   if (value == null) return "";
   if (value < 1) return `${significant(value * 1000)} µs`;
@@ -32,6 +46,11 @@ export function milliseconds(value: Figure): string {
 
 export function microseconds(value: Figure): string {
   return value == null ? "" : milliseconds(value / 1000);
+}
+
+/** A figure without a unit. */
+export function figure(value: Figure): string {
+  return value == null ? "" : significant(value, 2);
 }
 
 /** 10^9 bytes a second. */
@@ -70,4 +89,11 @@ export function dtype(name: string | null | undefined): string {
 
 export function plain(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value) ?? "";
+}
+
+/** A long name without its middle, for where nothing else can cut it: its beginning and its end tell it apart. */
+export function middle(name: string, most: number): string {
+  if (name.length <= most) return name;
+  const tail = Math.floor((most - 1) / 2);
+  return `${name.slice(0, most - 1 - tail)}…${name.slice(name.length - tail)}`;
 }

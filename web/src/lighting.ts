@@ -6,7 +6,7 @@
  */
 import { effect } from "@preact/signals";
 import { graphNameOf, kindOf, numberIn } from "./links";
-import { compilerShown, focusOfLight, graphIndex, helpIsOpen, hovered, isEdited, kernelPicked, kernelShown, links, lit, pinned, report, shownGraph } from "./state";
+import { compilerShown, focusOfLight, graphIndex, hovered, isEdited, kernelPicked, links, lit, pinned, report, shownGraph } from "./state";
 
 const SCROLL_AFTER_MS = 260;
 
@@ -84,9 +84,6 @@ export function installLighting(root: HTMLElement): void {
     const target = event.target;
     if (event.key === "Enter" && target instanceof HTMLElement && target.dataset.ref) togglePin(target.dataset.ref);
   });
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !helpIsOpen.value) pinned.value = null;
-  });
 
   let repaint = 0;
   new MutationObserver(() => {
@@ -119,6 +116,9 @@ export function installLighting(root: HTMLElement): void {
     const kind = compilerShown.peek() === "peer" ? "peer" : "kernel";
     const places = kindOf(item) === kind ? [numberIn(item)] : links.peek().numbersOf(item, kind, kind === "kernel" ? (shownGraph.peek()?.name ?? null) : null);
     const [first] = places;
-    if (first !== undefined && !places.includes(kernelShown.peek())) kernelPicked.value = first;
+    const picked = kernelPicked.peek();
+    // A click into the text is for writing as well: it follows to the open kernel, and opens none.
+    if (first === undefined || (kindOf(item) === "line" && picked === null)) return;
+    if (picked === null || !places.includes(picked)) kernelPicked.value = first;
   });
 }

@@ -9,7 +9,7 @@
  * A thing of a graph carries the graph's name in its ref, `aten:graph_0/mul`: all graphs of a report are on screen at
  * one time, and two of them may have a `mul`. A user's line and a kernel of the peer belong to no graph.
  */
-import type { Graph, Kernel, KernelLine } from "./report";
+import type { Decision, FxNode, Graph, Kernel, KernelLine, LoopNode } from "./report";
 
 export type Ref = string;
 
@@ -142,31 +142,49 @@ export function loopsBehind(name: string, graph: Graph): string[] {
 
 export function linksOf(graphs: readonly Graph[], peers: readonly Kernel[] = []): Links {
   const links = new Links();
-  for (const graph of graphs) {
-    joinFx(links, graph);
-    joinLoops(links, graph);
-    graph.kernels.forEach((kernel, place) => joinKernel(links, graph, kernel, place));
-  }
-  peers.forEach((kernel, place) => joinPeer(links, graphs, kernel, place));
-  for (const graph of graphs) {
-    joinDecisions(links, graph);
-    joinEdges(links, graph);
-  }
+  for (const _step of linking(links, graphs, peers)) continue;
   return links;
+}
+
+/** Fills `links` in small steps: a large report takes longer than a page may stand still. */
+export function* linking(links: Links, graphs: readonly Graph[], peers: readonly Kernel[] = []): Generator<void> {
+  for (const graph of graphs) {
+    yield* joinFx(links, graph);
+    yield* joinLoops(links, graph);
+    const names = namesOf(graph);
+    for (const [place, kernel] of graph.kernels.entries()) {
+      joinKernel(links, graph, kernel, place, names);
+      yield;
+    }
+  }
+  yield* joinPeers(links, graphs, peers);
+  for (const graph of graphs) {
+    for (const [index, decision] of graph.decisions.entries()) {
+      joinDecision(links, graph, decision, index);
+      yield;
+    }
+    yield* joinEdges(links, graph);
+  }
 }
 
 /** A line that became more operations than this, as a call of a whole encoder does, says nothing about any of them. */
 const OPERATIONS_OF_A_LINE = 64;
 
 /** The FX graph of Dynamo keeps no names of the aten graph, so those two meet at the user's lines. */
-function joinFx(links: Links, graph: Graph): void {
+function* joinFx(links: Links, graph: Graph): Generator<void> {
   const refs = refsOf(graph);
   const onLine = new Map<number, Ref[]>();
   for (const node of graph.aten) {
     links.joinAll(refs.aten(node.name), node.lines.map(ref.line));
-    for (const line of node.lines) onLine.set(line, [...(onLine.get(line) ?? []).slice(0, OPERATIONS_OF_A_LINE), refs.aten(node.name)]);
+    for (const line of node.lines) {
+      const operations = onLine.get(line);
+      if (!operations) onLine.set(line, [refs.aten(node.name)]);
+      else if (operations.length <= OPERATIONS_OF_A_LINE) operations.push(refs.aten(node.name));
+    }
+    yield;
   }
   for (const node of graph.fx) {
+    yield;
     links.joinAll(refs.fx(node.name), node.lines.map(ref.line));
     if (node.op === "placeholder" || node.op === "output") continue;
     for (const line of node.lines) {
@@ -176,9 +194,10 @@ function joinFx(links: Links, graph: Graph): void {
   }
 }
 
-function joinLoops(links: Links, graph: Graph): void {
+function* joinLoops(links: Links, graph: Graph): Generator<void> {
   const refs = refsOf(graph);
   for (const loop of graph.loops) {
+    yield;
     links.join(refs.loop(loop.name), refs.buffer(loop.name));
     for (const self of [refs.loop(loop.name), refs.buffer(loop.name)]) {
       links.joinAll(self, loop.origins.map(refs.aten));
@@ -191,11 +210,20 @@ function joinLoops(links: Links, graph: Graph): void {
   }
 }
 
-function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number): void {
+/** What a graph has, by name. */
+interface Names {
+  loops: ReadonlyMap<string, LoopNode>;
+  nodes: ReadonlyMap<string, FxNode>;
+}
+
+function namesOf(graph: Graph): Names {
+  return { loops: new Map(graph.loops.map((loop) => [loop.name, loop])), nodes: new Map(graph.aten.map((node) => [node.name, node])) };
+}
+
+function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number, names: Names): void {
   const refs = refsOf(graph);
   const self = refs.kernel(place);
-  const covered = new Set(kernel.nodes);
-  const loops = graph.loops.filter((loop) => covered.has(loop.name));
+  const loops = kernel.nodes.flatMap((name) => names.loops.get(name) ?? []);
   const origins = new Set([...kernel.origins, ...loops.flatMap((loop) => loop.origins)]);
   const lines = new Set([...kernel.user_lines, ...loops.flatMap((loop) => loop.lines)]);
   links.joinAll(self, loops.map((loop) => refs.loop(loop.name)));
@@ -206,13 +234,12 @@ function joinKernel(links: Links, graph: Graph, kernel: Kernel, place: number): 
     links.joinAll(self, links.partnersOfKind(refs.aten(origin), "fx"));
   }
   const renderings: KernelLine[][] = [kernel.lines, ...kernel.also.map((artifact) => artifact.lines)];
-  renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, place, rendering, mapped));
+  renderings.forEach((mapped, rendering) => joinKernelLines(links, graph, place, rendering, mapped, names));
 }
 
 /** A kernel line may name loop nodes or FX nodes: the exact one that it names is lit, with what lies behind it. */
-function joinKernelLines(links: Links, graph: Graph, place: number, rendering: number, mapped: KernelLine[]): void {
+function joinKernelLines(links: Links, graph: Graph, place: number, rendering: number, mapped: KernelLine[], { loops, nodes: byName }: Names): void {
   const refs = refsOf(graph);
-  const loops = new Map(graph.loops.map((loop) => [loop.name, loop]));
   for (const { line, nodes, user_lines: userLines } of mapped) {
     const self = refs.kernelLine(place, rendering, line);
     links.join(self, refs.kernel(place));
@@ -226,24 +253,37 @@ function joinKernelLines(links: Links, graph: Graph, place: number, rendering: n
       }
       links.join(self, refs.loop(node));
       links.join(self, refs.buffer(node));
-      if (!namesFxNodes) links.joinAll(self, originsOnLines(graph, loop.origins, userLines).map(refs.aten));
+      if (!namesFxNodes) links.joinAll(self, originsOnLines(byName, loop.origins, userLines).map(refs.aten));
       if (userLines.length === 0) links.joinAll(self, loop.lines.map(ref.line));
     }
   }
 }
 
 /**
- * The peer's kernels meet ours at the operations that both cover. They name no graph: it is the one that has all of
- * those operations and, where several have, most of the kernel's lines.
+ * The peer's kernels meet ours at the operations that both cover. They name no graph: it is the one that has most of those
+ * operations and, where several have, most of the kernel's lines. Equal graphs take turns, since both compilers launch
+ * them in their order: it is the first one whose operations no earlier kernel of the peer has taken.
  */
-function joinPeer(links: Links, graphs: readonly Graph[], kernel: Kernel, place: number): void {
-  const [home] = graphs
-    .map((graph) => ({ graph, covered: graph.aten.filter((node) => kernel.origins.includes(node.name)) }))
-    .map(({ graph, covered }) => ({ graph, covered, lines: covered.filter((node) => node.lines.some((line) => kernel.user_lines.includes(line))).length }))
-    .sort((one, other) => other.covered.length - one.covered.length || other.lines - one.lines);
-  if (!home) return;
-  const refs = refsOf(home.graph);
-  for (const { name } of home.covered) {
+function* joinPeers(links: Links, graphs: readonly Graph[], peers: readonly Kernel[]): Generator<void> {
+  const homes = graphs.map((graph) => ({ graph, nodes: new Map(graph.aten.map((node) => [node.name, node])), taken: new Set<string>() }));
+  for (const [place, kernel] of peers.entries()) {
+    const lines = new Set(kernel.user_lines);
+    const [home] = homes
+      .map(({ graph, nodes, taken }) => {
+        const covered = kernel.origins.flatMap((name) => nodes.get(name) ?? []);
+        const free = covered.filter((node) => !taken.has(node.name)).length;
+        return { graph, taken, covered, free, lines: covered.filter((node) => node.lines.some((line) => lines.has(line))).length };
+      })
+      .sort((one, other) => other.covered.length - one.covered.length || other.lines - one.lines || other.free - one.free);
+    if (home) joinPeer(links, home.graph, home.covered, place);
+    for (const node of home?.covered ?? []) home?.taken.add(node.name);
+    yield;
+  }
+}
+
+function joinPeer(links: Links, graph: Graph, covered: readonly FxNode[], place: number): void {
+  const refs = refsOf(graph);
+  for (const { name } of covered) {
     links.join(ref.peer(place), refs.aten(name));
     for (const kind of ["fx", "kernel", "line"] as const) {
       links.joinAll(ref.peer(place), links.partnersOfKind(refs.aten(name), kind));
@@ -252,32 +292,28 @@ function joinPeer(links: Links, graphs: readonly Graph[], kernel: Kernel, place:
 }
 
 /** Of a loop node made from several operations, those of the lines that this kernel line speaks of. */
-function originsOnLines(graph: Graph, origins: string[], lines: number[]): string[] {
+function originsOnLines(nodes: ReadonlyMap<string, FxNode>, origins: string[], lines: number[]): string[] {
   if (lines.length === 0) return origins;
   const wanted = new Set(lines);
-  const onLines = graph.aten
-    .filter((node) => origins.includes(node.name) && node.lines.some((line) => wanted.has(line)))
-    .map((node) => node.name);
+  const onLines = origins.filter((origin) => nodes.get(origin)?.lines.some((line) => wanted.has(line)));
   return onLines.length > 0 ? onLines : origins;
 }
 
-function joinDecisions(links: Links, graph: Graph): void {
+function joinDecision(links: Links, graph: Graph, decision: Decision, index: number): void {
   const refs = refsOf(graph);
-  graph.decisions.forEach((decision, index) => {
-    const self = refs.decision(index);
-    links.joinAll(self, decision.lines.map(ref.line));
-    for (const loop of [...loopsBehind(decision.a, graph), ...loopsBehind(decision.b, graph)]) {
-      links.join(self, refs.loop(loop));
-      links.join(self, refs.buffer(loop));
-      for (const kind of ["aten", "kernel", "code", "line"] as const) {
-        links.joinAll(self, links.partnersOfKind(refs.loop(loop), kind));
-      }
+  const self = refs.decision(index);
+  links.joinAll(self, decision.lines.map(ref.line));
+  for (const loop of [...loopsBehind(decision.a, graph), ...loopsBehind(decision.b, graph)]) {
+    links.join(self, refs.loop(loop));
+    links.join(self, refs.buffer(loop));
+    for (const kind of ["aten", "kernel", "code", "line"] as const) {
+      links.joinAll(self, links.partnersOfKind(refs.loop(loop), kind));
     }
-  });
+  }
 }
 
 /** An edge stands for its tensor and both its ends, with the operations and lines behind them. */
-function joinEdges(links: Links, graph: Graph): void {
+function* joinEdges(links: Links, graph: Graph): Generator<void> {
   const refs = refsOf(graph);
   for (const edge of graph.traffic?.edges ?? []) {
     const self = refs.edge(edge.tensor, edge.consumer);
@@ -287,5 +323,6 @@ function joinEdges(links: Links, graph: Graph): void {
       links.join(self, refs.loop(loop));
       for (const kind of ["aten", "kernel", "line"] as const) links.joinAll(self, links.partnersOfKind(refs.loop(loop), kind));
     }
+    yield;
   }
 }

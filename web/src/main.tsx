@@ -2,6 +2,7 @@ import { render } from "preact";
 import * as api from "./api";
 import { App } from "./components/App";
 import { explore, idInPath, open } from "./explore";
+import { followLessonInAddress, followValues, glossary, lessonHeads, openLesson } from "./lessons";
 import { installLighting } from "./lighting";
 import { requestFrom } from "./options";
 import * as state from "./state";
@@ -10,13 +11,22 @@ import { followView } from "./view";
 import { installComparison } from "./whatIf";
 import "./styles/base.css";
 import "./styles/panes.css";
+import "./styles/map.css";
 import "./styles/code.css";
 import "./styles/memory.css";
+import "./styles/detail.css";
+import "./styles/lessons.css";
 
 async function firstExploration(): Promise<void> {
   const id = idInPath(location.pathname);
   if (id) {
     await open(id, location.search);
+    return;
+  }
+  const asked = new URLSearchParams(location.search);
+  const lesson = asked.get("lesson");
+  if (lesson) {
+    await openLesson(lesson, Number(asked.get("step") ?? 1));
     return;
   }
   const [first] = state.examples.value;
@@ -32,6 +42,8 @@ async function load(): Promise<void> {
   void api
     .getReasons()
     .then((reasons) => (state.reasons.value = new Map(reasons.map((reason) => [reason.id, reason]))), ignore);
+  void api.getLessons().then((heads) => (lessonHeads.value = heads), ignore);
+  void api.getGlossary().then((terms) => (glossary.value = terms), ignore);
   const examples = api.getExamples().then(
     (list) => (state.examples.value = list),
     (error: Error) => (state.problem.value = error.message),
@@ -48,5 +60,7 @@ followTheme();
 render(<App />, root);
 installLighting(root);
 installComparison();
+followLessonInAddress();
+followValues();
 window.addEventListener("popstate", () => void firstExploration());
 void load();

@@ -2,12 +2,14 @@
  * The page's only state. Views read these signals; `explore.ts` and the views' own events write them.
  *
  * While an exploration runs, `report` holds what has arrived of it and `previous` the one that was on screen: a pane
- * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place.
+ * whose part has not arrived shows the previous one, greyed, so that the eye keeps its place. One that fails leaves
+ * `previous` there for what it did not find out.
  */
-import { computed, signal } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import type { Choices, Comparison, Example, Reason, Version } from "./api";
-import { Links, linksOf, type Ref, refsOf } from "./links";
+import { linking, Links, type Ref, refsOf } from "./links";
 import type { Graph, Report } from "./report";
+import { inSlices } from "./slices";
 import { inAddress, number, oneOf, text } from "./view";
 
 export const examples = signal<Example[]>([]);
@@ -23,6 +25,10 @@ export const runningSince = signal<number | null>(null);
 export const queuePosition = signal<number | null>(null);
 /** While it runs: since when, where that is known, and how many seconds it may take. */
 export const time = signal<{ since: number | null; limit: number } | null>(null);
+/** When the stage that runs began: when the one before it ended. */
+export const stageSince = signal<number | null>(null);
+/** The server does not answer; when it is asked again, where the page and not the browser asks. */
+export const offline = signal<{ retryAt: number | null } | null>(null);
 /** What is wrong with the service or the request: not what is wrong with the snippet, which is a result. */
 export const problem = signal<string | null>(null);
 /** Said aloud by a screen reader. */
@@ -37,6 +43,14 @@ export const isEdited = computed(() => {
   return shown !== null && !isRunning.value && shown.source !== source.value;
 });
 
+function isWhole({ status }: Report): boolean {
+  return status === "ok" || status === "wrong_result";
+}
+
+export function isFailed({ status }: Pick<Report, "status">): boolean {
+  return !["running", "ok", "wrong_result"].includes(status);
+}
+
 /** The report on screen beside the one that it is based on, once that is known. */
 export const beside = signal<Comparison | null>(null);
 
@@ -46,10 +60,15 @@ function graphOf(from: Report | null, index: number): Graph | null {
   return from?.graphs[index] ?? from?.graphs[0] ?? null;
 }
 
+/** The exploration that the panes show: what has arrived of the one that was asked for, or else the one before it. */
+export const shownReport = computed(() => (report.value?.graphs.length ? report.value : (previous.value ?? report.value)));
+/** Nothing came of what was asked for last, or nothing yet: the panes show the version before it. */
+export const showsPrevious = computed(() => previous.value !== null && shownReport.value === previous.value);
+
 export const graph = computed(() => graphOf(report.value, graphIndex.value));
 export const previousGraph = computed(() => graphOf(previous.value, graphIndex.value));
 /** The graph whose links light up: what is on screen, arrived or not yet. */
-export const shownGraph = computed(() => graph.value ?? (isRunning.value ? previousGraph.value : null));
+export const shownGraph = computed(() => graph.value ?? previousGraph.value);
 
 export interface Shown {
   report: Report;
@@ -61,23 +80,28 @@ export interface Shown {
 export function newestWith(hasPart: (graph: Graph, report: Report) => boolean): Shown | null {
   const now = report.value;
   const current = graph.value;
-  if (now && current && (now.status !== "running" || hasPart(current, now))) {
+  if (now && current && (isWhole(now) || hasPart(current, now))) {
     return { report: now, graph: current, stale: false };
   }
   const before = previous.value;
   const old = previousGraph.value;
-  if (isRunning.value && before && old) return { report: before, graph: old, stale: true };
+  if (before && old) return { report: before, graph: old, stale: true };
   return now && current ? { report: now, graph: current, stale: false } : null;
 }
 
-export type BottomTab = "decisions" | "timing" | "traffic" | "buffers" | "replay" | "capture" | "wrapper" | "sweep" | "what-if" | "stages" | "notes";
-export const bottomTab = inAddress<BottomTab>("show", "decisions", oneOf("decisions", "timing", "traffic", "buffers", "replay", "capture", "wrapper", "sweep", "what-if", "stages", "notes"));
-export type CentreTab = "graph" | "loops" | "nodes";
-export const centreTab = inAddress<CentreTab>("centre", "graph", oneOf("graph", "loops", "nodes"));
+/** The view that the drawer shows, by its id in `components/views.tsx`; null while the drawer is closed. */
+export const drawer = inAddress<string | null>("show", null, text);
+export type PhoneTab = "code" | "map" | "kernel" | "more";
+/** On a screen that is too narrow for panes side by side: the one that it shows. */
+export const phoneTab = inAddress<PhoneTab>("tab", "map", oneOf("code", "map", "kernel", "more"));
 export const fxLevel = inAddress<"aten" | "fx">("level", "aten", oneOf("aten", "fx"));
 /** The kernel that the reader picked, by its place; of ours or of the peer's, whichever are shown. */
 export const kernelPicked = inAddress<number | null>("kernel", null, number);
+/** The scheduler's round that the map shows of the selected graph, and the decisions of it; null for all of them. */
+export const round = inAddress<number | null>("round", null, number);
 export const compilerShown = inAddress<"ours" | "peer">("by", "ours", oneOf("ours", "peer"));
+/** The side pane is there while a kernel is selected. */
+export const sideIsOpen = computed(() => kernelPicked.value !== null);
 let flashTimer = 0;
 
 export function say(text: string): void {
@@ -88,6 +112,31 @@ export function say(text: string): void {
 }
 
 export const helpIsOpen = signal(false);
+
+/** Opens the drawer at a view, and takes the keyboard there. */
+export function openView(id: string): void {
+  batch(() => {
+    drawer.value = id;
+    phoneTab.value = "more";
+  });
+  requestAnimationFrame(() => document.getElementById("drawer")?.focus());
+}
+
+/** Selects a kernel of ours or of the peer's: the side pane shows it. */
+export function openKernel(place: number, compiler: "ours" | "peer" = "ours"): void {
+  batch(() => {
+    compilerShown.value = compiler;
+    kernelPicked.value = place;
+  });
+}
+
+/** Nothing is selected any more, and the side pane goes. */
+export function release(): void {
+  batch(() => {
+    pinned.value = null;
+    kernelPicked.value = null;
+  });
+}
 
 /** Until the reader picks one: the kernel that fused most, where there is most to see. */
 export const kernelShown = computed<number>(() => {
@@ -110,11 +159,16 @@ export const predictedFor = computed(() => {
 /** Refs of what the graph on screen has. */
 export const refs = computed(() => refsOf(shownGraph.value ?? { name: "" }));
 
-/** Of every graph on screen, arrived or not yet. */
-export const links = computed(() => {
-  const shown = report.value?.graphs.length ? report.value : isRunning.value ? previous.value : report.value;
-  return shown ? linksOf(shown.graphs, shown.peer?.kernels) : new Links();
+const found = signal(new Links());
+/** Of every graph on screen, arrived or not yet. Those of a large report come a moment after it. */
+export const links: ReadonlySignal<Links> = found;
+
+effect(() => {
+  const shown = shownReport.value;
+  const next = new Links();
+  return inSlices(shown ? linking(next, shown.graphs, shown.peer?.kernels) : [].values(), () => (found.value = next));
 });
+
 /** Lines that breaks, recompilations and guards speak of, whether or not an operator came of them. */
 export const linesSpokenOf = computed<ReadonlySet<number>>(() => {
   const shown = report.value;

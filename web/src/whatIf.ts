@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { type ExplorationRequest, getComparison } from "./api";
 import { explore } from "./explore";
 import type { Report } from "./report";
-import { beside, bottomTab, problem, report } from "./state";
+import { beside, drawer, problem, report } from "./state";
 
 export type Pair = [string, string];
 
@@ -48,7 +48,7 @@ export function requestWith(shown: Report, wishes: Wishes): ExplorationRequest {
 export async function ask(wishes: Wishes): Promise<void> {
   const shown = report.value;
   if (!shown?.id) return;
-  bottomTab.value = "what-if";
+  drawer.value = "what-if";
   await explore(requestWith(shown, wishes));
 }
 

@@ -1,140 +1,20 @@
-import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import * as format from "../format";
-import type { Report, Summary } from "../report";
-import { type BottomTab, beside, bottomTab, compilerShown, isRunning, previous, problem, queuePosition, report, runningSince, time } from "../state";
-import { isWrong, timeLabel, wrongOf } from "../wrong";
+import { stop, tryNow } from "../explore";
+import type { Report } from "../report";
+import { beside, isFailed, isRunning, offline, openView, previous, problem, report, showsPrevious } from "../state";
+import { isWrong } from "../wrong";
+import { type Figure, type FigureGroup, figuresOf, PLACES, subjectOf } from "./figures";
 import { GraphSelector } from "./GraphSelector";
+import { Progress, useNow } from "./Progress";
 
-interface Figure {
-  id: string;
-  label: string;
-  value: ComponentChildren;
-  open(): void;
-  tone?: "good" | "bad" | undefined;
-}
-
-const openBottom = (tab: BottomTab) => (): void => {
-  bottomTab.value = tab;
-  document.getElementById("pane-bottom")?.focus();
-};
-
-function change(before: string, after: string): ComponentChildren {
-  return before && after ? (
-    <>
-      {before} <span class="arrow" aria-label="to">→</span> <strong>{after}</strong>
-    </>
-  ) : (
-    <strong>{after || before}</strong>
-  );
-}
-
-/** Only what was found out: a figure that is null is left out. */
-export function figuresOf(summary: Summary, shown: Report): Figure[] {
-  const wrong = wrongOf(shown, "compiled");
-  const figures: (Figure | false)[] = [
-    wrong.length > 0 && {
-      id: "wrong",
-      label: "no time is given",
-      value: <strong>{format.count(wrong.length, "wrong result")}</strong>,
-      open: openBottom("timing"),
-      tone: "bad",
-    },
-    summary.kernels !== null && {
-      id: "kernels",
-      label: summary.eager_kernels === null ? "kernels" : "ops → kernels",
-      value: change(summary.eager_kernels === null ? "" : format.count(summary.eager_kernels, "op"), format.count(summary.kernels, "kernel")),
-      open: () => {
-        compilerShown.value = "ours";
-        document.getElementById("pane-kernels")?.focus();
-      },
-    },
-    summary.peer_kernels !== null && {
-      id: "peer-kernels",
-      label: shown.peer?.name ?? "peer",
-      value: format.count(summary.peer_kernels, "kernel"),
-      open: () => {
-        compilerShown.value = "peer";
-        document.getElementById("pane-kernels")?.focus();
-      },
-    },
-    (summary.bytes !== null || summary.eager_bytes !== null) && {
-      id: "bytes",
-      label: summary.floor_bytes === null ? "bytes moved" : `bytes moved, at least ${format.bytes(summary.floor_bytes)}`,
-      value: change(format.bytes(summary.eager_bytes), format.bytes(summary.bytes)),
-      open: openBottom("traffic"),
-    },
-    (summary.compiled_ms !== null || summary.eager_ms !== null) && {
-      id: "time",
-      label: timeLabel(shown, isWithinNoise(shown)),
-      value: (
-        <>
-          {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
-          {summary.speedup !== null && ` (${format.ratio(summary.speedup)})`}
-        </>
-      ),
-      open: openBottom("timing"),
-      tone: isWithinNoise(shown) ? undefined : toneOf(summary.speedup),
-    },
-    shown.status !== "running" && shown.graphs.length > 0 && {
-      id: "breaks",
-      label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
-      value: format.count(summary.graph_breaks, "break"),
-      open: openBottom("capture"),
-      tone: summary.graph_breaks > 0 ? "bad" : undefined,
-    },
-    (summary.compiled_error !== null || wrong.length > 0) && {
-      id: "error",
-      label: "largest relative error",
-      value: (
-        <>
-          <strong>{summary.compiled_error === null ? "cannot be compared" : format.scientific(summary.compiled_error)}</strong>
-          {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
-        </>
-      ),
-      open: openBottom("stages"),
-      tone: wrong.length > 0 ? "bad" : undefined,
-    },
-    shown.environment.device !== "" && {
-      id: "device",
-      label: shown.environment.device_name || "device",
-      value: shown.environment.device.toUpperCase(),
-      open: openBottom("stages"),
-    },
-  ];
-  return figures.filter((figure): figure is Figure => figure !== false);
-}
-
-/** Quartiles that overlap say that another run could turn the order round. */
-function isWithinNoise({ timing }: Report): boolean {
-  const [eager, compiled] = (["eager", "compiled"] as const).map((name) => timing?.contestants.find((one) => one.name === name));
-  return eager !== undefined && compiled !== undefined && eager.low_ms <= compiled.high_ms && compiled.low_ms <= eager.high_ms;
-}
-
-/** Small differences get no colour. */
-function toneOf(speedup: number | null): "good" | "bad" | undefined {
-  if (speedup === null) return undefined;
-  return speedup >= 1.05 ? "good" : speedup <= 0.95 ? "bad" : undefined;
-}
-
-function useSeconds(since: number | null): number {
-  const [, tick] = useState(0);
-  useEffect(() => {
-    if (since === null) return undefined;
-    const timer = window.setInterval(() => tick((beat) => beat + 1), 200);
-    return () => window.clearInterval(timer);
-  }, [since]);
-  return since === null ? 0 : (performance.now() - since) / 1000;
-}
+const GROUPS: readonly FigureGroup[] = ["counted", "measured", "predicted"];
 
 /** Of a wrong result the verdict speaks first. */
-const STATUS_WORDS: Record<Exclude<Report["status"], "ok" | "wrong_result">, string> = {
-  running: "running",
+const STATUS_WORDS: Record<Exclude<Report["status"], "ok" | "wrong_result" | "running">, string> = {
   user_error: "the snippet failed",
   timeout: "out of time",
   out_of_memory: "out of memory",
   crashed: "the process crashed",
-  cancelled: "cancelled",
+  cancelled: "stopped",
   dropped: "nobody waited for it",
 };
 
@@ -143,60 +23,133 @@ function isDoubted(shown: Report): boolean {
   return (shown.observed?.contradictions.length ?? 0) > 0;
 }
 
-/** How far it is: "queued, 2 before this one", "run done · 12 s of 60". */
-function progress(lastStage: string | undefined, seconds: number): string {
-  if (time.value === null && queuePosition.value !== null)
-    return queuePosition.value > 0 ? `queued, ${queuePosition.value} before this one` : "queued, next in line";
-  const done = lastStage ? `${lastStage} done` : time.value ? "running" : "starting";
-  if (time.value === null) return `${done} · ${seconds.toFixed(1)} s`;
-  const { since, limit } = time.value;
-  return since === null ? `${done} · at most ${limit} s` : `${done} · ${((performance.now() - since) / 1000).toFixed(0)} s of ${limit}`;
+interface Placed {
+  figure: Figure | (typeof PLACES)[number];
+  /** Not known yet, or of the version before. */
+  state: "known" | "stale" | "unknown";
+}
+
+/** What is known, each in its place; where it is not, the one before, and where there was none, a dash. */
+function placed(now: Report | null, before: Report | null): Placed[] {
+  const known = now ? figuresOf(now.summary, now) : [];
+  const old = before ? figuresOf(before.summary, before) : [];
+  const ids = [...new Set([...known, ...PLACES, ...old].map(({ id }) => id))];
+  return ids.map((id) => {
+    const [current, stale] = [known, old].map((all) => all.find((one) => one.id === id));
+    const place = PLACES.find((one) => one.id === id);
+    if (current) return { figure: current, state: "known" };
+    if (stale) return { figure: stale, state: "stale" };
+    return { figure: place!, state: "unknown" };
+  });
+}
+
+/** The order of the places; what has none comes first where it is wrong, else after the last of its group. */
+function inOrder(all: Placed[], group: FigureGroup): Placed[] {
+  const rank = ({ figure }: Placed): number => {
+    const order = ["wrong", "kernels", "peer-kernels", "bytes", "breaks", "time", "error", "predicted"];
+    return order.indexOf(figure.id);
+  };
+  return all.filter(({ figure }) => figure.group === group).sort((one, other) => rank(one) - rank(other));
+}
+
+function FigureButton({ placed: { figure, state } }: { placed: Placed }) {
+  if (!("value" in figure))
+    return (
+      <span class="figure" data-figure={figure.id} data-state="unknown">
+        <span class="figure-value">–</span>
+        <span class="figure-label">{figure.label}</span>
+      </span>
+    );
+  return (
+    <button type="button" class="figure" data-figure={figure.id} data-state={state} data-tone={figure.tone} onClick={figure.open}>
+      <span class="figure-value">{figure.value}</span>
+      <span class="figure-label">{figure.label}</span>
+    </button>
+  );
+}
+
+function Group({ name, figures, of }: { name: FigureGroup; figures: Placed[]; of: Report | null }) {
+  const subject = of ? subjectOf(name, of) : { kind: "", name: "" };
+  if (figures.length === 0) return null;
+  return (
+    <div class={`figure-group figure-group-${name}`} role="group" aria-label={[subject.kind || name, subject.name].filter(Boolean).join(" ")}>
+      {subject.name && (
+        <button type="button" class="figure subject" data-figure={name === "measured" ? "device" : "target"} onClick={() => openView("stages")}>
+          <span class="figure-value">{subject.name}</span>
+          <span class="figure-label">{subject.kind}</span>
+        </button>
+      )}
+      {figures.map((one) => (
+        <FigureButton key={one.figure.id} placed={one} />
+      ))}
+    </div>
+  );
+}
+
+/** The server does not answer: what is on screen stays, and it is asked again. */
+function Offline() {
+  const now = useNow(true);
+  const at = offline.value?.retryAt ?? null;
+  const when = at === null ? "Trying again." : `Trying again in ${Math.max(0, Math.ceil((at - now) / 1000))} s.`;
+  return (
+    <p class="verdict offline" role="alert">
+      <span class="status-chip">no answer</span>
+      The server does not answer. What is on screen stays. {when}
+      {at !== null && (
+        <button type="button" onClick={tryNow}>
+          Try now
+        </button>
+      )}
+    </p>
+  );
+}
+
+function verdictOf(shown: Report): string {
+  const { error } = shown;
+  if (!error || isWrong(shown)) return shown.summary.verdict;
+  const place = error.line === null ? "" : `Line ${error.line}: `;
+  return `${place}${error.message.split("\n")[0] ?? ""}`;
+}
+
+function Verdict() {
+  const shown = report.value;
+  if (!shown) return <p class="verdict quiet">Paste PyTorch code on the left, or choose an example.</p>;
+  return (
+    <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
+      {isFailed(shown) && <span class="status-chip">{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
+      {previous.value && <span class="quiet"> What is grey is from the previous version.</span>}
+    </p>
+  );
 }
 
 export function AnswerBar() {
-  const current = report.value;
-  const seconds = useSeconds(runningSince.value);
-  const isStale = isRunning.value && (current === null || current.summary.kernels === null) && previous.value !== null;
-  const shown = isStale ? previous.value : current;
-  const figures = shown ? figuresOf(shown.summary, shown) : [];
-  const lastStage = current?.stages.at(-1)?.name;
+  const now = report.value?.graphs.length || !isFailed(report.value ?? { status: "ok" }) ? report.value : null;
+  const before = previous.value;
+  const figures = placed(now, before);
   return (
-    <section class="answer" aria-label="Answer">
+    <section class="answer" aria-label="Answer" data-stale-figures={showsPrevious.value || undefined}>
       {problem.value !== null && (
         <p class="problem" role="alert">
-          {problem.value}{" "}
+          <span>{problem.value}</span>
           <button type="button" onClick={() => (problem.value = null)} aria-label="Dismiss">
             ×
           </button>
         </p>
       )}
-      <div class="figures" data-stale={isStale || undefined}>
-        {figures.map((figure) => (
-          <button type="button" class="figure" key={figure.id} data-figure={figure.id} data-tone={figure.tone} onClick={figure.open}>
-            <span class="figure-value">{figure.value}</span>
-            <span class="figure-label">{figure.label}</span>
-          </button>
+      <div class="figures">
+        {GROUPS.map((name) => (
+          <Group key={name} name={name} figures={inOrder(figures, name)} of={now?.environment.device ? now : before} />
         ))}
-        {figures.length === 0 && !isRunning.value && <span class="quiet">Paste PyTorch code and press Ctrl+Enter.</span>}
       </div>
       <div class="answer-line">
-        <p class="verdict" data-tone={shown && (isWrong(shown) || isDoubted(shown)) && !isRunning.value ? "bad" : undefined}>
-          {isRunning.value ? (
-            <>
-              <span class="spinner" aria-hidden="true" />
-              {progress(lastStage, seconds)}
-            </>
-          ) : (
-            shown && (
-              <>
-                {shown.status !== "ok" && shown.status !== "wrong_result" && <span class="status-chip">{STATUS_WORDS[shown.status]}</span>}{" "}
-                {shown.error && !isWrong(shown) ? shown.error.message.split("\n")[0] : shown.summary.verdict}
-              </>
-            )
-          )}
-        </p>
+        {offline.value ? <Offline /> : isRunning.value ? <Progress /> : <Verdict />}
+        {isRunning.value && (
+          <button type="button" class="stop" onClick={() => void stop()} data-action="stop">
+            Stop
+          </button>
+        )}
         {beside.value && (
-          <button type="button" class="beside" data-testid="beside" onClick={openBottom("what-if")}>
+          <button type="button" class="beside" data-testid="beside" onClick={() => openView("what-if")}>
             {`what if: ${beside.value.verdict}`}
           </button>
         )}

@@ -1,56 +1,61 @@
 import { useEffect } from "preact/hooks";
-import { announcement, helpIsOpen } from "../state";
+import { installKeys } from "../keyboard";
+import { isNarrow } from "../layout";
+import { announcement, isRunning, phoneTab, showsPrevious, sideIsOpen } from "../state";
 import { AnswerBar } from "./AnswerBar";
-import { Bottom } from "./Bottom";
-import { Centre } from "./Centre";
+import { Drawer, viewShown } from "./Drawer";
 import { EditorPane } from "./EditorPane";
 import { Header } from "./Header";
 import { Help } from "./Help";
-import { KernelsPane } from "./KernelsPane";
+import { ABOVE_EDITOR, MapPane, OVER_MAP, Side } from "./mounts";
+import { PhoneTabs } from "./PhoneTabs";
 import { exploreNow } from "./run";
-import { useSplits } from "./useSplits";
+import { Toolbar } from "./Toolbar";
+import { useSplit } from "./useSplit";
 
-function isTyping(event: KeyboardEvent): boolean {
-  // The editor lives in a shadow root: the path names the element that really has the focus.
-  const [target] = event.composedPath();
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-}
-
-function focusNextPane(step: 1 | -1): void {
-  const panes = [...document.querySelectorAll<HTMLElement>("[data-pane]")];
-  const now = panes.findIndex((pane) => pane.contains(document.activeElement));
-  panes[(now + step + panes.length) % panes.length]?.focus();
-}
+const EDITOR = { id: "slot-editor", name: "editor", share: 24 };
+const MAP = { id: "slot-map", name: "map", share: null };
+const SIDE = { id: "slot-side", name: "kernel", share: 30 };
+const COLUMNS = { id: "columns", name: "map", share: null };
+const DRAWER = { id: "drawer", name: "drawer", share: 36 };
 
 export function App() {
-  useSplits();
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-        event.preventDefault();
-        exploreNow();
-      } else if (event.key === "F6") {
-        event.preventDefault();
-        focusNextPane(event.shiftKey ? -1 : 1);
-      } else if (event.key === "?" && !isTyping(event)) {
-        helpIsOpen.value = !helpIsOpen.value;
-      }
-    };
-    document.addEventListener("keydown", onKey, true);
-    return () => document.removeEventListener("keydown", onKey, true);
-  }, []);
+  const hasSide = sideIsOpen.value || isNarrow.value;
+  const hasDrawer = viewShown() !== null;
+  useSplit("horizontal", isNarrow.value ? [] : hasSide ? [EDITOR, MAP, SIDE] : [EDITOR, MAP]);
+  useSplit("vertical", isNarrow.value || !hasDrawer ? [] : [COLUMNS, DRAWER]);
+  useEffect(() => installKeys(exploreNow), []);
   return (
-    <div class="page">
+    <div class="page" data-tab={phoneTab.value}>
       <Header />
       <AnswerBar />
-      <main class="rows" id="rows">
-        <div class="columns" id="top-row">
-          <EditorPane />
-          <Centre />
-          <KernelsPane />
+      <main class="main">
+        <div class="rows">
+          <div class="columns" id="columns">
+            <div class="slot" id="slot-editor">
+              {ABOVE_EDITOR.map((Panel, place) => (
+                <Panel key={place} />
+              ))}
+              <EditorPane />
+            </div>
+            <div class="slot" id="slot-map">
+              <MapPane />
+              {showsPrevious.value && <p class="stale-note">{isRunning.value ? "the version before" : "from the previous version"}</p>}
+              {OVER_MAP.map((Card, place) => (
+                <Card key={place} />
+              ))}
+            </div>
+            {hasSide && (
+              <div class="slot" id="slot-side">
+                <Side />
+              </div>
+            )}
+          </div>
+          <Drawer />
         </div>
-        <Bottom />
+        <Toolbar />
       </main>
+      {isNarrow.value && <PhoneTabs />}
       <div class="visually-hidden" role="status" aria-live="polite">
         {announcement.value}
       </div>

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Decision, Graph } from "../report";
 import { sharedBuffer, stakeOf, togetherIn } from "../stake";
-import { pinned, predictedFor, reasons, refs } from "../state";
+import { pinned, predictedFor, reasons, refs, round } from "../state";
 import { AskWhy } from "./AskWhy";
 import { shortList } from "./CodeView";
 import { DecisionNumbers } from "./DecisionNumbers";
@@ -10,7 +10,6 @@ import { KernelTag } from "./KernelTag";
 import { Layouts } from "./Layouts";
 import { Paddings } from "./Paddings";
 import { Removed } from "./Removed";
-import { Rounds } from "./Rounds";
 import { Empty, Scroller } from "./Scroller";
 
 /** A long table is slow to draw, and nobody reads it to the end. */
@@ -115,7 +114,7 @@ export function Decisions({ graph }: { graph: Graph }) {
   const [refusalsFirst, setRefusalsFirst] = useState(true);
   const [wanted, setWanted] = useState("");
   const [family, setFamily] = useState("");
-  const [round, setRound] = useState<number | null>(null);
+  const onlyRound = round.value;
   const [limit, setLimit] = useState(ROWS_AT_FIRST);
   const families = useMemo(() => [...new Set(graph.decisions.map(familyOf))].sort(), [graph]);
   const rows = useMemo(() => sorted(graph, refusalsFirst), [graph, refusalsFirst]);
@@ -123,7 +122,7 @@ export function Decisions({ graph }: { graph: Graph }) {
     ({ decision, rounds }) =>
       (verdict === "all" || decision.verdict === verdict) &&
       (family === "" || familyOf(decision) === family) &&
-      (round === null || rounds.includes(round)) &&
+      (onlyRound === null || rounds.includes(onlyRound)) &&
       matches(decision, wanted),
   );
   const countOf = (which: Decision["verdict"]): number => graph.decisions.filter((decision) => decision.verdict === which).length;
@@ -164,11 +163,6 @@ export function Decisions({ graph }: { graph: Graph }) {
         <span class="quiet">{`a click on a row shows its numbers; predictions are for ${predictedFor.value}`}</span>
         <input type="search" aria-label="Filter decisions" placeholder="filter: node, reason, words" value={wanted} onInput={(event) => setWanted(event.currentTarget.value)} />
       </div>
-      {graph.rounds.length > 0 && (
-        <div class="filters">
-          <Rounds graph={graph} round={round} onRound={setRound} />
-        </div>
-      )}
       <AskWhy graph={graph} />
       <Scroller label="Fusion decisions">
         <Layouts graph={graph} />

@@ -1,29 +1,45 @@
-import { isEdited, isRunning, report } from "../state";
+import { isFailed, isEdited, isRunning, report } from "../state";
+import { exploresWhileTyping, toggleExploring } from "../typing";
 import { Editor } from "./Editor";
 import { OptionsRow } from "./OptionsRow";
 import { exploreOrStop } from "./run";
 
+function ErrorCard() {
+  const shown = report.value;
+  // What the reader stopped needs no explanation.
+  const error = shown && isFailed(shown) && shown.status !== "cancelled" ? shown.error : null;
+  if (!error) return null;
+  return (
+    <div class="error-card" role="alert">
+      <strong>{error.type}</strong>
+      {error.line !== null && ` at line ${error.line}`}
+      {error.stage && ` in ${error.stage}`}: <span class="error-text">{error.message}</span>
+      {error.hint && <p class="hint">{error.hint}</p>}
+    </div>
+  );
+}
+
 export function EditorPane() {
-  const error = report.value?.error ?? null;
   return (
     <section class="pane" id="pane-editor" data-pane="editor" aria-label="Snippet" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Snippet</h2>
-        {isEdited.value && <span class="quiet">edited since it was explored</span>}
+        {isEdited.value && (
+          <span class="quiet edited" title="The map shows the snippet as it was explored">
+            edited
+          </span>
+        )}
+        <label class="check push" title="Explore 0.7 s after the last change. Turn it off to explore with the button only.">
+          <input type="checkbox" checked={exploresWhileTyping.value} onChange={toggleExploring} />
+          while typing
+        </label>
         <button type="button" class={isRunning.value ? "stop" : "primary"} onClick={exploreOrStop} data-action="explore">
           {isRunning.value ? "Stop" : "Explore"}
           <kbd>{isRunning.value ? "" : /Mac/.test(navigator.platform) ? "⌘↵" : "Ctrl ↵"}</kbd>
         </button>
       </div>
       <Editor />
-      {error && (
-        <div class="error-card" role="alert">
-          <strong>{error.type}</strong>
-          {error.line !== null && ` at line ${error.line}`}
-          {error.stage && ` in ${error.stage}`}: <span class="error-text">{error.message}</span>
-          {error.hint && <p class="hint">{error.hint}</p>}
-        </div>
-      )}
+      <ErrorCard />
       <OptionsRow />
     </section>
   );

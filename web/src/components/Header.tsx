@@ -3,7 +3,10 @@ import { explore, idInPath, pathOf } from "../explore";
 import { requestFrom, setOption } from "../options";
 import { examples, flash, helpIsOpen, report, say, source, version } from "../state";
 import { theme, toggleTheme } from "../theme";
+import { viewQuery } from "../view";
 import { copyText } from "./copy";
+import { Earlier } from "./Earlier";
+import { LessonsMenu } from "./lessons/LessonsMenu";
 
 function loadExample(name: string): void {
   const example = examples.value.find((candidate) => candidate.name === name);
@@ -16,7 +19,8 @@ function loadExample(name: string): void {
 
 function share(): void {
   const id = report.value?.id;
-  const link = id ? new URL(`/x/${id}`, location.href).href : location.href;
+  // With all that one looks at now.
+  const link = id ? new URL(pathOf(id) + viewQuery(), location.href).href : location.href;
   void copyText(link).then((copied) => {
     say(copied ? "Link copied" : link);
   });
@@ -68,7 +72,7 @@ export function Header() {
       </a>
       <label class="field">
         <span>Example</span>
-        <select value={current?.name ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
+        <select aria-label="Example" value={current?.name ?? ""} onChange={(event) => loadExample(event.currentTarget.value)}>
           {!current && <option value="">your own code</option>}
           {examples.value.map((example) => (
             <option key={example.name} value={example.name}>
@@ -77,9 +81,8 @@ export function Header() {
           ))}
         </select>
       </label>
-      <p class="lesson" title={current?.lesson}>
-        {current?.lesson ?? ""}
-      </p>
+      <LessonsMenu />
+      <Earlier />
       <p class="environment" title={environment}>
         {environment}
       </p>

@@ -1,16 +1,62 @@
 import { useEffect, useRef } from "preact/hooks";
 import { helpIsOpen, report } from "../state";
 
-const KEYS: [string, string][] = [
-  ["Ctrl+Enter, ⌘+Enter", "explore the snippet"],
-  ["hover", "light the same thing in every pane: line, node, loop, kernel, decision"],
-  ["click, Enter", "pin what is lit; the kernel that it became opens"],
-  ["Esc", "release the pin, close this"],
-  ["F6, Shift+F6", "next pane, pane before"],
-  ["Tab", "next control; in the editor it indents, and Esc, then Tab, leaves it"],
-  ["← →", "next tab; on a separator, resize"],
-  ["?", "this help"],
+const KEYS: [string, [string, string][]][] = [
+  [
+    "Anywhere",
+    [
+      ["Ctrl Enter", "explore the snippet"],
+      ["Esc", "one step back: the card, the selection, the drawer"],
+      ["F6", "next pane; with Shift the pane before"],
+      ["Tab", "next control"],
+      ["?", "this list"],
+    ],
+  ],
+  [
+    "Editor",
+    [
+      ["Tab", "indent"],
+      ["Esc, then Tab", "leave the editor"],
+      ["Ctrl F", "search"],
+    ],
+  ],
+  [
+    "Map",
+    [
+      ["/", "search"],
+      ["← ↑ → ↓", "along the edges"],
+      ["Enter", "select"],
+      ["Shift Enter", "ask why: the selected node and this one"],
+      ["+, −", "show the operations of a kernel, close it"],
+      ["j, k", "next round, round before"],
+    ],
+  ],
+  [
+    "Toolbar and separators",
+    [
+      ["← →", "next word; on a separator: resize"],
+      ["Enter", "open or close the drawer"],
+    ],
+  ],
 ];
+
+function Keys({ title, keys }: { title: string; keys: [string, string][] }) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <dl>
+        {keys.map(([key, meaning]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
 
 export function Help() {
   const id = report.value?.id;
@@ -23,30 +69,25 @@ export function Help() {
     <dialog class="help" ref={dialog} onClose={() => (helpIsOpen.value = false)} aria-labelledby="help-title">
       <h2 id="help-title">Reading the page</h2>
       <p>
-        The answer is on top. On the left is your code; in the middle the graph that was captured from it, each node in the
-        colour of the kernel that computes it; on the right those kernels; below, why they are what they are.
+        Your code is on the left. The map beside it has each operation in the colour of the kernel that computes it. A click
+        selects, and the kernel opens on the right. Shift and a click on a second operation asks why the two are, or are not,
+        in one kernel. The words at the bottom open the details.
       </p>
-      <dl>
-        {KEYS.map(([key, meaning]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{meaning}</dd>
-          </div>
-        ))}
-      </dl>
       <p>
-        A time marked <em>predicted</em> comes from the cost model, one marked <em>measured</em> from a device. What is not
-        known is not shown.
-        {id && (
-          <>
-            {" "}
-            The same report <a href={`/api/v1/explorations/${id}`}>as JSON</a> and <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
-          </>
-        )}
+        <em>Figures in italics are predicted</em> by the cost model, all others are counted or measured. A figure that is not
+        known is a dash.
       </p>
+      <div class="keys">
+        {KEYS.map(([title, keys]) => (
+          <Keys key={title} title={title} keys={keys} />
+        ))}
+      </div>
       <form method="dialog">
+        {id && (
+          <p>
+            This exploration <a href={`/api/v1/explorations/${id}`}>as JSON</a>, <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
+          </p>
+        )}
         <button type="submit">Close</button>
       </form>
     </dialog>

@@ -15,7 +15,9 @@ export function Notes({ report }: { report: Report }) {
             {note.line !== null && <span class="chip">{`line ${note.line}`}</span>} {note.message}
           </p>
         ))}
-        {report.notes.length === 0 && <p class="note quiet">No notes: the snippet ran as written.</p>}
+        {report.notes.length === 0 && (
+          <p class="note quiet">{report.status === "ok" ? "No notes: the snippet ran as written." : "No notes."}</p>
+        )}
         {error?.traceback && (
           <details>
             <summary>Traceback</summary>

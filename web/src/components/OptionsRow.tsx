@@ -1,21 +1,46 @@
+import type { ComponentChildren } from "preact";
 import { NO_OPTIONS, type OptionFields, options, parseInputs, setOption } from "../options";
 import { sweepProblem } from "../sweep";
+import { typed } from "../typing";
 
 type TextField = "entry" | "inputs" | "seed" | "sweep";
 type ChoiceField = "device" | "target" | "mode" | "cuda_graphs" | "dynamic" | "training";
 
 const CHOICES: Record<ChoiceField, [string, string][]> = {
-  device: [["", "runs on: auto"], ["cpu", "cpu"], ["cuda", "cuda"]],
-  target: [["", "GPU: default"], ["sm_75", "sm_75 T4"], ["sm_80", "sm_80 A100"], ["sm_86", "sm_86 A10"], ["sm_89", "sm_89 L4"], ["sm_90", "sm_90 H100"], ["sm_100", "sm_100 B200"]],
-  mode: [["", "mode: default"], ["reduce-overhead", "reduce-overhead"], ["max-autotune", "max-autotune"]],
-  cuda_graphs: [["", "CUDA graphs: where they pay"], ["on", "CUDA graphs wherever legal"], ["off", "no CUDA graphs"]],
-  dynamic: [["", "dynamic: auto"], ["yes", "dynamic shapes"], ["no", "static shapes"]],
-  training: [["", "backward: if needed"], ["yes", "with backward"], ["no", "forward only"]],
+  device: [["", "where the server has it best"], ["cpu", "on the CPU"], ["cuda", "on the GPU"]],
+  target: [
+    ["", "as the server is set"],
+    ["sm_75", "T4 (sm_75)"],
+    ["sm_80", "A100 (sm_80)"],
+    ["sm_86", "A10 (sm_86)"],
+    ["sm_89", "L4 (sm_89)"],
+    ["sm_90", "H100 (sm_90)"],
+    ["sm_100", "B200 (sm_100)"],
+  ],
+  mode: [["", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]],
+  cuda_graphs: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]],
+  dynamic: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]],
+  training: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]],
 };
 
-function Choice({ name, label }: { name: ChoiceField; label: string }) {
+function change<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {
+  setOption(name, value);
+  typed();
+}
+
+/** Its label, and what it does, in a sentence. */
+function Field({ label, says, children }: { label: string; says: string; children: ComponentChildren }) {
   return (
-    <select aria-label={label} value={options.value[name]} onChange={(event) => setOption(name, event.currentTarget.value)}>
+    <label class="option" title={says}>
+      <span>{label}</span>
+      {children}
+    </label>
+  );
+}
+
+function Choice({ name }: { name: ChoiceField }) {
+  return (
+    <select value={options.value[name]} onChange={(event) => change(name, event.currentTarget.value)}>
       {CHOICES[name].map(([value, text]) => (
         <option key={value} value={value}>
           {text}
@@ -25,26 +50,26 @@ function Choice({ name, label }: { name: ChoiceField; label: string }) {
   );
 }
 
-function Text({ name, label, placeholder, problem }: { name: TextField; label: string; placeholder: string; problem?: string | null }) {
+function Text({ name, placeholder, problem }: { name: TextField; placeholder: string; problem?: string | null }) {
   return (
-    <input
-      type="text"
-      class={`text-${name}`}
-      aria-label={label}
-      title={problem ?? label}
-      aria-invalid={problem ? true : undefined}
-      placeholder={placeholder}
-      spellcheck={false}
-      value={options.value[name]}
-      onInput={(event) => setOption(name, event.currentTarget.value)}
-    />
+    <>
+      <input
+        type="text"
+        aria-invalid={problem ? true : undefined}
+        placeholder={placeholder}
+        spellcheck={false}
+        value={options.value[name]}
+        onInput={(event) => change(name, event.currentTarget.value)}
+      />
+      {problem && <span class="option-problem">{problem}</span>}
+    </>
   );
 }
 
-function Check({ name, label, title }: { name: "peer" | "timing" | "refresh"; label: string; title: string }) {
+function Check({ name, label, says }: { name: "peer" | "timing" | "refresh"; label: string; says: string }) {
   return (
-    <label class="check" title={title}>
-      <input type="checkbox" checked={options.value[name]} onChange={(event) => setOption(name, event.currentTarget.checked)} />
+    <label class="check" title={says}>
+      <input type="checkbox" checked={options.value[name]} onChange={(event) => change(name, event.currentTarget.checked)} />
       {label}
     </label>
   );
@@ -59,33 +84,67 @@ function inputsProblem(fields: OptionFields): string | null {
   }
 }
 
-/** Behind "More", which counts those that are set: nothing that matters is out of sight. */
-const FOLDED: readonly (keyof OptionFields)[] = ["entry", "device", "mode", "cuda_graphs", "dynamic", "training", "seed", "sweep", "refresh"];
+/** Behind "Options", which counts those that are set: nothing that matters is out of sight. */
+const FOLDED: readonly (keyof OptionFields)[] = ["entry", "inputs", "target", "device", "mode", "cuda_graphs", "dynamic", "training", "seed", "sweep", "refresh"];
+
+function Folded() {
+  return (
+    <div class="more-fields">
+      <fieldset>
+        <legend>What runs</legend>
+        <Field label="Function or module" says="The function or module to explore. It is found by itself where the snippet calls one.">
+          <Text name="entry" placeholder="found by itself" />
+        </Field>
+        <Field label="Inputs" says="Inputs of a function that the snippet does not call: sizes and a type each.">
+          <Text name="inputs" placeholder="64x64 f32, 64 i64" problem={inputsProblem(options.value)} />
+        </Field>
+        <Field label="Seed" says="The seed of all random numbers.">
+          <Text name="seed" placeholder="0" />
+        </Field>
+        <Field label="Other sizes" says="Explores the snippet at other sizes as well, and marks where decisions change.">
+          <Text name="sweep" placeholder="N = 256, 1024" problem={sweepProblem(options.value.sweep)} />
+        </Field>
+      </fieldset>
+      <fieldset>
+        <legend>How it is compiled</legend>
+        <Field label="Kernels for" says="The GPU that Triton kernels are generated for.">
+          <Choice name="target" />
+        </Field>
+        <Field label="Runs" says="Where tensors are, and where it is measured.">
+          <Choice name="device" />
+        </Field>
+        <Field label="Mode" says="What torch.compile is asked to aim at.">
+          <Choice name="mode" />
+        </Field>
+        <Field label="CUDA graphs" says="Whether launches are replayed as one CUDA graph.">
+          <Choice name="cuda_graphs" />
+        </Field>
+        <Field label="Sizes stay open" says="Whether one compilation serves many sizes.">
+          <Choice name="dynamic" />
+        </Field>
+        <Field label="Backward graph" says="Whether the backward pass is captured as well.">
+          <Choice name="training" />
+        </Field>
+      </fieldset>
+      <div class="option-end">
+        <Check name="refresh" label="Run again" says="Does not answer from the store." />
+        <button type="button" onClick={() => ((options.value = NO_OPTIONS), typed())}>
+          Reset
+        </button>
+      </div>
+    </div>
+  );
+}
 
 export function OptionsRow() {
   const changed = FOLDED.filter((name) => options.value[name] !== NO_OPTIONS[name]).length;
   return (
     <form class="options" aria-label="Options" onSubmit={(event) => event.preventDefault()}>
-      <Text name="inputs" label="Inputs of a lone function" placeholder="inputs, e.g. 64x64 f32" problem={inputsProblem(options.value)} />
-      <Choice name="target" label="GPU that Triton kernels are generated for" />
-      <Check name="peer" label="Inductor" title="Also compile and time with TorchInductor" />
-      <Check name="timing" label="time" title="Time eager and compiled" />
+      <Check name="timing" label="Measure" says="Times eager and compiled calls." />
+      <Check name="peer" label="With TorchInductor" says="Compiles and times it with TorchInductor as well." />
       <details class="more">
-        <summary>More{changed > 0 && <span class="badge">{changed}</span>}</summary>
-        <div class="more-fields">
-          <Text name="entry" label="Name of the function or module to explore" placeholder="entry: found by itself" />
-          <Choice name="device" label="Device" />
-          <Choice name="mode" label="Mode" />
-          <Choice name="cuda_graphs" label="CUDA graphs" />
-          <Choice name="dynamic" label="Dynamic shapes" />
-          <Choice name="training" label="Backward graph" />
-          <Text name="seed" label="Seed" placeholder="seed: 0" />
-          <Text name="sweep" label="Other sizes to explore as well" placeholder="sweep, e.g. N = 256, 1024" problem={sweepProblem(options.value.sweep)} />
-          <Check name="refresh" label="run again" title="Do not answer from the store" />
-          <button type="button" onClick={() => (options.value = NO_OPTIONS)}>
-            Reset
-          </button>
-        </div>
+        <summary>Options{changed > 0 && <span class="badge">{changed}</span>}</summary>
+        <Folded />
       </details>
     </form>
   );

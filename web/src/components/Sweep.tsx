@@ -153,7 +153,7 @@ export function Sweep({ report }: { report: Report | null }) {
     <div class="sweep">
       <Ask sizes={report?.sizes ?? []} />
       {report && sweep && (
-        <Scroller label="Sweep">
+        <Scroller label="Sizes of the sweep">
           <p class="note">
             <strong>{sweep.verdict}</strong> {sweep.message}
           </p>

@@ -127,7 +127,7 @@ function useChildren({ id, status }: Report): Child[] {
 export function WhatIf({ report }: { report: Report }) {
   const asked = useChildren(report);
   return (
-    <Scroller label="What if" class="what-if">
+    <Scroller label="What was asked" class="what-if">
       <Form report={report} />
       {report.based_on !== null && (
         <p class="note">

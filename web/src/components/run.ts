@@ -1,8 +1,10 @@
 import { explore, stop } from "../explore";
 import { requestFrom } from "../options";
 import { isRunning, problem, source } from "../state";
+import { forgetTyping } from "../typing";
 
 export function exploreNow(): void {
+  forgetTyping();
   try {
     void explore(requestFrom(source.value));
   } catch (error) {

@@ -1,15 +1,29 @@
 /** The map as Graphviz reads it, and Graphviz's answer as the page draws it. Pure. */
-import type { MapGraph } from "./map";
+import type { Cluster, MapGraph } from "./map";
 
 const POINTS_PER_INCH = 72;
+/** The part of a line before the number of its bytes. */
+const NUMBER_STANDS_AT = 0.42;
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+export interface Box extends Point {
+  width: number;
+  height: number;
+}
 
 export interface Layout {
   width: number;
   height: number;
-  nodes: Record<string, { x: number; y: number }>;
-  /** SVG path data, in the order of the map's edges. */
-  edges: string[];
-  boxes: { place: number; x: number; y: number; width: number; height: number }[];
+  /** Middles of nodes. */
+  nodes: Record<string, Point>;
+  /** SVG path data, and where a number stands beside the line, in the order of the map's edges. */
+  edges: { path: string; middle: Point }[];
+  /** By the cluster's id; a layout in columns has none for kernels. */
+  boxes: Record<string, Box>;
 }
 
 export interface GraphvizJson {
@@ -18,25 +32,28 @@ export interface GraphvizJson {
   edges?: { id?: string; pos?: string }[];
 }
 
-/** Nodes are named by their place, so no name of a report can be read as Graphviz syntax. */
+/** Nodes and clusters are named by their place, so no name of a report can be read as Graphviz syntax. */
 export function toDot(map: MapGraph): string {
   const index = new Map(map.nodes.map((node, place) => [node.id, place]));
-  const large = map.nodes.length > 300;
+  const isLarge = map.nodes.length > 200;
   const lines = [
     "digraph {",
-    "rankdir=TB; nodesep=0.22; ranksep=0.3; ordering=out;",
+    "rankdir=TB; nodesep=0.3; ranksep=0.46; ordering=out;",
     // A large graph is worth a good drawing, not the best one: the best takes seconds.
-    large ? "nslimit=2; nslimit1=2; mclimit=0.5; splines=line;" : "splines=spline;",
-    "node [shape=box, fixedsize=true, label=\"\"]; edge [arrowsize=0.6];",
+    isLarge ? "nslimit=2; nslimit1=2; mclimit=0.5; splines=line;" : "splines=spline;",
+    'node [shape=box, fixedsize=true, label=""]; edge [arrowsize=0.6];',
   ];
   for (const [place, node] of map.nodes.entries()) {
     const [width, height] = [node.width, node.height].map((size) => (size / POINTS_PER_INCH).toFixed(3));
     lines.push(`n${place} [width=${width}, height=${height}];`);
   }
-  for (const [place, ids] of map.boxes) {
-    const members = ids.map((id) => `n${index.get(id)};`).join(" ");
-    lines.push(`subgraph cluster_${place} { margin=12; label=" "; fontsize=10; ${members} }`);
-  }
+  const subgraph = (cluster: Cluster): string => {
+    const members = cluster.members.map((id) => `n${index.get(id)};`).join(" ");
+    const inner = map.clusters.filter((child) => child.parent === cluster.id).map(subgraph).join(" ");
+    return `subgraph cluster_${map.clusters.indexOf(cluster)} { margin=${cluster.kind === "kernel" ? 10 : 16}; label=" "; fontsize=13; ${members} ${inner} }`;
+  };
+  const ids = new Set(map.clusters.map((cluster) => cluster.id));
+  lines.push(...map.clusters.filter(({ parent }) => parent === null || !ids.has(parent)).map(subgraph));
   for (const [place, edge] of map.edges.entries()) {
     lines.push(`n${index.get(edge.from)} -> n${index.get(edge.to)} [id=e${place}];`);
   }
@@ -48,12 +65,12 @@ const numbers = (text: string): number[] => text.split(/[\s,]+/).map(Number);
 /** Graphviz's y grows upwards, the page's downwards. */
 export function fromGraphviz(map: MapGraph, answer: GraphvizJson): Layout {
   const [, , width = 0, height = 0] = numbers(answer.bb);
-  const layout: Layout = { width, height, nodes: {}, edges: map.edges.map(() => ""), boxes: [] };
+  const layout: Layout = { width, height, nodes: {}, edges: map.edges.map(() => ({ path: "", middle: { x: 0, y: 0 } })), boxes: {} };
   for (const object of answer.objects ?? []) {
     if (object.name.startsWith("cluster_") && object.bb) {
       const [left = 0, bottom = 0, right = 0, top = 0] = numbers(object.bb);
-      const place = Number(object.name.slice("cluster_".length));
-      layout.boxes.push({ place, x: left, y: height - top, width: right - left, height: top - bottom });
+      const cluster = map.clusters[Number(object.name.slice("cluster_".length))];
+      if (cluster) layout.boxes[cluster.id] = { x: left, y: height - top, width: right - left, height: top - bottom };
     } else if (object.pos) {
       const node = map.nodes[Number(object.name.slice(1))];
       const [x = 0, y = 0] = numbers(object.pos);
@@ -61,21 +78,35 @@ export function fromGraphviz(map: MapGraph, answer: GraphvizJson): Layout {
     }
   }
   for (const edge of answer.edges ?? []) {
-    if (edge.id && edge.pos) layout.edges[Number(edge.id.slice(1))] = pathOf(edge.pos, height);
+    if (edge.id && edge.pos) layout.edges[Number(edge.id.slice(1))] = curveOf(edge.pos, height);
   }
   return layout;
 }
 
 /** `e,x,y p0 p1 p2 p3 …` is an end point and a chain of cubic Bézier curves. */
-function pathOf(position: string, height: number): string {
-  let end = "";
-  const points: string[] = [];
+function curveOf(position: string, height: number): Layout["edges"][number] {
+  let end: Point | null = null;
+  const points: Point[] = [];
   for (const part of position.trim().split(/\s+/)) {
     const [x = 0, y = 0] = numbers(part.replace(/^[es],/, ""));
-    const point = `${x.toFixed(1)},${(height - y).toFixed(1)}`;
+    const point = { x, y: height - y };
     if (part.startsWith("e,")) end = point;
     else if (!part.startsWith("s,")) points.push(point);
   }
+  const write = ({ x, y }: Point): string => `${x.toFixed(1)},${y.toFixed(1)}`;
   const [start, ...rest] = points;
-  return `M${start} C${rest.join(" ")}${end ? ` L${end}` : ""}`;
+  if (!start) return { path: "", middle: { x: 0, y: 0 } };
+  return { path: `M${write(start)} C${rest.map(write).join(" ")}${end ? ` L${write(end)}` : ""}`, middle: middleOf(points) };
+}
+
+/** A point before the middle: at its end a line reaches into the box of its reader. */
+function middleOf(points: readonly Point[]): Point {
+  const curves = Math.max(1, Math.floor((points.length - 1) / 3));
+  const along = curves * NUMBER_STANDS_AT;
+  const first = Math.min(curves - 1, Math.floor(along));
+  const [a, b, c, d] = points.slice(first * 3, first * 3 + 4);
+  if (!a || !b || !c || !d) return points[0] ?? { x: 0, y: 0 };
+  const t = along - first;
+  const [wa, wb, wc, wd] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t ** 2 * (1 - t), t ** 3];
+  return { x: wa * a.x + wb * b.x + wc * c.x + wd * d.x, y: wa * a.y + wb * b.y + wc * c.y + wd * d.y };
 }

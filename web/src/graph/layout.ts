@@ -1,4 +1,8 @@
-/** Ask the worker for a layout; equal maps are laid out once. */
+/**
+ * Where everything of one graph stands. Graphviz answers in a worker, which starts when it is first needed; equal maps are
+ * laid out once; what Graphviz does not take, or fails at, stands in columns. So one graph never costs the others.
+ */
+import { inColumns, needsColumns } from "./columns";
 import { fromGraphviz, type GraphvizJson, type Layout, toDot } from "./dot";
 import type { MapGraph } from "./map";
 
@@ -9,7 +13,7 @@ interface Waiting {
 
 const waiting = new Map<number, Waiting>();
 const known = new Map<string, Promise<GraphvizJson>>();
-const KNOWN_AT_MOST = 40;
+const KNOWN_AT_MOST = 60;
 let worker: Worker | null = null;
 let tickets = 0;
 
@@ -24,24 +28,33 @@ function start(): Worker {
   started.onerror = (event) => {
     for (const one of waiting.values()) one.reject(new Error(event.message || "the layout worker failed"));
     waiting.clear();
+    worker = null;
   };
   return started;
 }
 
+function askGraphviz(dot: string): Promise<GraphvizJson> {
+  const before = known.get(dot);
+  if (before) return before;
+  const answer = new Promise<GraphvizJson>((resolve, reject) => {
+    worker ??= start();
+    tickets += 1;
+    waiting.set(tickets, { resolve, reject });
+    worker.postMessage({ ticket: tickets, dot });
+  });
+  known.set(dot, answer);
+  answer.catch(() => known.delete(dot));
+  const [oldest] = known.keys();
+  if (known.size > KNOWN_AT_MOST && oldest !== undefined) known.delete(oldest);
+  return answer;
+}
+
 export async function layOut(map: MapGraph): Promise<Layout> {
-  const dot = toDot(map);
-  let answer = known.get(dot);
-  if (!answer) {
-    answer = new Promise<GraphvizJson>((resolve, reject) => {
-      worker ??= start();
-      tickets += 1;
-      waiting.set(tickets, { resolve, reject });
-      worker.postMessage({ ticket: tickets, dot });
-    });
-    known.set(dot, answer);
-    answer.catch(() => known.delete(dot));
-    const [oldest] = known.keys();
-    if (known.size > KNOWN_AT_MOST && oldest !== undefined) known.delete(oldest);
+  if (map.nodes.length === 0) return { width: 0, height: 0, nodes: {}, edges: [], boxes: {} };
+  if (needsColumns(map)) return inColumns(map);
+  try {
+    return fromGraphviz(map, await askGraphviz(toDot(map)));
+  } catch {
+    return inColumns(map);
   }
-  return fromGraphviz(map, await answer);
 }

@@ -1,12 +1,13 @@
-/** From a report's graph to what is drawn: nodes, edges, and one box for each kernel. Pure; no layout, no DOM. */
+/** From a report's graph to what is drawn: nodes, edges, and one frame for each kernel and each set of equal layers. Pure. */
 import * as format from "../format";
-import { type GraphRefs, type Links, loopsBehind, type Ref, refsOf } from "../links";
+import { type GraphRefs, type Links, type Ref, refsOf } from "../links";
 import { edgeSentence, isSaved, trafficOfEdges } from "../moved";
 import type { EdgeTraffic, FxNode, Graph } from "../report";
-import { stakeOf, togetherIn } from "../stake";
+import { isInput, shortTarget } from "./covering";
+import { type Look, type Plan, planOf } from "./plan";
 
-/** Above this many nodes a kernel is drawn as one node, until it is opened. */
-export const COLLAPSE_ABOVE = 150;
+export { shortTarget } from "./covering";
+export { COLLAPSE_ABOVE, type Look } from "./plan";
 
 export interface MapNode {
   id: string;
@@ -17,7 +18,11 @@ export interface MapNode {
   /** Places, in launch order, of the kernels that cover this node: several where it is computed again. */
   kernels: number[];
   dead: boolean;
+  /** A result of the graph, where results have no node of their own. */
+  isResult: boolean;
   title: string;
+  /** The nodes of the graph that it stands for; views and inputs that it tells of are not among them. */
+  members: string[];
   width: number;
   height: number;
 }
@@ -28,174 +33,284 @@ export interface MapEdge {
   bytes: number;
   /** "plain" where nothing moves: a view, or what a dead node would read. */
   kind: "memory" | "register" | "plain";
-  /** What it carries, where that is counted: several tensors, of an operation that became several loops. */
-  traffic: EdgeTraffic[];
   ref: Ref | undefined;
+  /** Both ends as loop nodes, for the question why; null where one is an input. */
+  pair: { a: string; b: string } | null;
   title: string;
 }
 
-/** A pair that was refused, between the nodes where its two sides meet. */
-export interface MapRefusal {
-  from: string;
-  to: string;
-  ref: Ref;
+export interface Cluster {
+  id: string;
+  kind: "kernel" | "layers";
+  parent: string | null;
+  /** Ids of nodes that lie in it and in no cluster within it. */
+  members: string[];
+  label: string;
   title: string;
+  /** Of a kernel: its place. */
+  kernel: number | null;
+  /** Of equal layers: how many, and which one is drawn. */
+  count: number;
+  shown: number;
 }
 
 export interface MapGraph {
+  graph: string;
   nodes: MapNode[];
   edges: MapEdge[];
-  refusals: MapRefusal[];
-  /** Ids of the nodes in each kernel's box, by the kernel's place. */
-  boxes: Map<number, string[]>;
+  clusters: Cluster[];
   collapsed: boolean;
+  /** The id of what is drawn for each node of the graph: for a view or an input that is told of in its reader, the reader. */
+  idOf: ReadonlyMap<string, string>;
+  /** The equal layer that a node is in, as `r12:4`: opening that draws it. */
+  layerOf(name: string): string | null;
 }
-
-/** More would hide the graph; the table of decisions has them all. */
-const REFUSALS_AT_MOST = 5;
 
 /** Between two kernels of a large graph run many tensors. */
 const SENTENCES_AT_MOST = 6;
+/** More results than this leave the node that gathers them out: every line would lead there. */
+const RESULTS_AT_MOST = 6;
+const CHARACTER = 7.9;
+/** Room on both sides, so that what a node says stays in its middle. */
+const BUTTON = 26;
+const LABEL_AT_MOST = 30;
 
-const CHARACTER = 6.9;
-
-/** `aten.sum.dim_IntList` reads as `sum`; the whole target is in the title. */
-export function shortTarget(node: FxNode): string {
-  if (node.op === "placeholder" || node.op === "output" || node.op === "get_attr") return node.name;
-  const parts = node.target.split(".");
-  const isOverload = parts.length > 2 && parts[0] === "aten";
-  return (isOverload ? parts[1] : parts.at(-1)) ?? node.target;
-}
-
-export function mapOf(
-  graph: Graph,
-  level: "aten" | "fx",
-  links: Links,
-  opened: ReadonlySet<number> = new Set(),
-): MapGraph {
-  const nodes = level === "aten" ? graph.aten : graph.fx;
-  const toRef = level === "aten" ? refsOf(graph).aten : refsOf(graph).fx;
-  const collapsed = nodes.length > COLLAPSE_ABOVE;
+export function mapOf(graph: Graph, look: Look, links: Links): MapGraph {
+  const plan = planOf(graph, look, links);
+  const flow = flowOf(plan);
   const drawn = new Map<string, MapNode>();
-  const idOf = new Map<string, string>();
-  const boxes = new Map<number, string[]>();
-
-  for (const node of nodes) {
-    const kernels = links.numbersOf(toRef(node.name), "kernel");
-    const [home] = kernels;
-    // A Dynamo node is tied to kernels by its line alone: only an unambiguous tie puts it into a box.
-    const isBoxed = home !== undefined && (level === "aten" || kernels.length === 1);
-    if (collapsed && isBoxed && !opened.has(home)) {
-      const id = `group${home}`;
-      idOf.set(node.name, id);
-      addToGroup(drawn, id, home, graph);
-      continue;
-    }
-    idOf.set(node.name, node.name);
-    drawn.set(node.name, drawnNode(node, toRef(node.name), kernels));
-    if (isBoxed) boxes.set(home, [...(boxes.get(home) ?? []), node.name]);
+  for (const node of plan.nodes) {
+    const id = plan.idOf(node.name);
+    if (id === null || plan.isHidden(node.name) || flow.leftOut.has(node.name)) continue;
+    const known = drawn.get(id);
+    if (known) known.members.push(node.name);
+    else drawn.set(id, id === node.name ? single(plan, node) : group(plan, id, node));
   }
-  const refusals = level === "aten" ? refusalsOf(graph, idOf) : [];
-  const traffic = level === "aten" ? trafficOfEdges(graph) : new Map<string, EdgeTraffic[]>();
-  const isCounted = traffic.size > 0;
-  return { nodes: [...drawn.values()], edges: edgesOf(refsOf(graph), nodes, idOf, drawn, isCounted ? traffic : null), refusals, boxes, collapsed };
-}
-
-function drawnNode(node: FxNode, item: Ref, kernels: number[]): MapNode {
-  const label = shortTarget(node);
-  const detail = [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
-  const role = node.op === "output" ? "output" : node.op === "placeholder" || node.op === "get_attr" ? "input" : "operation";
-  const title = [node.text || node.target, detail && `${detail}, ${format.bytes(node.bytes)}`, node.module, node.dead && "dead: no result uses it"];
+  const byName = new Map(plan.nodes.map((node) => [node.name, node]));
+  for (const node of drawn.values()) finish(plan, node, flow, byName);
+  const edges = edgesOf(plan, flow, drawn, byName);
   return {
-    id: node.name,
-    ref: item,
-    label,
-    detail,
-    role,
-    kernels,
-    dead: node.dead,
-    title: title.filter(Boolean).join("\n"),
-    width: Math.max(46, Math.max(label.length * CHARACTER, detail.length * 5.7) + 20),
-    height: detail ? 34 : 24,
+    graph: graph.name, nodes: [...drawn.values()], edges, clusters: clustersOf(plan, drawn), collapsed: plan.collapsed,
+    idOf: flow.standIn(drawn), layerOf: plan.layerOf,
   };
 }
 
-function addToGroup(drawn: Map<string, MapNode>, id: string, place: number, graph: Graph): void {
-  const kernel = graph.kernels[place];
-  const group = drawn.get(id);
-  if (group) {
-    group.detail = `${Number.parseInt(group.detail, 10) + 1} operations`;
-    return;
-  }
-  const label = `K${place + 1} ${kernel?.name ?? ""}`.slice(0, 34);
-  drawn.set(id, {
-    id,
-    ref: refsOf(graph).kernel(place),
-    label,
-    detail: "1 operations",
-    role: "group",
-    kernels: [place],
-    dead: false,
-    title: `${kernel?.name ?? ""}\nclick to see its operations`,
-    width: Math.max(110, label.length * CHARACTER + 22),
-    height: 34,
-  });
+interface Flow {
+  /** Each step from a node that is drawn to one that reads it, with the argument that the reader names. */
+  steps: { from: string; to: string; argument: string }[];
+  /** Inputs and gathered results that have no node of their own. */
+  leftOut: ReadonlySet<string>;
+  /** What a reader tells of: views that it reads through, inputs that it alone reads. */
+  viewsOf: ReadonlyMap<string, Set<string>>;
+  inputsOf: ReadonlyMap<string, Set<string>>;
+  results: ReadonlySet<string>;
+  standIn(drawn: ReadonlyMap<string, MapNode>): Map<string, string>;
 }
 
-function edgesOf(refs: GraphRefs, nodes: FxNode[], idOf: Map<string, string>, drawn: Map<string, MapNode>, traffic: ReadonlyMap<string, EdgeTraffic[]> | null): MapEdge[] {
-  const edges = new Map<string, MapEdge>();
-  const bytesOf = new Map(nodes.map((node) => [node.name, node.bytes ?? 0]));
-  for (const node of nodes) {
+function flowOf(plan: Plan): Flow {
+  const byName = new Map(plan.nodes.map((node) => [node.name, node]));
+  const steps: Flow["steps"] = [];
+  const viewsOf = new Map<string, Set<string>>();
+  const readersOf = new Map<string, Set<string>>();
+  for (const node of plan.nodes) {
+    const id = plan.idOf(node.name);
+    if (id === null) continue;
     for (const argument of node.args) {
-      const from = idOf.get(argument);
-      const to = idOf.get(node.name);
-      if (!from || !to || from === to) continue;
-      const key = `${from} ${to}`;
-      const known = edges.get(key);
-      const carried = [...new Set([...(known?.traffic ?? []), ...(traffic?.get(`${argument} ${node.name}`) ?? [])])];
-      const bytes = Math.max(known?.bytes ?? 0, bytesOf.get(argument) ?? 0);
-      edges.set(key, { from, to, bytes, ...carrying(refs, carried, traffic !== null, drawn.get(from), drawn.get(to)) });
+      const { sources, through } = lookThrough(argument, plan, byName);
+      for (const view of through) add(viewsOf, id, view);
+      for (const from of sources) {
+        steps.push({ from, to: node.name, argument });
+        if (!plan.isHidden(node.name)) add(readersOf, from, id);
+      }
     }
   }
-  return [...edges.values()];
+  const inputsOf = new Map<string, Set<string>>();
+  const leftOut = new Set<string>();
+  for (const node of plan.nodes) {
+    if (!isInput(node)) continue;
+    const readers = readersOf.get(node.name);
+    const isReadByHidden = !readers && steps.some((step) => step.from === node.name);
+    const [reader] = readers ?? [];
+    const isTold = plan.foldsInputs && readers?.size === 1 && byName.get(reader ?? "")?.op !== "output";
+    if (isTold && reader) add(inputsOf, reader, node.name);
+    if (isTold || isReadByHidden) leftOut.add(node.name);
+  }
+  const output = plan.nodes.find((node) => node.op === "output");
+  const results = new Set(steps.filter((step) => step.to === output?.name).map((step) => step.from));
+  const isGathered = output !== undefined && results.size > RESULTS_AT_MOST;
+  if (isGathered) leftOut.add(output.name);
+  const standIn = (drawn: ReadonlyMap<string, MapNode>): Map<string, string> => standInsOf(plan, drawn, viewsOf, inputsOf, readersOf);
+  return { steps, leftOut, viewsOf, inputsOf, results: isGathered ? results : new Set(), standIn };
+}
+
+function add(into: Map<string, Set<string>>, key: string, value: string): void {
+  const known = into.get(key);
+  if (known) known.add(value);
+  else into.set(key, new Set([value]));
+}
+
+/** The nodes behind an argument, and the views between; a chain of views may be long, so this is no recursion. */
+function lookThrough(argument: string, plan: Plan, byName: ReadonlyMap<string, FxNode>): { sources: string[]; through: string[] } {
+  const sources: string[] = [];
+  const through: string[] = [];
+  const open = [argument];
+  const seen = new Set<string>();
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    if (!plan.isView(next)) sources.push(next);
+    else {
+      through.push(next);
+      open.push(...(byName.get(next)?.args ?? []));
+    }
+  }
+  return { sources, through };
+}
+
+function standInsOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>, ...told: ReadonlyMap<string, Set<string>>[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const node of plan.nodes) {
+    const id = plan.idOf(node.name);
+    if (id !== null && drawn.has(id)) found.set(node.name, id);
+  }
+  for (const [reader, names] of [...(told[0] ?? []), ...(told[1] ?? [])]) {
+    for (const name of names) if (!found.has(name) && drawn.has(reader)) found.set(name, reader);
+  }
+  for (const [name, readers] of told[2] ?? []) {
+    const reader = [...readers].find((one) => drawn.has(one));
+    if (!found.has(name) && reader) found.set(name, reader);
+  }
+  return found;
+}
+
+function single(plan: Plan, node: FxNode): MapNode {
+  const toRef = plan.look.level === "aten" ? refsOf(plan.graph).aten : refsOf(plan.graph).fx;
+  const detail = [format.shape(node.shape), format.dtype(node.dtype)].filter(Boolean).join(" ");
+  const title = [node.text || node.target, detail && `${detail}, ${format.bytes(node.bytes)}`, node.module && `in ${node.module}`, node.dead && "dead: no result uses it"];
+  return {
+    id: node.name, ref: toRef(node.name), label: cut(shortTarget(node)), detail: cut(detail),
+    role: node.op === "output" ? "output" : isInput(node) ? "input" : "operation",
+    kernels: [...plan.kernelsOf(node.name)], dead: node.dead, isResult: false,
+    title: title.filter(Boolean).join("\n"), members: [node.name], width: 0, height: 0,
+  };
+}
+
+function group(plan: Plan, id: string, first: FxNode): MapNode {
+  const toRef = plan.look.level === "aten" ? refsOf(plan.graph).aten : refsOf(plan.graph).fx;
+  const place = id.startsWith("k") ? Number(id.slice(1)) : null;
+  return {
+    id, ref: place === null ? toRef(first.name) : refsOf(plan.graph).kernel(place), label: "", detail: "", role: "group",
+    kernels: place === null ? [] : [place], dead: false, isResult: false, title: "", members: [first.name], width: 0, height: 0,
+  };
+}
+
+/** What a node says is known once all that it stands for is. */
+function finish(plan: Plan, node: MapNode, flow: Flow, byName: ReadonlyMap<string, FxNode>): void {
+  if (node.role === "group") nameGroup(plan, node, byName);
+  const inputs = [...(flow.inputsOf.get(node.id) ?? [])];
+  const views = [...(flow.viewsOf.get(node.id) ?? [])];
+  const bytes = inputs.reduce((sum, name) => sum + (byName.get(name)?.bytes ?? 0), 0);
+  node.isResult = node.members.some((name) => flow.results.has(name));
+  const told = [
+    inputs.length > 0 && `reads ${format.count(inputs.length, "input")} that nothing else reads, ${format.bytes(bytes)}: ${listed(inputs)}`,
+    views.length > 0 && `reads through ${format.count(views.length, "view")}: ${listed(views)}`,
+    node.isResult && "a result of the graph",
+  ];
+  node.title = [node.title, ...told].filter(Boolean).join("\n");
+  node.width = Math.max(50, Math.max(node.label.length, node.detail.length) * CHARACTER + (node.role === "group" ? 20 + 2 * BUTTON : 20));
+  node.height = node.detail ? 38 : 26;
+}
+
+function listed(names: readonly string[]): string {
+  return names.slice(0, SENTENCES_AT_MOST).join(", ") + (names.length > SENTENCES_AT_MOST ? ` and ${names.length - SENTENCES_AT_MOST} more` : "");
+}
+
+function nameGroup(plan: Plan, node: MapNode, byName: ReadonlyMap<string, FxNode>): void {
+  const place = node.kernels[0];
+  const kernel = place === undefined ? undefined : plan.graph.kernels[place];
+  const members = node.members.flatMap((name) => byName.get(name) ?? []);
+  const operations = [...new Set(members.filter((member) => !plan.isView(member.name)).map(shortTarget))];
+  const words = operations.length <= 3 ? operations.join(", ") : `${operations.slice(0, 2).join(", ")} … ${operations.at(-1)}`;
+  node.label = place === undefined ? cut(words) : cut(`K${place + 1} ${words}`);
+  const bytes = kernel?.bytes ? `, ${format.bytes(kernel.bytes)}` : "";
+  node.detail = `${format.count(members.length, "operation")}${bytes}`;
+  const module = members.find((member) => member.module)?.module;
+  node.title = [kernel?.name ?? words, module && `in ${module}`, "double-click to see its operations"].filter(Boolean).join("\n");
+}
+
+/** Names differ at their ends, so they are cut in the middle. */
+export function cut(text: string, atMost: number = LABEL_AT_MOST): string {
+  return text.length <= atMost ? text : `${text.slice(0, Math.ceil(atMost / 2) - 1)}…${text.slice(-Math.floor(atMost / 2))}`;
+}
+
+function edgesOf(plan: Plan, flow: Flow, drawn: ReadonlyMap<string, MapNode>, byName: ReadonlyMap<string, FxNode>): MapEdge[] {
+  const traffic = plan.look.level === "aten" ? trafficOfEdges(plan.graph) : new Map<string, EdgeTraffic[]>();
+  const refs = refsOf(plan.graph);
+  const gathered = new Map<string, { from: MapNode; to: MapNode; bytes: number; traffic: Set<EdgeTraffic> }>();
+  for (const { from, to, argument } of flow.steps) {
+    const source = drawn.get(plan.idOf(from) ?? "");
+    const target = drawn.get(plan.idOf(to) ?? "");
+    if (!source || !target || source === target || flow.leftOut.has(from) || !isOneLayer(plan, from, to)) continue;
+    const key = `${source.id} ${target.id}`;
+    let known = gathered.get(key);
+    if (!known) gathered.set(key, (known = { from: source, to: target, bytes: 0, traffic: new Set() }));
+    known.bytes = Math.max(known.bytes, byName.get(from)?.bytes ?? 0);
+    // Of equal layers the one that is drawn speaks.
+    if (!plan.isHidden(to)) for (const edge of traffic.get(`${argument} ${to}`) ?? []) known.traffic.add(edge);
+  }
+  return [...gathered.values()].map((one) => edgeOf(refs, one.from, one.to, one.bytes, [...one.traffic], traffic.size > 0));
+}
+
+/** From one equal layer to the next a line would lead back to the top of the one that is drawn. */
+function isOneLayer(plan: Plan, from: string, to: string): boolean {
+  const [source, target] = [plan.layerOf(from), plan.layerOf(to)];
+  return source === null || target === null || source === target || source.split(":")[0] !== target.split(":")[0];
 }
 
 /** The tensor with most bytes speaks for an edge; where nothing is counted, the kernels of both ends tell. */
-function carrying(refs: GraphRefs, traffic: EdgeTraffic[], isCounted: boolean, source: MapNode | undefined, target: MapNode | undefined): Omit<MapEdge, "from" | "to" | "bytes"> {
-  const [most] = [...traffic].sort((one, other) => other.read_bytes - one.read_bytes);
-  const isInOneKernel = source?.kernels.some((place) => target?.kernels.includes(place)) ?? false;
+function edgeOf(refs: GraphRefs, from: MapNode, to: MapNode, size: number, traffic: EdgeTraffic[], isCounted: boolean): MapEdge {
+  const sorted = [...traffic].sort((one, other) => other.read_bytes - one.read_bytes);
+  const most = sorted.find((edge) => !isSaved(edge)) ?? sorted[0];
+  const isInOneKernel = from.kernels.some((place) => to.kernels.includes(place));
   const staysInside = most ? traffic.every(isSaved) : isInOneKernel;
-  const isPlain = isCounted && !most && !isInOneKernel && target?.role !== "output";
+  const isPlain = isCounted && !most && !isInOneKernel && to.role !== "output";
+  const through = new Map(traffic.filter((edge) => !isSaved(edge)).map((edge) => [edge.tensor, edge.read_bytes]));
+  const read = [...through.values()].reduce((sum, bytes) => sum + bytes, 0);
+  const sentences = sorted.slice(0, SENTENCES_AT_MOST).map(edgeSentence);
   return {
-    traffic,
+    from: from.id, to: to.id, bytes: traffic.length > 0 ? read : size,
     kind: isPlain ? "plain" : staysInside ? "register" : "memory",
     ref: most && refs.edge(most.tensor, most.consumer),
-    title: [...traffic.slice(0, SENTENCES_AT_MOST).map(edgeSentence), traffic.length > SENTENCES_AT_MOST && `and ${traffic.length - SENTENCES_AT_MOST} more`]
-      .filter(Boolean)
-      .join("\n"),
+    pair: most && most.producer !== null ? { a: most.producer, b: most.consumer } : null,
+    title: [...sentences, traffic.length > SENTENCES_AT_MOST && `and ${traffic.length - SENTENCES_AT_MOST} more`].filter(Boolean).join("\n"),
   };
 }
 
-/** The refusals that lasted, those with most bytes at stake, each drawn from the last node of `a` to the first of `b`. */
-function refusalsOf(graph: Graph, idOf: Map<string, string>): MapRefusal[] {
-  const order = new Map(graph.aten.map((node, index) => [node.name, index]));
-  const originsOfLoop = new Map(graph.loops.map((loop) => [loop.name, loop.origins]));
-  const originsOf = (name: string): string[] =>
-    loopsBehind(name, graph)
-      .flatMap((loop) => originsOfLoop.get(loop) ?? [])
-      .filter((origin) => order.has(origin))
-      .sort((one, other) => (order.get(one) ?? 0) - (order.get(other) ?? 0));
-  const refused = graph.decisions
-    .map((decision, index) => ({ decision, index, stake: stakeOf(decision) }))
-    .filter(({ decision, stake }) => decision.verdict === "refused" && stake > 0 && togetherIn(decision, graph).length === 0)
-    .sort((one, other) => other.stake - one.stake);
-  const drawn = new Map<string, MapRefusal>();
-  for (const { decision, index } of refused) {
-    const from = idOf.get(originsOf(decision.a).at(-1) ?? "");
-    const to = idOf.get(originsOf(decision.b)[0] ?? "");
-    const key = `${from} ${to}`;
-    if (!from || !to || from === to || drawn.has(key) || drawn.size >= REFUSALS_AT_MOST) continue;
-    drawn.set(key, { from, to, ref: refsOf(graph).decision(index), title: `not fused: ${decision.message}` });
+function clustersOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>): Cluster[] {
+  const clusters = new Map<string, Cluster>();
+  for (const layers of plan.layers) {
+    const name = layers.names[layers.shown];
+    clusters.set(layers.id, {
+      id: layers.id, kind: "layers", parent: null, members: [], kernel: null, count: layers.count, shown: layers.shown,
+      label: name ? `${name}` : `layer ${layers.shown + 1}`,
+      title: `${layers.count} times the same ${format.count(layers.period, "kernel")}${name ? `: ${layers.names[0]} to ${layers.names.at(-1)}` : ""}`,
+    });
   }
-  return [...drawn.values()];
+  for (const node of drawn.values()) {
+    const first = node.members[0] ?? "";
+    const layer = plan.layerOf(first)?.split(":")[0] ?? null;
+    const place = node.role === "group" ? undefined : node.kernels[0];
+    if (place === undefined) {
+      if (layer !== null) clusters.get(layer)?.members.push(node.id);
+      continue;
+    }
+    const id = `k${place}`;
+    const known = clusters.get(id);
+    if (known) known.members.push(node.id);
+    else {
+      const name = plan.graph.kernels[place]?.name ?? "";
+      clusters.set(id, { id, kind: "kernel", parent: layer, members: [node.id], kernel: place, count: 1, shown: 0, label: `K${place + 1}`, title: name });
+    }
+  }
+  return [...clusters.values()].filter((cluster) => cluster.members.length > 0 || [...clusters.values()].some((child) => child.parent === cluster.id));
 }

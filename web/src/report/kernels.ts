@@ -24,7 +24,7 @@ export interface Kernel {
   writes: string[];
   /** Bytes that it moves: each read counted once, each write counted once. */
   bytes: number;
-  /** Floating-point operations; null where they are not counted. */
+  /** Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each pair of a product as two; null of a library call that torch has no formula for. */
   flops: number | null;
   /** Programs along each axis of the launch; null for C++ and library calls. */
   grid: number[] | null;

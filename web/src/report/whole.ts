@@ -27,6 +27,8 @@ export interface Environment {
   target: string;
   /** The device whose model decided and predicted. */
   decides_for: string;
+  /** Of the device that ran, and then of the one whose model decided, where that is another. */
+  peaks: Peak[];
   /** Version of the GPU's driver; null on a CPU. */
   driver: string | null;
   /** Clocks of the GPU in MHz, by name, where they were read. */
@@ -137,6 +139,20 @@ export interface Note {
   message: string;
   /** The line of the snippet that it is about. */
   line: number | null;
+}
+
+/** What a device does at most, by the record that the compiler has of it. */
+export interface Peak {
+  /** The device's name. */
+  device: string;
+  /** 10^9 bytes a second that a large kernel reads and writes. */
+  gb_per_s: number;
+  /** 10^9 float32 operations a second; a fused multiply-add is two. */
+  gflop_per_s: number;
+  /** The same of the tensor cores on half types; null where there are none. */
+  half_product_gflop_per_s: number | null;
+  /** Whether `gb_per_s` was measured on such a device; else it is assumed. Operations are the data sheet's, or assumed of a CPU. */
+  is_measured: boolean;
 }
 
 /** One step of the pipeline, its wall time, and how it ended. */

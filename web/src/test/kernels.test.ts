@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { DisturbedTimes, KernelList } from "../components/KernelsPane";
+import { KernelList } from "../components/detail/KernelMenu";
+import { DisturbedTimes } from "../components/detail/Side";
 import type { Graph, Kernel } from "../report";
 import { exampleReport } from "./example";
 import { textOf } from "./textOf";

@@ -1,18 +1,33 @@
 import { describe, expect, it } from "vitest";
 import { fromGraphviz, toDot } from "../graph/dot";
-import { COLLAPSE_ABOVE, mapOf, shortTarget } from "../graph/map";
+import { inColumns, needsColumns } from "../graph/columns";
+import { COLLAPSE_ABOVE, type Look, mapOf, shortTarget } from "../graph/map";
+import { costliestRefusals } from "../graph/refusals";
+import { search } from "../graph/search";
+import { inRunningOrder } from "../graph/stack";
 import { linksOf } from "../links";
-import type { Graph } from "../report";
+import type { FxNode, Graph, GraphBreak, Kernel } from "../report";
 import { exampleGraph as graph } from "./example";
 
-const draw = (one: Graph, level: "aten" | "fx" = "aten", opened?: Set<number>) => mapOf(one, level, linksOf([one]), opened);
+const look = (opened: string[] = [], level: Look["level"] = "aten", showViews = false): Look => ({ level, showViews, opened: new Set(opened) });
+const draw = (one: Graph, asked = look()) => mapOf(one, asked, linksOf([one]));
+const kernelBoxes = (one: Graph, asked = look()) => new Map(draw(one, asked).clusters.filter(({ kind }) => kind === "kernel").map(({ kernel, members }) => [kernel, members]));
+const operation: FxNode = graph.aten.find((node) => node.name === "mul")!;
 
 describe("the map of a graph", () => {
   it("puts each node into the box of the kernel that covers it", () => {
+    const boxes = kernelBoxes(graph, look([], "aten", true));
+    expect(boxes.get(0)).toEqual(["permute", "mm"]);
+    expect(boxes.get(1)).toEqual(["mul", "amax", "sub", "exp", "sum_1", "div"]);
+    expect(draw(graph).nodes.find((node) => node.id === "cos")).toMatchObject({ kernels: [], dead: true });
+  });
+
+  it("folds views into their reader, which tells of them", () => {
     const map = draw(graph);
-    expect(map.boxes.get(0)).toEqual(["permute", "mm"]);
-    expect(map.boxes.get(1)).toEqual(["mul", "amax", "sub", "exp", "sum_1", "div"]);
-    expect(map.nodes.find((node) => node.id === "cos")).toMatchObject({ kernels: [], dead: true });
+    expect(map.nodes.map((node) => node.id)).not.toContain("permute");
+    expect(map.nodes.find((node) => node.id === "mm")?.title).toContain("reads through 1 view: permute");
+    expect(map.edges.map(({ from, to }) => `${from} ${to}`)).toContain("arg1_1 mm");
+    expect(map.idOf.get("permute")).toBe("mm");
   });
 
   it("tells a value that stays in a kernel from one that goes through memory", () => {
@@ -24,28 +39,10 @@ describe("the map of a graph", () => {
     expect(kinds.get("arg0_1 cos")).toBe("plain");
   });
 
-  it("draws the refusals that have bytes at stake", () => {
-    expect(draw(graph).refusals).toMatchObject([
-      { from: "mm", to: "mul" },
-      { from: "div", to: "permute_1" },
-      { from: "mm", to: "permute_1" },
-    ]);
-  });
-
   it("boxes a Dynamo node only where its line leaves no doubt", () => {
-    const map = draw(graph, "fx");
-    expect(map.boxes.get(1)).toContain("scaled");
-    expect([...map.boxes.values()].flat()).not.toContain("relu_");
-  });
-
-  it("draws a large graph as kernels, until one is opened", () => {
-    const [template] = graph.aten.slice(-1);
-    const padding = Array.from({ length: COLLAPSE_ABOVE }, (_unused, index) => ({ ...template!, name: `pad${index}`, args: [], op: "placeholder" }));
-    const large = { ...graph, aten: [...graph.aten, ...padding] };
-    const closed = draw(large);
-    expect(closed.collapsed).toBe(true);
-    expect(closed.nodes.find((node) => node.id === "group1")).toMatchObject({ role: "group", detail: "6 operations" });
-    expect(draw(large, "aten", new Set([1])).nodes.map((node) => node.id)).toContain("exp");
+    const boxes = kernelBoxes(graph, look([], "fx"));
+    expect(boxes.get(1)).toContain("scaled");
+    expect([...boxes.values()].flat()).not.toContain("relu_");
   });
 
   it("shortens targets without losing names", () => {
@@ -53,6 +50,89 @@ describe("the map of a graph", () => {
     expect(named("aten.sum.dim_IntList")).toBe("sum");
     expect(named("torch.nn.functional.relu")).toBe("relu");
     expect(named("transpose")).toBe("transpose");
+  });
+});
+
+/** `layers` equal layers of three kernels with three operations each, between one kernel before and one after. */
+function layered(layers: number): Graph {
+  const kernels: Kernel[] = [];
+  const aten: FxNode[] = [{ ...operation, name: "x", op: "placeholder", args: [], module: null }];
+  const add = (kind: string, module: string, layer: number): void => {
+    const origins = [0, 1, 2].map((place) => `${kind}_${layer}_${place}`);
+    for (const name of origins) aten.push({ ...operation, name, args: [aten.at(-1)!.name], module });
+    const same = kernels.find((kernel) => kernel.name.startsWith(`${kind}_`));
+    kernels.push({ ...graph.kernels[1]!, name: `${kind}_${layer}`, same_as: same?.name ?? null, origins, nodes: [], reads: [], writes: [] });
+  };
+  add("embed", "embed", 0);
+  for (let layer = 0; layer < layers; layer += 1) for (const kind of ["norm", "attend", "feed"]) add(kind, `layers.${layer}.${kind}`, layer);
+  add("head", "head", 0);
+  aten.push({ ...operation, name: "output", op: "output", args: [aten.at(-1)!.name], module: null });
+  return { ...graph, aten, kernels, loops: [], decisions: [], traffic: null };
+}
+
+describe("the map of a large graph", () => {
+  const large = layered(24);
+
+  it("draws equal layers once, and the one that is asked for; kernels are nodes until one is opened", () => {
+    const map = draw(large);
+    const [layers] = map.clusters.filter(({ kind }) => kind === "layers");
+    expect(layers).toMatchObject({ count: 24, shown: 0, label: "layers.0" });
+    expect(map.nodes.map((node) => node.id)).toEqual(["k0", "k1", "k2", "k3", "k73", "output"]);
+    expect(map.nodes[1]).toMatchObject({ role: "group", members: ["norm_0_0", "norm_0_1", "norm_0_2"] });
+    const other = draw(large, look([`${layers!.id}:7`, "k23"]));
+    expect(other.clusters.find(({ kind }) => kind === "layers")).toMatchObject({ shown: 7, label: "layers.7" });
+    expect(other.nodes.map((node) => node.id)).toContain("attend_7_1");
+    expect(other.idOf.get("attend_3_1")).toBe("attend_7_1");
+    expect(draw(large, look([`${layers!.id}:all`])).nodes).toHaveLength(75);
+  });
+
+  it("leads the way in and out of equal layers through the one that is drawn, and never back to its top", () => {
+    const ways = draw(large, look(["r1:5"])).edges.map(({ from, to }) => `${from} ${to}`);
+    expect(ways).toEqual(["k0 k16", "k16 k17", "k17 k18", "k18 k73", "k73 output"]);
+  });
+
+  it("draws a chain of thousands of operations in stretches before it has kernels, and in columns when it is opened", () => {
+    const chain = Array.from({ length: 3000 }, (_unused, place) => ({ ...operation, name: `op${place}`, args: place ? [`op${place - 1}`] : [], module: null }));
+    const bare = { ...graph, aten: chain, loops: [], kernels: [], decisions: [], traffic: null };
+    const map = draw(bare);
+    expect(map.nodes.length).toBeLessThan(COLLAPSE_ABOVE);
+    expect(map.nodes.every((node) => node.role === "group")).toBe(true);
+    const opened = draw(bare, look(map.nodes.map((node) => node.id)));
+    expect(needsColumns(opened)).toBe(true);
+    const layout = inColumns(opened);
+    expect(Object.keys(layout.nodes)).toHaveLength(3000);
+    expect(layout.width / layout.height).toBeGreaterThan(0.7);
+    expect(layout.width / layout.height).toBeLessThan(3);
+  });
+});
+
+describe("what costs most", () => {
+  it("names the refusals that lasted, with most bytes first", () => {
+    const refusals = costliestRefusals([graph]);
+    expect(refusals.map(({ from, to }) => `${from} ${to}`)).toEqual(expect.arrayContaining(["mm mul", "div add", "mm add"]));
+    expect(refusals.map(({ stake }) => stake)).toEqual(refusals.map(({ stake }) => stake).sort((one, other) => other - one));
+  });
+});
+
+describe("the search", () => {
+  it("finds by name, operation, kernel and line", () => {
+    const found = (query: string) => search([graph], "aten", query).map((hit) => hit.ref);
+    expect(found("sum_1")).toEqual(["aten:graph0/sum_1"]);
+    expect(found("K2")).toEqual(["kernel:graph0/1"]);
+    expect(found("AMAX")).toContain("aten:graph0/amax");
+    const line = graph.aten.find((node) => node.name === "exp")!.lines[0]!;
+    expect(found(`line ${line}`)).toContain("aten:graph0/exp");
+    expect(found("nothing of that name")).toEqual([]);
+  });
+});
+
+describe("several graphs", () => {
+  it("run in their order: backward graphs after the forward ones that a break joins, the last one first", () => {
+    const named = (name: string, phase: Graph["phase"], partner: string | null = null): Graph => ({ ...graph, name, phase, partner });
+    const graphs = [named("a", "forward", "a2"), named("a2", "backward", "a"), named("b", "forward", "b2"), named("b2", "backward", "b"), named("c", "inference")];
+    const joins = { before: ["a"], after: ["b"] } as GraphBreak;
+    expect(inRunningOrder(graphs, [joins]).map(({ name }) => name)).toEqual(["a", "b", "b2", "a2", "c"]);
+    expect(inRunningOrder(graphs, []).map(({ name }) => name)).toEqual(["a", "a2", "b", "b2", "c"]);
   });
 });
 
@@ -64,13 +144,14 @@ describe("the way to Graphviz and back", () => {
 
   it("reads places, paths and boxes, with y downwards", () => {
     const map = draw(graph);
+    const cluster = map.clusters.findIndex(({ id }) => id === "k1");
     const layout = fromGraphviz(map, {
       bb: "0,0,100,200",
-      objects: [{ name: "n0", pos: "10,190" }, { name: "cluster_1", bb: "5,20,95,120" }],
+      objects: [{ name: "n0", pos: "10,190" }, { name: `cluster_${cluster}`, bb: "5,20,95,120" }],
       edges: [{ id: "e0", pos: "e,10,20 10,100 10,80 10,60 10,30" }],
     });
     expect(layout.nodes[map.nodes[0]!.id]).toEqual({ x: 10, y: 10 });
-    expect(layout.boxes).toEqual([{ place: 1, x: 5, y: 80, width: 90, height: 100 }]);
-    expect(layout.edges[0]).toBe("M10.0,100.0 C10.0,120.0 10.0,140.0 10.0,170.0 L10.0,180.0");
+    expect(layout.boxes).toEqual({ k1: { x: 5, y: 80, width: 90, height: 100 } });
+    expect(layout.edges[0]).toMatchObject({ path: "M10.0,100.0 C10.0,120.0 10.0,140.0 10.0,170.0 L10.0,180.0"});
   });
 });

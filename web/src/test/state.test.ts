@@ -32,10 +32,18 @@ describe("a pane while an exploration runs", () => {
     expect(state.newestWith((graph) => graph.kernels.length > 0)).toMatchObject({ stale: true, report: exampleReport });
   });
 
-  it("never shows a stale part of a finished one", () => {
+  it("never shows a stale part of one that is whole", () => {
     state.previous.value = exampleReport;
-    state.report.value = { ...running, status: "user_error" };
+    state.report.value = { ...running, status: "ok" };
     expect(state.newestWith((graph) => graph.kernels.length > 0)?.stale).toBe(false);
+  });
+
+  it("keeps what a failure did not find out, as stale", () => {
+    state.previous.value = exampleReport;
+    state.report.value = { ...running, graphs: [], status: "user_error" };
+    expect(state.newestWith((graph) => graph.aten.length > 0)).toMatchObject({ stale: true, report: exampleReport });
+    expect(state.showsPrevious.value).toBe(true);
+    expect(state.links.value.partners(state.refs.value.aten("mm")).size).toBeGreaterThan(0);
   });
 });
 

@@ -1,0 +1,163 @@
+"""Kernels of two explorations matched by the nodes that they cover.
+
+Of one snippet, nodes go by their names. Of two different ones the names mean nothing, so graphs are taken in order, and
+in each the loop nodes are aligned by the operations that they come from, as lines are in a text diff: sizes may differ.
+Kernels are then divided into the smallest sets that cover the same nodes in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Literal
+
+from pydantic import Field
+
+from compiler.report import Graph, Kernel, ReportModel
+
+Relation = Literal["same", "split", "merged", "regrouped", "only before", "only after"]
+
+#: What a node of the second exploration is called where the first has no such node: no name of a node holds a space.
+_ONLY_AFTER = "only after "
+
+
+class KernelSum(ReportModel):
+    """Kernels of one exploration together; a sum is null where one of its terms is not known."""
+
+    names: list[str] = Field(description="The kernels' names.")
+    places: list[int] = Field(default=[], description="Their places among the graph's kernels, counted from 0.")
+    bytes: int = Field(description="Bytes that they read and write, counted from shapes.")
+    predicted_us: float | None = Field(default=None, description="Their predicted time in microseconds.")
+    measured_us: float | None = Field(default=None, description="Their measured time in microseconds.")
+
+
+class KernelChange(ReportModel):
+    """Kernels that hold the same nodes in both explorations."""
+
+    graph: str = Field(description="The graph's name in the first exploration, or in the second if only that has it.")
+    graph_after: str | None = Field(default=None, description="Its name in the second; null if that lacks it.")
+    nodes: list[str] = Field(description="The loop nodes that these kernels hold, by the first exploration's names.")
+    relation: Relation = Field(
+        default="regrouped", description="What became of the kernels: merged is fewer kernels, split is more."
+    )
+    before: KernelSum = Field(description="Their kernels in the first exploration.")
+    after: KernelSum = Field(description="Their kernels in the second exploration.")
+
+
+def matched(before: Sequence[Graph], after: Sequence[Graph], of_one_source: bool) -> list[KernelChange]:
+    """Every kernel of both, in the order of the first; nothing of a graph that has no kernels yet."""
+    changes: list[KernelChange] = []
+    for one, two in _pairs(before, after, of_one_source):
+        if one is None or two is None:
+            changes += [_alone(one, two, kernel, place) for kernel, place in _kernels_of(one or two)]
+        elif one.kernels and two.kernels:
+            changes += _of_graphs(one, two, {} if of_one_source else _names_in_first(one, two))
+    return changes
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """The sum; None where a term is not known, or there is none."""
+    known = list(values)
+    return round(sum(v for v in known if v is not None), 3) if known and None not in known else None
+
+
+def _pairs(
+    before: Sequence[Graph], after: Sequence[Graph], of_one_source: bool
+) -> Iterator[tuple[Graph | None, Graph | None]]:
+    """Graphs that are held against each other. Of one source, a graph that one of them lacks was not captured in time:
+    that is no change of kernels."""
+    if not of_one_source:
+        yield from zip_longest(before, after)
+        return
+    later = {graph.name: graph for graph in after}
+    yield from ((graph, later[graph.name]) for graph in before if graph.name in later)
+
+
+def _kernels_of(graph: Graph | None) -> list[tuple[Kernel, int]]:
+    return [(kernel, place) for place, kernel in enumerate(graph.kernels)] if graph is not None else []
+
+
+def _alone(one: Graph | None, two: Graph | None, kernel: Kernel, place: int) -> KernelChange:
+    graph = one or two
+    assert graph is not None
+    held, nothing = _sum([(kernel, place)]), _sum([])
+    return KernelChange(
+        graph=graph.name,
+        graph_after=None if two is None else two.name,
+        nodes=list(kernel.nodes),
+        relation="only before" if two is None else "only after",
+        before=nothing if one is None else held,
+        after=nothing if two is None else held,
+    )
+
+
+def _names_in_first(one: Graph, two: Graph) -> dict[str, str]:
+    """What each loop node of `two` is called in `one`: the two lists are aligned by what their nodes compute."""
+    firsts, seconds = _signatures(one), _signatures(two)
+    names = {name: _ONLY_AFTER + name for name, _ in seconds}
+    matcher = SequenceMatcher(None, [what for _, what in firsts], [what for _, what in seconds], autojunk=False)
+    for first, second, length in matcher.get_matching_blocks():
+        for step in range(length):
+            names[seconds[second + step][0]] = firsts[first + step][0]
+    return names
+
+
+def _signatures(graph: Graph) -> list[tuple[str, tuple[str, ...]]]:
+    """Each loop node with its kind and the operations that it comes from."""
+    targets = {node.name: node.target for node in graph.aten}
+    return [
+        (loop.name, (loop.kind, *(targets.get(origin, "") for origin in loop.origins)))
+        for loop in graph.loops
+        if not loop.dead
+    ]
+
+
+def _of_graphs(one: Graph, two: Graph, names: Mapping[str, str]) -> list[KernelChange]:
+    """The smallest sets of nodes that whole kernels of both hold."""
+    held_before = [(kernel, place, set(kernel.nodes)) for kernel, place in _kernels_of(one)]
+    held_after = [(kernel, place, {names.get(n, n) for n in kernel.nodes}) for kernel, place in _kernels_of(two)]
+    together: dict[str, set[str]] = {}
+    for _, _, held in (*held_before, *held_after):
+        nodes = held.union(*(together.get(node, ()) for node in held))
+        together.update(dict.fromkeys(nodes, nodes))
+    changes = []
+    for nodes in {id(nodes): nodes for nodes in together.values()}.values():
+        firsts, seconds = ([k for k in held if not nodes.isdisjoint(k[2])] for held in (held_before, held_after))
+        changes.append(
+            KernelChange(
+                graph=one.name,
+                graph_after=two.name,
+                nodes=_in_order(firsts or seconds),
+                relation=_relation([k[2] for k in firsts], [k[2] for k in seconds]),
+                before=_sum([(kernel, place) for kernel, place, _ in firsts]),
+                after=_sum([(kernel, place) for kernel, place, _ in seconds]),
+            )
+        )
+    return changes
+
+
+def _in_order(held: list[tuple[Kernel, int, set[str]]]) -> list[str]:
+    return [node for kernel, _, _ in held for node in kernel.nodes]
+
+
+def _relation(before: list[set[str]], after: list[set[str]]) -> Relation:
+    if not after:
+        return "only before"
+    if not before:
+        return "only after"
+    if {frozenset(nodes) for nodes in before} == {frozenset(nodes) for nodes in after}:
+        return "same"
+    if len(before) == len(after):
+        return "regrouped"
+    return "split" if len(before) < len(after) else "merged"
+
+
+def _sum(kernels: list[tuple[Kernel, int]]) -> KernelSum:
+    return KernelSum(
+        names=[kernel.name for kernel, _ in kernels],
+        places=[place for _, place in kernels],
+        bytes=sum(kernel.bytes for kernel, _ in kernels),
+        predicted_us=total(kernel.predicted_us for kernel, _ in kernels),
+        measured_us=total(kernel.measured_us for kernel, _ in kernels),
+    )

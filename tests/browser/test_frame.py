@@ -1,0 +1,209 @@
+"""The frame of the page: its states, keys, addresses, and what it is on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored, open_view, type_snippet
+
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def loose_page(browser: Browser) -> Iterator[Page]:
+    """A page on which the browser may complain: of a server that does not answer, say."""
+    opened = browser.new_page(viewport={"width": 1440, "height": 900})
+    opened.set_default_timeout(120_000)
+    yield opened
+    opened.close()
+
+
+def overflows(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+
+def test_a_failure_keeps_the_version_before_it_grey(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    type_snippet(page, "# fails\n" + SOURCE)
+    expect(page.locator(".line-message-error")).to_have_text("ValueError: not this one")
+    expect(page.locator(".status-chip")).to_have_text("the snippet failed")
+    expect(page.locator(".verdict")).to_contain_text("Line 3: not this one What is grey is from the previous version.")
+    expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "stale")
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    expect(page.locator("#pane-map [data-stale]")).to_be_visible()
+    expect(page.get_by_text("from the previous version", exact=True)).to_be_visible()
+    open_view(page, "notes")
+    expect(page.locator("#drawer")).not_to_contain_text("ran as written")
+    type_snippet(page, "# good again\n" + SOURCE)
+    expect(page.locator("[data-figure=kernels]")).to_have_attribute("data-state", "known")
+    expect(page.locator("#pane-map [data-stale]")).to_have_count(0)
+
+
+def test_what_is_typed_is_explored_unless_the_reader_turns_that_off(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    type_snippet(page, "# typed\n" + SOURCE)
+    expect(page.locator(".edited")).to_be_visible()
+    expect(page.locator(".edited")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/x/\w+$"))
+    page.get_by_label("while typing").uncheck()
+    page.reload()
+    expect(page.get_by_label("while typing")).not_to_be_checked()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.method))
+    type_snippet(page, "# not explored\n" + SOURCE)
+    page.wait_for_timeout(1500)
+    assert "POST" not in asked
+    expect(page.locator(".edited")).to_be_visible()
+
+
+def test_another_version_stops_the_one_before(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    type_snippet(page, "# stuck\n" + SOURCE)
+    expect(page.locator(".verdict")).to_contain_text("capture done")
+    with page.expect_request(lambda request: request.method == "DELETE"):
+        type_snippet(page, "# after it\n" + SOURCE)
+    expect(page.locator(".verdict")).to_contain_text("Softmax became one kernel")
+
+
+def test_earlier_explorations_are_gone_back_to(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url, look="")
+    type_snippet(page, "# second version\n" + SOURCE)
+    expect(page.locator("[data-action=stop]")).to_be_visible()
+    expect(page.locator("[data-action=stop]")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile(first))
+    page.go_back()
+    expect(page).to_have_url(re.compile(first))
+    expect(page.locator(".cm-content")).not_to_contain_text("second version")
+    page.get_by_text("Earlier").click()
+    page.get_by_role("list", name="Earlier explorations").get_by_role("link").first.click()
+    expect(page.locator(".cm-content")).to_contain_text("second version")
+
+
+def test_escape_goes_back_one_step_at_a_time(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    expect(page.locator("#pane-side .code-line").first).to_be_visible()
+    page.locator(".toolbar [data-view=decisions]").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator("#pane-side")).to_have_count(0)
+    expect(page.locator("#drawer")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#drawer")).to_have_count(0)
+
+
+def test_everything_is_reached_by_the_keyboard(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    content = page.locator(".cm-content")
+    content.focus()
+    page.keyboard.press("Tab")
+    expect(content).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    expect(content).not_to_be_focused()
+    page.locator(".toolbar button").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#drawer[data-view=timing]")).to_be_visible()
+    separator = page.get_by_role("separator", name="Resize drawer")
+    before = separator.get_attribute("aria-valuenow")
+    separator.focus()
+    page.keyboard.press("ArrowUp")
+    expect(separator).not_to_have_attribute("aria-valuenow", before or "")
+    seen = []
+    for _ in range(6):
+        page.keyboard.press("F6")
+        seen.append(page.evaluate("document.activeElement?.closest('[data-pane]')?.dataset.pane"))
+    assert {"editor", "map", "drawer"} <= set(seen)
+    page.locator("#drawer").focus()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Esc, then Tab")
+    assert faults_known_to_axe(page) == []
+
+
+def test_a_link_restores_all_that_is_looked_at(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="")
+    open_view(page, "traffic")
+    page.locator("[data-figure=peer-kernels]").click()
+    page.get_by_role("button", name="dynamo").click()
+    expect(page).to_have_url(re.compile("show=traffic"))
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    expect(page.locator("#drawer[data-view=traffic]")).to_be_visible()
+    expect(page.locator("#pane-side [aria-pressed=true]", has_text="TorchInductor")).to_be_visible()
+    expect(page.get_by_role("button", name="dynamo")).to_have_attribute("aria-pressed", "true")
+    assert page.url == address
+
+
+def test_a_first_visit_is_told_what_this_is_and_only_once(page: Page, server_url: str) -> None:
+    page.goto(server_url)
+    welcome = page.get_by_role("region", name="What this is")
+    expect(welcome).to_contain_text("became 3 kernels")
+    map_box, welcome_box = page.locator("#slot-map").bounding_box(), welcome.bounding_box()
+    assert map_box and welcome_box and welcome_box["x"] + welcome_box["width"] <= map_box["x"]
+    welcome.get_by_role("button", name="Paste your own code").click()
+    expect(welcome).to_have_count(0)
+    expect(page.locator(".cm-content")).to_be_focused()
+    expect(page.locator(".cm-content")).to_have_text("")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_have_text(re.compile("The snippet is empty. Paste PyTorch code"))
+    page.reload()
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    expect(welcome).to_have_count(0)
+
+
+def test_a_server_that_does_not_answer_is_asked_again(loose_page: Page, server_url: str, theme: str) -> None:
+    page = loose_page
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    open_stored(page, server_url, look="")
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    page.context.set_offline(True)
+    type_snippet(page, f"# offline {theme}\n" + SOURCE)
+    expect(page.locator(".offline")).to_contain_text("The server does not answer. What is on screen stays.")
+    expect(page.locator("[data-figure=kernels]")).to_contain_text("3 kernels")
+    expect(page.locator(".map-svg .node").first).to_be_visible()
+    assert faults_known_to_axe(page) == []
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator(".offline")).to_have_count(0)
+    expect(page.locator(".verdict")).to_contain_text("Softmax became one kernel")
+
+
+def test_a_phone_shows_one_pane_at_a_time(page: Page, server_url: str, theme: str) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.set_viewport_size(PHONE)
+    open_stored(page, server_url, look="")
+    tabs = page.get_by_role("navigation", name="Panes")
+    for tab, pane in (("Code", "#pane-editor"), ("Map", "#pane-map"), ("Kernel", "#pane-side"), ("More", ".toolbar")):
+        tabs.get_by_role("button", name=tab).click()
+        expect(page.locator(pane)).to_be_visible()
+        expect(page.locator("#pane-editor, #pane-map, #pane-side, .toolbar").locator("visible=true")).to_have_count(1)
+        assert not overflows(page)
+        assert faults_known_to_axe(page) == []
+    open_view(page, "timing")
+    expect(page.locator("#drawer")).to_be_visible()
+    assert not overflows(page)
+    page.reload()
+    expect(page.locator("#drawer[data-view=timing]")).to_be_visible()
+
+
+def test_no_accessibility_fault_in_any_state(page: Page, server_url: str, theme: str) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    open_stored(page, server_url, look="")
+    page.get_by_text("Options", exact=True).click()
+    assert faults_known_to_axe(page) == []
+    page.get_by_text("Options", exact=True).click()
+    type_snippet(page, f"# stuck\n# {theme}\n" + SOURCE)
+    expect(page.locator(".verdict")).to_contain_text("capture done")
+    assert faults_known_to_axe(page) == []
+    page.locator("[data-action=stop]").click()
+    expect(page.locator(".status-chip")).to_have_text("stopped")
+    assert faults_known_to_axe(page) == []
+    type_snippet(page, f"# fails\n# {theme}\n" + SOURCE)
+    expect(page.locator(".status-chip")).to_have_text("the snippet failed")
+    page.get_by_text("Earlier").click()
+    assert faults_known_to_axe(page) == []

@@ -1,0 +1,44 @@
+import { useRef } from "preact/hooks";
+import { drawer, newestWith, report } from "../state";
+import { type View, VIEWS } from "./views";
+
+function badgeOf(view: View): number | undefined {
+  if (view.of === "report") return report.value ? view.badge?.(report.value) : undefined;
+  const shown = newestWith((graph, from) => view.hasPart({ graph, report: from, stale: false }));
+  return shown ? view.badge?.(shown) : undefined;
+}
+
+/** One row at the bottom: each word opens the drawer above it, and closes it again. Arrows go from word to word. */
+export function Toolbar() {
+  const row = useRef<HTMLDivElement>(null);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const words = [...(row.current?.querySelectorAll<HTMLElement>("button") ?? [])];
+    const now = words.findIndex((word) => word === document.activeElement);
+    const next = { ArrowRight: now + 1, ArrowLeft: now - 1, Home: 0, End: words.length - 1 }[event.key];
+    if (next === undefined || now < 0) return;
+    event.preventDefault();
+    words[(next + words.length) % words.length]?.focus();
+  };
+  const reached = VIEWS.some((view) => view.id === drawer.value) ? drawer.value : VIEWS[0]?.id;
+  return (
+    <div class="toolbar" role="toolbar" aria-label="Details" data-pane="toolbar" ref={row} onKeyDown={onKeyDown}>
+      {VIEWS.map((view) => {
+        const badge = badgeOf(view);
+        return (
+          <button
+            type="button"
+            key={view.id}
+            data-view={view.id}
+            aria-expanded={view.id === drawer.value}
+            aria-controls={view.id === drawer.value ? "drawer" : undefined}
+            tabIndex={view.id === reached ? 0 : -1}
+            onClick={() => (drawer.value = view.id === drawer.value ? null : view.id)}
+          >
+            {view.label}
+            {badge !== undefined && badge !== 0 && <span class="badge">{badge}</span>}
+          </button>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+import { signal } from "@preact/signals";
+import { isEmbedded } from "../embed";
+import * as format from "../format";
+import { askedHere, lessonName } from "../lessons";
+import type { Summary } from "../report";
+import { isRunning, phoneTab, report, source } from "../state";
+
+const STORED = "fusionscope.welcomed";
+
+const isNew = signal(localStorage.getItem(STORED) === null);
+
+function dismiss(): void {
+  isNew.value = false;
+  localStorage.setItem(STORED, "yes");
+}
+
+/** An empty editor, with the keyboard in it. */
+function pasteYourOwn(): void {
+  dismiss();
+  phoneTab.value = "code";
+  source.value = "";
+  requestAnimationFrame(() => void import("../editor/view").then(({ focusEditor }) => {
+    const host = document.getElementById("editor");
+    if (host) focusEditor(host);
+  }));
+}
+
+/** What became of the example, in a sentence. */
+function exampleText(summary: Summary | null): string {
+  if (summary?.kernels == null) return isRunning.value ? "The example below is being compiled now." : "The map shows them in the colour of their kernel.";
+  const before = summary.eager_kernels === null ? "The example" : `The example's ${format.count(summary.eager_kernels, "eager kernel")}`;
+  return `${before} became ${format.count(summary.kernels, "kernel")}.`;
+}
+
+/** On a first visit: what this is, one example done, and the way to one's own code. */
+export function Welcome() {
+  // A lesson explains itself.
+  if (!isNew.value || isEmbedded() || lessonName.value || askedHere.value) return null;
+  return (
+    <section class="welcome" aria-label="What this is">
+      <p>
+        <strong>Fusionscope shows which operations of your PyTorch code share a kernel, and why.</strong>
+      </p>
+      <p>{exampleText(report.value?.summary ?? null)} Click an operation for its kernel, a red dashed line for the reason against fusing.</p>
+      <p class="welcome-ways">
+        <button type="button" class="primary" onClick={pasteYourOwn}>
+          Paste your own code
+        </button>
+        <button type="button" onClick={dismiss}>
+          Keep the example
+        </button>
+      </p>
+    </section>
+  );
+}

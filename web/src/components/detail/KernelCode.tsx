@@ -1,0 +1,77 @@
+import type { Graph, Kernel } from "../../report";
+import { refs } from "../../state";
+import { inAddress, text } from "../../view";
+import { CodeView } from "../CodeView";
+import { Facts } from "../Facts";
+import { Empty, Scroller } from "../Scroller";
+import { TabPanel, Tabs } from "../Tabs";
+import { KernelLevels } from "./KernelLevels";
+import { Loop } from "./LoopList";
+import { originsOf, type Rendering, renderingsOf } from "./renderings";
+
+/** The text that is open, of whichever kernel; one that a kernel does not have gives way to its own. */
+const opened = inAddress<string | null>("text", null, text);
+
+const LEVELS = "levels";
+const LOOPS = "loops";
+
+function Source({ kernel, place, index, shown, isPeer }: { kernel: Kernel; place: number; index: number; shown: Rendering; isPeer: boolean }) {
+  return (
+    <>
+      <CodeView
+        label={`${shown.label} source of ${kernel.name}`}
+        source={shown.source}
+        language={shown.language}
+        origins={isPeer ? new Map() : originsOf(refs.value, place, index, shown.lines)}
+      />
+      {(shown.facts.length > 0 || shown.check) && (
+        <Facts facts={shown.facts}>
+          {shown.check && (
+            <div class="fact-check">
+              <dt>checked</dt>
+              <dd>{shown.check}</dd>
+            </div>
+          )}
+        </Facts>
+      )}
+    </>
+  );
+}
+
+function Loops({ kernel, graph }: { kernel: Kernel; graph: Graph }) {
+  const nodes = new Set(kernel.nodes);
+  const loops = graph.loops.filter((loop) => nodes.has(loop.name));
+  if (loops.length === 0) return <Empty>This kernel has no loops of its own.</Empty>;
+  return (
+    <Scroller label={`Loops of ${kernel.name}`}>
+      {loops.map((loop) => (
+        <Loop key={loop.name} loop={loop} />
+      ))}
+    </Scroller>
+  );
+}
+
+/** The kernel's texts, where its values live, and its loops. `graph` is that of the kernel; the peer's have none here. */
+export function KernelCode({ kernel, place, graph }: { kernel: Kernel; place: number; graph: Graph | null }) {
+  const renderings = renderingsOf(kernel);
+  const launch = graph?.traffic?.fused?.launches[place];
+  const others = [...(launch ? [{ id: LEVELS, label: "Memory" }] : []), ...(graph ? [{ id: LOOPS, label: "Loops" }] : [])];
+  const tabs = [...renderings.map(({ id, label }) => ({ id, label })), ...others];
+  const selected = tabs.find(({ id }) => id === opened.value)?.id ?? "source";
+  const index = Math.max(0, renderings.findIndex(({ id }) => id === selected));
+  const shown = renderings[index];
+  return (
+    <div class="kernel-card">
+      <Tabs name="rendering" label={`Renderings of ${kernel.name}`} selected={selected} onSelect={(id) => (opened.value = id)} tabs={tabs} />
+      <TabPanel name="rendering" selected={selected}>
+        {selected === LEVELS && graph && launch ? (
+          <KernelLevels graph={graph} kernel={kernel} launch={launch} />
+        ) : selected === LOOPS && graph ? (
+          <Loops kernel={kernel} graph={graph} />
+        ) : (
+          shown && <Source kernel={kernel} place={place} index={index} shown={shown} isPeer={graph === null} />
+        )}
+      </TabPanel>
+    </div>
+  );
+}

@@ -1,0 +1,120 @@
+import * as format from "../../format";
+import type { Contestant, Graph, Report } from "../../report";
+import { wrongOf } from "../../wrong";
+import { Empty, Scroller } from "../Scroller";
+import { WrongResults } from "../WrongResults";
+import { ticksUpTo } from "./lanes";
+import { besideOf, RULE } from "./measurable";
+import { Table } from "./Table";
+
+const ROW = 48;
+/** Of the width: what is right of the largest sample, for the last mark's name. */
+const ROOM = 7;
+
+const NAMES: Record<Contestant["name"], string> = { eager: "eager", compiled: "compiled", peer: "TorchInductor" };
+
+/** Points of one contestant are spread a little in height, always the same way, so that equal samples stay apart. */
+function spread(index: number): number {
+  return ((index * 37) % 17) - 8;
+}
+
+/** Lengths along the axis are shares of the width, so that type keeps its size on any screen. */
+function Strip({ contestants }: { contestants: Contestant[] }) {
+  const largest = Math.max(...contestants.flatMap((one) => one.samples_ms), 1e-6) * 1.03;
+  const along = (value: number): number => 1 + (value / largest) * (99 - ROOM);
+  const x = (value: number): string => `${along(value)}%`;
+  const height = contestants.length * ROW + 24;
+  const summary = contestants.map((one) => `${NAMES[one.name]}: median ${format.milliseconds(one.median_ms)}`).join("; ");
+  return (
+    <svg class="strip" width="100%" height={height} role="img" aria-label={`Every sample, from zero. ${summary}`}>
+      {ticksUpTo(largest).map((tick) => (
+        <g key={tick} class="tick">
+          <line x1={x(tick)} x2={x(tick)} y1={2} y2={height - 18} />
+          <text x={x(tick)} y={height - 5}>
+            {tick === 0 ? "0" : format.milliseconds(tick)}
+          </text>
+        </g>
+      ))}
+      {contestants.map((one, index) => {
+        const middle = index * ROW + ROW / 2 + 7;
+        return (
+          <g key={one.name} class={`contestant contestant-${one.name}`}>
+            <text class="contestant-name" x="1%" dx={4} y={index * ROW + 12}>
+              {NAMES[one.name]}
+            </text>
+            <rect class="quartiles" x={x(one.low_ms)} width={`${Math.max(0.2, along(one.high_ms) - along(one.low_ms))}%`} y={middle - 13} height={26} />
+            {one.samples_ms.map((sample, place) => (
+              <circle key={place} cx={x(sample)} cy={middle + spread(place)} r={2.2} />
+            ))}
+            <line class="median" x1={x(one.median_ms)} x2={x(one.median_ms)} y1={middle - 15} y2={middle + 15} />
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+function Contestants({ contestants }: { contestants: Contestant[] }) {
+  const eager = contestants.find((one) => one.name === "eager");
+  return (
+    <Table
+      id="timing"
+      label="Medians and quartiles, measured"
+      rows={contestants}
+      keyOf={(one) => one.name}
+      isCompact
+      columns={[
+        { id: "name", head: "a call, measured", cell: (one) => NAMES[one.name] },
+        { id: "median", head: "median", isNumber: true, by: (one) => one.median_ms, cell: (one) => <strong>{format.milliseconds(one.median_ms)}</strong> },
+        { id: "quartiles", head: "25 – 75 %", isNumber: true, isExtra: true, cell: (one) => `${format.milliseconds(one.low_ms)} – ${format.milliseconds(one.high_ms)}` },
+        { id: "samples", head: "samples", isNumber: true, isExtra: true, by: (one) => one.samples_ms.length, cell: (one) => one.samples_ms.length },
+        { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, isExtra: true, by: (one) => one.compile_s, cell: (one) => (one.compile_s === null ? "" : `${one.compile_s.toFixed(1)} s`) },
+        { id: "beside", head: "beside eager", cell: (one) => eager && one !== eager && besideOf(one, eager, "eager") },
+      ]}
+    />
+  );
+}
+
+/** Graphs whose kernels' times do not add up to their call's. */
+function Disturbed({ graphs }: { graphs: readonly Graph[] }) {
+  const told = graphs.filter((graph) => graph.disturbed);
+  return (
+    <>
+      {told.map((graph) => (
+        <p class="note disturbed" key={graph.name}>
+          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: nobody is to rely on their times. ${graph.disturbed}`}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function whereOf(report: Report): string {
+  const { timing, environment } = report;
+  if (!timing) return "";
+  const name = environment.device_name || timing.device;
+  const cache = timing.device === "cpu" ? "" : timing.cold_l2 ? ", with a cold L2 cache" : ", with a warm L2 cache";
+  return `Measured on ${name}${cache}.`;
+}
+
+/** Every sample of each way to run the same calls, on one device; whether one is faster goes by the stated rule. */
+export function Timing({ report }: { report: Report }) {
+  const { timing } = report;
+  const wrong = [...wrongOf(report, "compiled"), ...wrongOf(report, "peer")];
+  if (!timing || timing.contestants.length === 0) {
+    return wrong.length > 0 ? <WrongResults wrong={wrong} /> : <Empty>No times were taken.</Empty>;
+  }
+  return (
+    <Scroller label="Samples and medians" class="timing">
+      <div class="timing-plot">
+        <WrongResults wrong={wrong} />
+        <Strip contestants={timing.contestants} />
+      </div>
+      <div class="timing-text">
+        <Contestants contestants={timing.contestants} />
+        <Disturbed graphs={report.graphs} />
+        <p class="method">{`${whereOf(report)} ${RULE} ${timing.method}`}</p>
+      </div>
+    </Scroller>
+  );
+}

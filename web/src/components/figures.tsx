@@ -1,0 +1,167 @@
+/**
+ * The figures of the answer bar. They stand in three groups, so that what was counted, what was measured on a device and
+ * what a model predicts for another one are never read as one row.
+ */
+import type { ComponentChildren } from "preact";
+import * as format from "../format";
+import type { Contestant, Report, Summary } from "../report";
+import { openKernel, openView } from "../state";
+import { isWrong, timeLabel, wrongOf } from "../wrong";
+
+export type FigureGroup = "counted" | "measured" | "predicted";
+
+export interface Figure {
+  id: string;
+  group: FigureGroup;
+  label: string;
+  value: ComponentChildren;
+  open(): void;
+  tone?: "good" | "bad" | undefined;
+}
+
+/** These have their place from the beginning: what is not known yet is a dash. */
+export const PLACES: readonly Pick<Figure, "id" | "group" | "label">[] = [
+  { id: "kernels", group: "counted", label: "kernels" },
+  { id: "bytes", group: "counted", label: "bytes moved" },
+  { id: "breaks", group: "counted", label: "graph breaks" },
+  { id: "time", group: "measured", label: "eager → compiled" },
+  { id: "error", group: "measured", label: "largest relative error" },
+];
+
+const open = (view: string) => (): void => openView(view);
+
+function change(before: string, after: string): ComponentChildren {
+  return before && after ? (
+    <>
+      {before} <span class="arrow" aria-label="to">→</span> <strong>{after}</strong>
+    </>
+  ) : (
+    <strong>{after || before}</strong>
+  );
+}
+
+/** Only what was found out: a figure that is null is left out. */
+export function figuresOf(summary: Summary, shown: Report): Figure[] {
+  return [...countedOf(summary, shown), ...measuredOf(summary, shown), ...predictedOf(shown)];
+}
+
+function countedOf(summary: Summary, shown: Report): Figure[] {
+  const wrong = wrongOf(shown, "compiled");
+  const figures: (Omit<Figure, "group"> | false)[] = [
+    wrong.length > 0 && {
+      id: "wrong",
+      label: "no time is given",
+      value: <strong>{format.count(wrong.length, "wrong result")}</strong>,
+      open: open("timing"),
+      tone: "bad",
+    },
+    summary.kernels !== null && {
+      id: "kernels",
+      label: summary.eager_kernels === null ? "kernels" : "kernels, eager → ours",
+      value: change(summary.eager_kernels === null ? "" : summary.eager_kernels.toLocaleString("en-US"), format.count(summary.kernels, "kernel")),
+      open: () => openKernel(0),
+    },
+    summary.peer_kernels !== null && {
+      id: "peer-kernels",
+      label: shown.peer?.name ?? "peer",
+      value: format.count(summary.peer_kernels, "kernel"),
+      open: () => openKernel(0, "peer"),
+    },
+    (summary.bytes !== null || summary.eager_bytes !== null) && {
+      id: "bytes",
+      label: summary.floor_bytes === null ? "bytes moved" : `bytes moved, at least ${format.bytes(summary.floor_bytes)}`,
+      value: change(format.bytes(summary.eager_bytes), format.bytes(summary.bytes)),
+      open: open("traffic"),
+    },
+    shown.graphs.length > 0 && {
+      id: "breaks",
+      label: summary.recompiles > 0 ? `graph breaks, ${format.count(summary.recompiles, "recompile")}` : "graph breaks",
+      value: format.count(summary.graph_breaks, "break"),
+      open: open("capture"),
+      tone: summary.graph_breaks > 0 ? "bad" : undefined,
+    },
+  ];
+  return inGroup("counted", figures);
+}
+
+function measuredOf(summary: Summary, shown: Report): Figure[] {
+  const isWrongResult = isWrong(shown);
+  const spread = isWrongResult ? "" : spreadText(shown);
+  const figures: (Omit<Figure, "group"> | false)[] = [
+    (summary.compiled_ms !== null || summary.eager_ms !== null) && {
+      id: "time",
+      label: timeLabel(shown, isWithinNoise(shown)),
+      value: (
+        <>
+          {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
+          {spread && <span class="spread" title="Half of the distance between the quartiles, of the median">{` ${spread}`}</span>}
+          {summary.speedup !== null && ` (${format.ratio(summary.speedup)})`}
+        </>
+      ),
+      open: open("timing"),
+      tone: isWithinNoise(shown) ? undefined : toneOf(summary.speedup),
+    },
+    (summary.compiled_error !== null || isWrongResult) && {
+      id: "error",
+      label: "largest relative error",
+      value: (
+        <>
+          <strong>{summary.compiled_error === null ? "cannot be compared" : format.scientific(summary.compiled_error)}</strong>
+          {summary.eager_error !== null && ` (eager ${format.scientific(summary.eager_error)})`}
+        </>
+      ),
+      open: open("stages"),
+      tone: isWrongResult ? "bad" : undefined,
+    },
+  ];
+  return inGroup("measured", figures);
+}
+
+/** Of the generated kernels alone, one after another: what library calls take is not foreseen. */
+function predictedOf(shown: Report): Figure[] {
+  const known = shown.graphs.map((graph) => graph.predicted_us).filter((us) => us != null);
+  if (known.length === 0 || known.length < shown.graphs.length) return [];
+  const figure = {
+    id: "predicted",
+    label: "generated kernels",
+    value: <em>{format.microseconds(known.reduce((sum, us) => sum + us, 0))}</em>,
+    open: () => openKernel(0),
+  };
+  return inGroup("predicted", [figure]);
+}
+
+function inGroup(group: FigureGroup, figures: (Omit<Figure, "group"> | false)[]): Figure[] {
+  return figures.filter((figure) => figure !== false).map((figure) => ({ ...figure, group }));
+}
+
+function contestant({ timing }: Report, name: Contestant["name"]): Contestant | undefined {
+  return timing?.contestants.find((one) => one.name === name);
+}
+
+/** Such as "± 1.7 %": half of the distance between the quartiles of the compiled calls, of their median. */
+export function spreadText(shown: Report): string {
+  const compiled = contestant(shown, "compiled");
+  if (!compiled || compiled.median_ms <= 0) return "";
+  const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
+  return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
+}
+
+/** Quartiles that overlap say that another run could turn the order round. */
+function isWithinNoise(shown: Report): boolean {
+  const [eager, compiled] = [contestant(shown, "eager"), contestant(shown, "compiled")];
+  return eager !== undefined && compiled !== undefined && eager.low_ms <= compiled.high_ms && compiled.low_ms <= eager.high_ms;
+}
+
+/** Small differences get no colour. */
+function toneOf(speedup: number | null): "good" | "bad" | undefined {
+  if (speedup === null) return undefined;
+  return speedup >= 1.05 ? "good" : speedup <= 0.95 ? "bad" : undefined;
+}
+
+/** What a group's figures speak of; empty where nothing is known of it. */
+export function subjectOf(group: FigureGroup, shown: Report): { name: string; kind: string } {
+  const { device, device_name: name, decides_for: decidesFor, target } = shown.environment;
+  if (group === "measured") return { kind: `measured on ${device.toUpperCase()}`, name: name || device };
+  if (group === "predicted") return { kind: "predicted for", name: decidesFor || (device === "cpu" ? target : name || device) };
+  return { kind: "", name: "" };
+}

@@ -1,0 +1,70 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import * as api from "../../api";
+import { answeredOf, lessonHeads, openLesson } from "../../lessons";
+import { report } from "../../state";
+import { AskAQuestion } from "./AskAQuestion";
+
+/** Every lesson, how far the reader came in it, and the way to a question of one's own. */
+export function LessonsMenu() {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const [isAsking, setAsking] = useState(false);
+  useEffect(() => {
+    const close = (event: Event): void => {
+      if (!menu.current?.open) return;
+      const isOutside = event.type === "pointerdown" && !menu.current.contains(event.target as Node);
+      const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
+      if (!isOutside && !isEscape) return;
+      menu.current.open = false;
+      if (isEscape) event.preventDefault();
+    };
+    document.addEventListener("pointerdown", close);
+    document.addEventListener("keydown", close, true);
+    return () => {
+      document.removeEventListener("pointerdown", close);
+      document.removeEventListener("keydown", close, true);
+    };
+  }, []);
+  const shut = (): void => {
+    if (menu.current) menu.current.open = false;
+  };
+  const choose = (head: api.LessonHead) => (): void => {
+    shut();
+    void openLesson(head.name);
+  };
+  return (
+    <>
+      <details class="menu" ref={menu}>
+        <summary>Lessons</summary>
+        <div class="menu-list lessons-list">
+          <ol aria-label="Lessons">
+            {lessonHeads.value.map((head) => (
+              <li key={head.name}>
+                <button type="button" onClick={choose(head)}>
+                  <b>{head.title}</b>
+                  <span class="quiet">{progressOf(head)}</span>
+                </button>
+              </li>
+            ))}
+          </ol>
+          <button
+            type="button"
+            disabled={!report.value?.id}
+            onClick={() => {
+              shut();
+              setAsking(true);
+            }}
+          >
+            Ask a question about this…
+          </button>
+        </div>
+      </details>
+      {isAsking && <AskAQuestion onClose={() => setAsking(false)} />}
+    </>
+  );
+}
+
+function progressOf({ name, minutes, steps }: api.LessonHead): string {
+  const answered = answeredOf(name);
+  if (answered === 0) return `${minutes} minutes`;
+  return answered >= steps ? "done" : `${answered} of ${steps}`;
+}

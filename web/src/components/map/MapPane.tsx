@@ -1,0 +1,95 @@
+import { useEffect, useMemo } from "preact/hooks";
+import { alignmentOf } from "../../graph/peer";
+import { costliestRefusals } from "../../graph/refusals";
+import type { Report } from "../../report";
+import { fxLevel, isRunning, links, previous, report } from "../../state";
+import { Empty } from "../Scroller";
+import { Costliest } from "./Costliest";
+import { Differences } from "./Differences";
+import { compilersShown, listIsOpen, showCompilers, viewsShown } from "./look";
+import { MapView } from "./MapView";
+import { RoundBar, stepRound } from "./RoundBar";
+import { SearchBox } from "./SearchBox";
+import { usePicture } from "./usePicture";
+
+function hasNodes(one: Report | null): one is Report {
+  return one?.graphs.some((graph) => graph.aten.length + graph.fx.length > 0) ?? false;
+}
+
+/** The newest report that has a graph to draw; the one before, grey, until it has. */
+function reportShown(): { shown: Report | null; stale: boolean } {
+  if (hasNodes(report.value)) return { shown: report.value, stale: false };
+  if (hasNodes(previous.value)) return { shown: previous.value, stale: true };
+  return { shown: null, stale: false };
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  const [target] = event.composedPath();
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+function Toggles({ shown }: { shown: Report }) {
+  const isDynamo = fxLevel.value === "fx";
+  return (
+    <>
+      {shown.peer && shown.peer.kernels.length > 0 && (
+        <div class="toggle" role="group" aria-label="Kernels of">
+          {([["ours", "ours"], ["peer", shown.peer.name], ["both", "both"]] as const).map(([id, name]) => (
+            <button type="button" key={id} aria-pressed={compilersShown.value === id} onClick={() => showCompilers(id)}>
+              {name}
+            </button>
+          ))}
+        </div>
+      )}
+      <div class="toggle" role="group" aria-label="Level of the graph">
+        {(["aten", "fx"] as const).map((name) => (
+          <button type="button" key={name} aria-pressed={isDynamo === (name === "fx")} onClick={() => (fxLevel.value = name)}>
+            {name === "aten" ? "aten" : "dynamo"}
+          </button>
+        ))}
+      </div>
+      <label class="check" title="Views, transposes and the like compute nothing: they are told of in their reader">
+        <input type="checkbox" checked={viewsShown.value} onChange={(event) => (viewsShown.value = event.currentTarget.checked)} />
+        views
+      </label>
+    </>
+  );
+}
+
+export function MapPane() {
+  const { shown, stale } = reportShown();
+  const drawn = usePicture(shown);
+  const wantsPeer = compilersShown.value !== "ours";
+  // What is said of the picture is of the report that it was drawn from.
+  const refusals = useMemo(() => (drawn ? costliestRefusals(drawn.report.graphs) : []), [drawn?.report]);
+  const alignment = useMemo(() => (wantsPeer && drawn?.report.peer ? alignmentOf(drawn.report, links.value) : null), [drawn?.report, wantsPeer, links.value]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "j") stepRound(1);
+      if (event.key === "k") stepRound(-1);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
+      <div class="pane-bar">
+        <h2>Map</h2>
+        {shown && <SearchBox report={shown} />}
+        {shown && <Toggles shown={shown} />}
+      </div>
+      <div class="view map-view" data-stale={stale || undefined}>
+        {shown && drawn ? (
+          <>
+            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} alignment={alignment} hasList={alignment !== null || (refusals.length > 0 && listIsOpen())} />
+            {alignment ? <Differences alignment={alignment} peer={drawn.report.peer?.name ?? ""} /> : <Costliest refusals={refusals} />}
+          </>
+        ) : (
+          <Empty>{isRunning.value ? "The graph shows here when it is captured." : shown ? "Drawing the map." : "No graph was captured."}</Empty>
+        )}
+      </div>
+      {shown && <RoundBar />}
+    </section>
+  );
+}

@@ -1,0 +1,54 @@
+/** Finds nodes and kernels of all graphs by name, operation, kernel, module or line. Pure. */
+import { type Ref, refsOf } from "../links";
+import type { Graph } from "../report";
+import { coveringOf, shortTarget } from "./covering";
+
+export interface Hit {
+  ref: Ref;
+  graph: string;
+  /** A node of the graph that it is about: what the map goes to. */
+  node: string;
+  label: string;
+}
+
+interface Entry extends Hit {
+  words: string;
+  lines: readonly number[];
+}
+
+const known = new WeakMap<Graph, Map<string, Entry[]>>();
+
+function entriesOf(graph: Graph, level: "aten" | "fx"): Entry[] {
+  let levels = known.get(graph);
+  if (!levels) known.set(graph, (levels = new Map()));
+  let entries = levels.get(level);
+  if (!entries) levels.set(level, (entries = makeEntries(graph, level)));
+  return entries;
+}
+
+function makeEntries(graph: Graph, level: "aten" | "fx"): Entry[] {
+  const refs = refsOf(graph);
+  const covering = coveringOf(graph);
+  const kernels = level === "fx" ? [] : graph.kernels.flatMap((kernel, place) => {
+    const node = covering.operationsOf[place]?.[0];
+    return node ? [{ ref: refs.kernel(place), graph: graph.name, node, label: `K${place + 1} ${kernel.name}`, words: `k${place + 1} ${kernel.name}`.toLowerCase(), lines: [] }] : [];
+  });
+  const nodes = (level === "aten" ? graph.aten : graph.fx).map((node) => ({
+    ref: level === "aten" ? refs.aten(node.name) : refs.fx(node.name),
+    graph: graph.name,
+    node: node.name,
+    label: node.name,
+    words: [node.name, shortTarget(node), node.target, node.module ?? ""].join(" ").toLowerCase(),
+    lines: node.lines,
+  }));
+  return [...kernels, ...nodes];
+}
+
+/** `line 12` finds by the line; other text is looked for in names, operations, kernels and modules. */
+export function search(graphs: readonly Graph[], level: "aten" | "fx", query: string): Hit[] {
+  const wanted = query.trim().toLowerCase();
+  if (wanted === "") return [];
+  const line = /^line\s*(\d+)$/.exec(wanted)?.[1];
+  const fits = line !== undefined ? (entry: Entry) => entry.lines.includes(Number(line)) : (entry: Entry) => entry.words.includes(wanted);
+  return graphs.flatMap((graph) => entriesOf(graph, graph.aten.length > 0 ? level : "fx").filter(fits));
+}

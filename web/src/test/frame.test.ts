@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { sentenceOf } from "../api";
+import { figuresOf, spreadText } from "../components/figures";
+import { nextStage, restMs, STAGES } from "../components/Progress";
+import { middle } from "../format";
+import { titleOf, type Visit, withVisit } from "../visits";
+import { exampleReport } from "./example";
+import { textOf } from "./textOf";
+
+describe("a request that is refused", () => {
+  it("is told in words of the page", () => {
+    expect(sentenceOf({ where: "body.source", message: "Value error, the source contains a NUL character" })).toBe(
+      "The snippet is not accepted: the source contains a NUL character.",
+    );
+    expect(sentenceOf({ where: "body.inputs.1.shape", message: "List should have at most 12 items" })).toBe(
+      "The inputs (number 2) are not accepted: List should have at most 12 items.",
+    );
+    expect(sentenceOf({ where: "body.min_runs", message: "Input should be greater than 0" })).toMatch(/^“min runs” is not accepted/);
+  });
+});
+
+describe("progress", () => {
+  it("names the stage that comes next", () => {
+    expect(nextStage([])).toBe("capture");
+    expect(nextStage(["capture", "lower", "schedule"])).toBe("codegen");
+    expect(nextStage([...STAGES])).toBeNull();
+  });
+
+  it("foresees the rest from the time before, where all of that is known", () => {
+    const all = exampleReport.stages.reduce((sum, stage) => sum + stage.ms, 0);
+    const [first] = exampleReport.stages;
+    expect(restMs([], exampleReport)).toBeCloseTo(all);
+    expect(restMs([first!.name], exampleReport)).toBeCloseTo(all - first!.ms);
+    expect(restMs([], null)).toBeNull();
+    expect(restMs([], { ...exampleReport, stages: exampleReport.stages.slice(0, 3) })).toBeNull();
+  });
+});
+
+describe("figures", () => {
+  it("keep what was measured and what is predicted apart", () => {
+    const graphs = exampleReport.graphs.map((graph) => ({ ...graph, predicted_us: 21.5 }));
+    const figures = figuresOf(exampleReport.summary, { ...exampleReport, graphs });
+    expect(figures.find((one) => one.id === "time")?.group).toBe("measured");
+    const predicted = figures.filter((one) => one.group === "predicted");
+    expect(predicted.map((one) => textOf(one.value))).toEqual(["21.5 µs"]);
+  });
+
+  it("give no prediction that lacks a graph", () => {
+    const graphs = [{ ...exampleReport.graphs[0]!, predicted_us: 21.5 }, { ...exampleReport.graphs[0]!, predicted_us: null }];
+    expect(figuresOf(exampleReport.summary, { ...exampleReport, graphs }).some((one) => one.group === "predicted")).toBe(false);
+  });
+
+  it("count one kernel as one", () => {
+    const summary = { ...exampleReport.summary, eager_kernels: 1, kernels: 1 };
+    expect(textOf(figuresOf(summary, exampleReport)[0]?.value)).toBe("1 → 1 kernel");
+  });
+
+  it("tell how far the samples spread", () => {
+    expect(spreadText(exampleReport)).toMatch(/^± \d+(\.\d)? %$/);
+    expect(spreadText({ ...exampleReport, timing: null })).toBe("");
+  });
+});
+
+describe("names", () => {
+  it("are cut in the middle", () => {
+    expect(middle("add_relu_transposed", 11)).toBe("add_r…posed");
+    expect(middle("add", 11)).toBe("add");
+  });
+});
+
+describe("earlier explorations", () => {
+  const visit = (id: string): Visit => ({ id, title: id, verdict: "", at: 0 });
+
+  it("come once each, the newest first", () => {
+    expect(withVisit([visit("b"), visit("a")], visit("a")).map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  it("have the name of what is explored", () => {
+    expect(titleOf("import torch\n\ndef first(x):\n    return x\n\nclass Block(nn.Module):\n    def forward(self): ...")).toBe("Block");
+    expect(titleOf("import torch\nprint(torch.ones(2))")).toBe("print(torch.ones(2))");
+    expect(titleOf("")).toBe("empty");
+  });
+});

@@ -1,0 +1,46 @@
+/** The explorations of this visit, the newest first: what one goes back to, and what one compares with. */
+import { signal } from "@preact/signals";
+import type { Report } from "./report";
+
+export interface Visit {
+  id: string;
+  /** What tells it apart: the function or class that it explores. */
+  title: string;
+  verdict: string;
+  /** Milliseconds of Unix time. */
+  at: number;
+}
+
+const STORED = "fusionscope.visits";
+const KEPT = 30;
+
+function stored(): Visit[] {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(STORED) ?? "[]") as unknown;
+    return Array.isArray(found) ? (found as Visit[]).filter((one) => typeof one.id === "string" && typeof one.title === "string") : [];
+  } catch {
+    // Someone else's value: start afresh.
+    return [];
+  }
+}
+
+export const visits = signal<Visit[]>(typeof sessionStorage === "undefined" ? [] : stored());
+
+/** The name of what a snippet defines last, or its first words. */
+export function titleOf(source: string): string {
+  const names = [...source.matchAll(/^\s*(?:async\s+)?(?:def|class)\s+(\w+)/gm)].map(([, name]) => name ?? "");
+  const own = names.filter((name) => !name.startsWith("__") && name !== "forward");
+  const words = source.split("\n").find((line) => line.trim() !== "" && !/^\s*(#|import|from)\b/.test(line));
+  return own.at(-1) ?? words?.trim().slice(0, 40) ?? "empty";
+}
+
+/** One that is there already comes to the front. */
+export function withVisit(known: readonly Visit[], visit: Visit): Visit[] {
+  return [visit, ...known.filter((one) => one.id !== visit.id)].slice(0, KEPT);
+}
+
+export function remember({ id, source, status, summary }: Report): void {
+  if (!id || status === "cancelled" || status === "dropped") return;
+  visits.value = withVisit(visits.value, { id, title: titleOf(source), verdict: summary.verdict, at: Date.now() });
+  if (typeof sessionStorage !== "undefined") sessionStorage.setItem(STORED, JSON.stringify(visits.value));
+}
