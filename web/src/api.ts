@@ -49,6 +49,11 @@ export interface Reason {
   sentence: string;
 }
 
+export interface ReasonPage extends Reason {
+  /** Markdown. */
+  page: string;
+}
+
 /** Why two nodes are, or are not, in one kernel. */
 export interface Answer {
   graph: string;
@@ -78,17 +83,35 @@ export interface Figure {
 
 export interface KernelSum {
   names: string[];
+  /** Places among the kernels of their graph. */
+  places: number[];
   bytes: number;
   predicted_us: number | null;
   measured_us: number | null;
 }
 
-/** An exploration beside the one that it is based on. */
+/** Kernels that hold the same nodes in both explorations. */
+export interface KernelMatch {
+  graph: string;
+  /** Its name in the second exploration; null where only the first has it. */
+  graph_after: string | null;
+  nodes: string[];
+  relation: "same" | "split" | "merged" | "regrouped" | "only before" | "only after";
+  before: KernelSum;
+  after: KernelSum;
+}
+
+/** An exploration beside another one: the one that it is based on, or any other. */
 export interface Comparison {
   before: string;
   after: string;
+  options: { name: string; before: unknown; after: unknown }[];
+  is_same_source: boolean;
+  /** What else differs, such as the device: to be read before any figure. */
+  differences: string[];
   figures: Figure[];
-  kernels: { graph: string; nodes: string[]; before: KernelSum; after: KernelSum }[];
+  kernels: KernelMatch[];
+  unchanged: KernelMatch[];
   /** A compiled result of one of the two is wrong: it has no times. */
   is_wrong: boolean;
   verdict: string;
@@ -260,7 +283,10 @@ export const cancelExploration = (id: string): Promise<void> =>
   call(`/explorations/${encodeURIComponent(id)}`, { method: "DELETE" });
 export const getWhy = (id: string, a: string, b: string): Promise<Answer[]> =>
   call(`/explorations/${encodeURIComponent(id)}/why?${new URLSearchParams({ a, b }).toString()}`);
-export const getComparison = (id: string): Promise<Comparison> => call(`/explorations/${encodeURIComponent(id)}/comparison`);
+export const getReasonPage = (id: string): Promise<ReasonPage> => call(`/reasons/${encodeURIComponent(id)}`);
+/** Beside the exploration `other`; without it, beside the one that it is based on. */
+export const getComparison = (id: string, other: string | null): Promise<Comparison> =>
+  call(`/explorations/${encodeURIComponent(id)}/comparison${other === null ? "" : `?with=${encodeURIComponent(other)}`}`);
 export const getChildren = (id: string): Promise<Child[]> => call(`/explorations/${encodeURIComponent(id)}/children`);
 export const highlight = (source: string, language: string): Promise<{ lines: string[] }> =>
   post("/highlight", { source, language });

@@ -1,9 +1,10 @@
 /** Keys that hold on the whole page, wherever the focus is. */
-import { drawer, helpIsOpen, kernelPicked, pair, pinned, release } from "./state";
+import { drawer, helpIsOpen, kernelPicked, pair, pinned, reasonShown, release } from "./state";
 
 /** One step back: first the card, then the selection, then the drawer. False where there was nothing to close. */
 export function stepBack(): boolean {
   if (pair.value !== null) pair.value = null;
+  else if (reasonShown.value !== null) reasonShown.value = null;
   else if (pinned.value !== null || kernelPicked.value !== null) release();
   else if (drawer.value !== null) drawer.value = null;
   else return false;

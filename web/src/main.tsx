@@ -9,6 +9,7 @@ import * as state from "./state";
 import { followTheme } from "./theme";
 import { followView } from "./view";
 import { installComparison } from "./whatIf";
+import { followDecisions } from "./components/why/followDecisions";
 import "./styles/base.css";
 import "./styles/panes.css";
 import "./styles/map.css";
@@ -16,6 +17,7 @@ import "./styles/code.css";
 import "./styles/memory.css";
 import "./styles/detail.css";
 import "./styles/lessons.css";
+import "./styles/why.css";
 
 async function firstExploration(): Promise<void> {
   const id = idInPath(location.pathname);
@@ -60,6 +62,7 @@ followTheme();
 render(<App />, root);
 installLighting(root);
 installComparison();
+followDecisions();
 followLessonInAddress();
 followValues();
 window.addEventListener("popstate", () => void firstExploration());

@@ -51,7 +51,7 @@ export function isFailed({ status }: Pick<Report, "status">): boolean {
   return !["running", "ok", "wrong_result"].includes(status);
 }
 
-/** The report on screen beside the one that it is based on, once that is known. */
+/** The report on screen beside the one that it is compared with, once that is known. */
 export const beside = signal<Comparison | null>(null);
 
 export const graphIndex = inAddress<number>("graph", 0, { read: number.read, write: String });
@@ -196,6 +196,10 @@ export const pair = inAddress<Pair | null>("why", null, {
   },
   write: (value) => (value ? `${value.graph}/${value.a},${value.b}` : ""),
 });
+/** The reason whose page stands beside the why card. */
+export const reasonShown = inAddress<string | null>("reason", null, text);
+/** The exploration that the one on screen is compared with; without it, the one that it is based on. */
+export const comparedWith = inAddress<string | null>("with", null, text);
 export const focusOfLight = computed(() => pinned.value ?? hovered.value);
 
 export const lit = computed<ReadonlySet<Ref>>(() => {

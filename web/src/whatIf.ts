@@ -2,8 +2,8 @@
 import { effect } from "@preact/signals";
 import { type ExplorationRequest, getComparison } from "./api";
 import { explore } from "./explore";
-import type { Report } from "./report";
-import { beside, drawer, problem, report } from "./state";
+import type { Report, WhatIf } from "./report";
+import { beside, comparedWith, problem, report } from "./state";
 
 export type Pair = [string, string];
 
@@ -47,24 +47,30 @@ export function requestWith(shown: Report, wishes: Wishes): ExplorationRequest {
 
 export async function ask(wishes: Wishes): Promise<void> {
   const shown = report.value;
-  if (!shown?.id) return;
-  drawer.value = "what-if";
-  await explore(requestWith(shown, wishes));
+  if (shown?.id) await explore(requestWith(shown, wishes));
 }
 
-/** Keeps `beside` what belongs to the report on screen. */
+/** What came of a wish about these two nodes; null where the report was not asked for one. */
+export function outcomeOf(shown: Report, pair: Pair): WhatIf | null {
+  const isWish = (told: WhatIf): told is WhatIf => told.option === "force" || told.option === "forbid";
+  return shown.what_if.filter(isWish).find((told) => told.asked.length === 2 && isSame(told.asked as Pair, pair)) ?? null;
+}
+
+/** Keeps `beside` what belongs to the report on screen and to what it is compared with. */
 export function installComparison(): void {
   effect(() => {
     const shown = report.value;
-    if (shown === null || shown.status === "running" || shown.based_on === null) {
+    const other = comparedWith.value ?? shown?.based_on ?? null;
+    if (shown === null || shown.status === "running" || other === null || other === shown.id) {
       beside.value = null;
       return;
     }
-    if (beside.peek()?.after === shown.id) return;
+    const known = beside.peek();
+    if (known?.after === shown.id && known.before === other) return;
     beside.value = null;
-    getComparison(shown.id).then(
+    getComparison(shown.id, other).then(
       (found) => {
-        if (report.peek()?.id === found.after) beside.value = found;
+        if (report.peek()?.id === found.after && (comparedWith.peek() ?? shown.based_on) === found.before) beside.value = found;
       },
       (error: Error) => (problem.value = error.message),
     );

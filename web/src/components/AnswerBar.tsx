@@ -5,6 +5,7 @@ import { isWrong } from "../wrong";
 import { type Figure, type FigureGroup, figuresOf, PLACES, subjectOf } from "./figures";
 import { GraphSelector } from "./GraphSelector";
 import { Progress, useNow } from "./Progress";
+import { FigureChange } from "./why/FigureChange";
 
 const GROUPS: readonly FigureGroup[] = ["counted", "measured", "predicted"];
 
@@ -62,7 +63,10 @@ function FigureButton({ placed: { figure, state } }: { placed: Placed }) {
     );
   return (
     <button type="button" class="figure" data-figure={figure.id} data-state={state} data-tone={figure.tone} onClick={figure.open}>
-      <span class="figure-value">{figure.value}</span>
+      <span class="figure-value">
+        {figure.value}
+        {state === "known" && <FigureChange id={figure.id} />}
+      </span>
       <span class="figure-label">{figure.label}</span>
     </button>
   );
@@ -149,8 +153,8 @@ export function AnswerBar() {
           </button>
         )}
         {beside.value && (
-          <button type="button" class="beside" data-testid="beside" onClick={() => openView("what-if")}>
-            {`what if: ${beside.value.verdict}`}
+          <button type="button" class="beside" data-testid="beside" onClick={() => openView("compare")}>
+            {`beside the other: ${beside.value.verdict}`}
           </button>
         )}
         <GraphSelector />

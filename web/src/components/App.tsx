@@ -7,7 +7,7 @@ import { Drawer, viewShown } from "./Drawer";
 import { EditorPane } from "./EditorPane";
 import { Header } from "./Header";
 import { Help } from "./Help";
-import { ABOVE_EDITOR, MapPane, OVER_MAP, Side } from "./mounts";
+import { ABOVE_EDITOR, MapPane, OVER_MAP, OVER_PAGE, Side } from "./mounts";
 import { PhoneTabs } from "./PhoneTabs";
 import { exploreNow } from "./run";
 import { Toolbar } from "./Toolbar";
@@ -56,6 +56,9 @@ export function App() {
         <Toolbar />
       </main>
       {isNarrow.value && <PhoneTabs />}
+      {OVER_PAGE.map((Card, place) => (
+        <Card key={place} />
+      ))}
       <div class="visually-hidden" role="status" aria-live="polite">
         {announcement.value}
       </div>

@@ -10,11 +10,11 @@ import type { Report } from "../report";
 import type { Shown } from "../state";
 import { isFlipping } from "../sweep";
 import { isWrong } from "../wrong";
-import { beside, fxLevel } from "../state";
+import { fxLevel } from "../state";
 import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
-import { Comparison } from "./Comparison";
-import { Decisions } from "./Decisions";
+import { Compare } from "./why/Compare";
+import { Decisions } from "./why/Decisions";
 import { Export } from "./detail/Export";
 import { LoopList } from "./detail/LoopList";
 import { MemoryPlan } from "./detail/MemoryPlan";
@@ -28,7 +28,7 @@ import { Sweep } from "./Sweep";
 import { Timeline } from "./detail/Timeline";
 import { Timing } from "./detail/Timing";
 import { Traffic } from "./detail/Traffic";
-import { WhatIf } from "./WhatIf";
+import { WhatIf } from "./why/WhatIf";
 
 interface Named {
   id: string;
@@ -159,8 +159,7 @@ export const VIEWS: readonly View[] = [
     of: "report",
     id: "compare",
     label: "Compare",
-    render: () =>
-      beside.value ? <Comparison beside={beside.value} /> : <Empty>Ask “what if”: the answer is compared here with this exploration.</Empty>,
+    render: (whole) => <Compare report={whole} />,
   },
   { of: "report", id: "stages", label: "Stages", render: (whole) => <Stages report={whole} /> },
   { of: "report", id: "notes", label: "Output", badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },

@@ -3,6 +3,7 @@ import type { CallTimes, Graph, Replay, ReplayInput } from "../../report";
 import { reasons, refs } from "../../state";
 import { Facts } from "../Facts";
 import { Head } from "../Head";
+import { ReasonName } from "../why/ReasonPage";
 import { Empty, Scroller } from "../Scroller";
 import { Worded } from "../Worded";
 
@@ -89,9 +90,7 @@ export function Replays({ graph }: { graph: Graph }) {
     <Scroller label="How launches reach the device" class="replay">
       <p class="note">
         <span class={`verdict-chip ${replay.verdict === "replayed" ? "fused" : "refused"}`}>{replay.verdict === "replayed" ? "replayed" : "launched one by one"}</span>{" "}
-        <a href={`/api/v1/reasons/${encodeURIComponent(replay.reason)}`} target="_blank" rel="noreferrer">
-          <code>{replay.reason}</code>
-        </a>
+        <ReasonName id={replay.reason} />
         {replay.lines.length > 0 && <span class="chip">{`line ${replay.lines.join(", ")}`}</span>} {`${replay.message}.`}
       </p>
       {sentence !== undefined && (

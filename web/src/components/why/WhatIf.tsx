@@ -1,12 +1,12 @@
-import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Child, getChildren } from "../api";
-import { open, pathOf } from "../explore";
-import type { Report, WhatIf as Outcome } from "../report";
-import { beside, choices, isRunning, problem, reasons } from "../state";
-import { ask, type Pair, type Wishes, wishesOf, withoutPair } from "../whatIf";
-import { Comparison } from "./Comparison";
-import { Scroller } from "./Scroller";
+import type { Report, WhatIf as Outcome } from "../../report";
+import { beside, choices, isRunning, openView, reasons } from "../../state";
+import { ask, type Pair, type Wishes, wishesOf, withoutPair } from "../../whatIf";
+import { Scroller } from "../Scroller";
+import { Worded } from "../Worded";
+import { LinkTo, useChildren } from "./Explorations";
+import { ReasonName } from "./ReasonPage";
+import { ChangeLine } from "./Try";
 
 function Pairs({ name, pairs, onDrop }: { name: string; pairs: Pair[]; onDrop(pair: Pair): void }) {
   return (
@@ -36,13 +36,15 @@ function Form({ report }: { report: Report }) {
   return (
     <form class="filters what-if-form" aria-label="What if" onSubmit={onSubmit}>
       <fieldset>
-        <legend>rules that are used</legend>
-        {choices.value?.rules.map((rule) => (
-          <label class="check" key={rule} title={reasons.value.get(`fused.${rule}`)?.sentence}>
-            <input type="checkbox" checked={!wishes.rules_off.includes(rule)} onChange={(event) => turn(rule, event.currentTarget.checked)} />
-            {rule}
-          </label>
-        ))}
+        <legend>{`rules that are used${wishes.rules_off.length > 0 ? `, but for ${wishes.rules_off.length}` : ""}`}</legend>
+        <div class="rule-list">
+          {choices.value?.rules.map((rule) => (
+            <label class="check" key={rule} title={reasons.value.get(`fused.${rule}`)?.sentence}>
+              <input type="checkbox" checked={!wishes.rules_off.includes(rule)} onChange={(event) => turn(rule, event.currentTarget.checked)} />
+              {rule.replaceAll("_", " ")}
+            </label>
+          ))}
+        </div>
       </fieldset>
       <label class="check">
         largest group
@@ -71,7 +73,7 @@ function Form({ report }: { report: Report }) {
       <button type="submit" disabled={isRunning.value || !report.id}>
         Explore and compare
       </button>
-      <span class="quiet">a click on a decision has the buttons that forbid or force one fusion</span>
+      <span class="quiet">To force or forbid one fusion, click the pair on the map.</span>
     </form>
   );
 }
@@ -86,42 +88,11 @@ function Outcomes({ outcomes }: { outcomes: Outcome[] }) {
         <li key={place}>
           <b>{`${told.option.replaceAll("_", " ")} ${told.asked.join(" and ")}`}</b>{" "}
           <span class={`verdict-chip ${TONES[told.outcome]}`}>{told.outcome}</span>{" "}
-          {told.reason && (
-            <a href={`/api/v1/reasons/${encodeURIComponent(told.reason)}`} target="_blank" rel="noreferrer">
-              <code>{told.reason}</code>
-            </a>
-          )}{" "}
-          {told.message}
+          {told.reason && <ReasonName id={told.reason} />} <Worded text={told.message} />
         </li>
       ))}
     </ul>
   );
-}
-
-function LinkTo({ id, children }: { id: string; children: JSX.Element | string }) {
-  const go = (event: MouseEvent): void => {
-    event.preventDefault();
-    history.pushState(null, "", pathOf(id));
-    void open(id);
-  };
-  return (
-    <a href={pathOf(id)} onClick={go}>
-      {children}
-    </a>
-  );
-}
-
-/** What was asked of a report that is done. */
-function useChildren({ id, status }: Report): Child[] {
-  const [found, setFound] = useState<{ id: string; children: Child[] }>({ id: "", children: [] });
-  useEffect(() => {
-    if (!id || status === "running") return;
-    getChildren(id).then(
-      (children) => setFound({ id, children }),
-      (error: Error) => (problem.value = error.message),
-    );
-  }, [id, status]);
-  return found.id === id ? found.children : [];
 }
 
 export function WhatIf({ report }: { report: Report }) {
@@ -131,11 +102,14 @@ export function WhatIf({ report }: { report: Report }) {
       <Form report={report} />
       {report.based_on !== null && (
         <p class="note">
-          This asks “what if” of <LinkTo id={report.based_on}>the first exploration</LinkTo>, and stands beside it here.
+          This asks “what if” of <LinkTo id={report.based_on}>the first exploration</LinkTo>.{" "}
+          <button type="button" onClick={() => openView("compare")}>
+            Compare both
+          </button>
         </p>
       )}
       <Outcomes outcomes={report.what_if} />
-      {beside.value && <Comparison beside={beside.value} />}
+      {beside.value && <ChangeLine />}
       {asked.length > 0 && (
         <p class="note">
           {"Asked of this one: "}

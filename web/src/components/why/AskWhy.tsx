@@ -1,0 +1,32 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Graph } from "../../report";
+import { pair } from "../../state";
+
+function namesOf(graph: Graph): string[] {
+  const names = [...graph.loops.map((loop) => loop.name), ...graph.aten.filter((node) => node.op !== "output").map((node) => node.name)];
+  return [...new Set(names)];
+}
+
+/** Two nodes chosen by name: the card answers. */
+export function AskWhy({ graph }: { graph: Graph }) {
+  const [a, setA] = useState("");
+  const [b, setB] = useState("");
+  const names = useMemo(() => namesOf(graph), [graph]);
+  const ask = (event: Event): void => {
+    event.preventDefault();
+    pair.value = { graph: graph.name, a: a.trim(), b: b.trim() };
+  };
+  return (
+    <form class="ask-why" onSubmit={ask}>
+      <input type="text" list="node-names" aria-label="First node" placeholder="any node" value={a} onInput={(event) => setA(event.currentTarget.value)} required />
+      <span>and</span>
+      <input type="text" list="node-names" aria-label="Second node" placeholder="any other" value={b} onInput={(event) => setB(event.currentTarget.value)} required />
+      <button type="submit">Ask why</button>
+      <datalist id="node-names">
+        {names.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </form>
+  );
+}

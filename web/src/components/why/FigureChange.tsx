@@ -1,0 +1,17 @@
+import { beside, report } from "../../state";
+import { besideFigure, changeOf } from "./changes";
+
+/** Of a figure of the answer bar: what it changed beside the exploration that this one is compared with. */
+export function FigureChange({ id }: { id: string }) {
+  const found = beside.value;
+  if (!found || found.after !== report.value?.id) return null;
+  const figure = besideFigure(found, id);
+  const text = figure && changeOf(figure, false);
+  if (!figure || !text || figure.change === 0) return null;
+  const tone = figure.is_noise ? "none" : (figure.change ?? 0) < 0 ? "less" : "more";
+  return (
+    <span class="figure-change" data-tone={tone} title={`Beside the exploration that it is compared with${figure.device ? `, ${figure.kind} ${figure.kind === "predicted" ? "for" : "on"} ${figure.device}` : ""}`}>
+      {` ${text}`}
+    </span>
+  );
+}

@@ -1,0 +1,71 @@
+/** What is known of two nodes: the service's answers, and what the report on screen adds to them. */
+import type { Answer } from "../../api";
+import { loopsBehind } from "../../links";
+import type { Access, Decision, Graph, Side } from "../../report";
+
+/** Those of the graph that was asked about come first; names may be in other graphs too. */
+export function ofGraph(answers: readonly Answer[], graph: string): Answer[] {
+  const here = answers.filter((answer) => answer.graph === graph);
+  return here.length > 0 ? here : [...answers];
+}
+
+const isOf = (decision: Decision, a: string, b: string): boolean =>
+  (decision.a === a && decision.b === b) || (decision.a === b && decision.b === a);
+
+/** Every time that the pair was asked about, in the order of rounds: also those that a later fusion made void. */
+export function historyOf(answer: Answer, graph: Graph | null): Decision[] {
+  const known = new Map<string, Decision>();
+  const asked = (graph?.decisions ?? []).filter((decision) => isOf(decision, answer.a, answer.b));
+  for (const decision of [...answer.decisions, ...asked]) {
+    known.set(JSON.stringify([decision.round, decision.a, decision.b, decision.reason]), decision);
+  }
+  return [...known.values()].sort((one, other) => one.round - other.round);
+}
+
+/** The decision that the answer rests on: of those with its reason the last, or else the last one. */
+export function decisionOf(answer: Answer, history: readonly Decision[]): Decision | null {
+  return history.filter((decision) => decision.reason === answer.reason).at(-1) ?? history.at(-1) ?? null;
+}
+
+/** Bytes of the shared buffer that one side touches; null where the side does not name it. */
+export function bytesOf(name: string, does: Side["does"], shared: string | null, graph: Graph): number | null {
+  if (shared === null) return null;
+  const behind = new Set(loopsBehind(name, graph));
+  const loops = graph.loops.filter((loop) => behind.has(loop.name));
+  const sum = (accesses: Access[]): number | null => {
+    const found = accesses.filter((access) => access.buffer === shared);
+    return found.length > 0 ? Math.max(...found.map((access) => access.bytes)) : null;
+  };
+  const [reads, writes] = [loops.flatMap((loop) => loop.reads), loops.flatMap((loop) => loop.writes)].map(sum);
+  return (does === "writes" ? writes : does === "reads" ? reads : null) ?? writes ?? reads ?? null;
+}
+
+/** The dtype of what the side computes. */
+export function dtypeOf(name: string, graph: Graph): string | null {
+  const [loop] = loopsBehind(name, graph).slice(-1);
+  return graph.loops.find((one) => one.name === loop)?.dtype ?? null;
+}
+
+/** Times of the kernels that the two ended in: a sum where all are known. */
+export function kernelTimes(answer: Answer, graph: Graph, what: "predicted_us" | "measured_us"): number | null {
+  const kernels = graph.kernels.filter((kernel) => [answer.a, answer.b].some((node) => kernel.nodes.includes(node)));
+  const times = kernels.map((kernel) => kernel[what]);
+  return times.length > 0 && times.every((time) => time != null) ? times.reduce<number>((sum, time) => sum + (time ?? 0), 0) : null;
+}
+
+/** Reasons about what the two are, not about what pays: nothing can be forced against them. */
+const ABOUT_WHAT_IS_CORRECT = new Set(["dependency", "index", "shape"]);
+const NOTHING_TO_FUSE = new Set(["policy.no_loop", "policy.removed", "policy.other_graph"]);
+
+/** Why forcing these two is of no use, in a sentence; null where it may be tried. */
+export function whyNotForce({ a, b, reason }: Pick<Answer, "a" | "b" | "reason">, graph: Graph | null): string | null {
+  const input = (graph?.aten ?? []).find((node) => [a, b].includes(node.name) && ["placeholder", "get_attr"].includes(node.op));
+  if (input) return `${input.name} is an input of the graph: no kernel computes it, so there is nothing to fuse.`;
+  if (a === b) return "Both names stand for one node.";
+  if (NOTHING_TO_FUSE.has(reason)) return "There are no two kernels that could become one.";
+  return null;
+}
+
+export function isAboutCorrectness(reason: string): boolean {
+  return ABOUT_WHAT_IS_CORRECT.has(reason.split(".")[0] ?? "");
+}
