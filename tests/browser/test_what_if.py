@@ -1,4 +1,4 @@
-"""What if, on the page: forbidding and forcing from a decision, the form, and both explorations side by side."""
+"""What if, on the page: forbidding and forcing in the why card, the form, and both explorations side by side."""
 
 from __future__ import annotations
 
@@ -10,23 +10,38 @@ from compiler.options import RULES
 from tests.browser.steps import SOURCE, faults_known_to_axe, open_stored, open_view
 
 
-def test_a_fusion_is_forbidden_from_its_decision_and_compared(page: Page, server_url: str) -> None:
-    first = open_stored(page, server_url)
-    page.get_by_role("button", name=re.compile("^fused")).click()
-    row = page.locator("#drawer tbody tr").first
-    row.locator("td.message").click()
-    row.get_by_role("button", name="Forbid this fusion").focus()
+def test_a_fusion_is_forbidden_in_its_card_and_taken_back(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url, look="?why=graph0/buf1,buf3")
+    page.get_by_role("button", name="Forbid this fusion").focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".toolbar [data-view=what-if]")).to_have_attribute("aria-expanded", "true")
-    expect(page.get_by_label("What came of it")).to_contain_text("they stay apart")
+    # The card stays, and says what changed: counted and measured, each for what it is.
+    change = page.locator("#why-card").get_by_test_id("change")
+    expect(change).to_contain_text("3 kernels → 4")
+    expect(change).to_contain_text("no measurable difference")
+    expect(page.locator("[data-figure=kernels] .figure-change")).to_have_text("+1")
+    assert first not in page.url
+    assert faults_known_to_axe(page) == []
+    page.get_by_role("button", name="Take it back").click()
+    expect(page).to_have_url(re.compile(f"/x/{first}\\b"))
+    expect(page.get_by_role("button", name="Forbid this fusion")).to_be_visible()
+    expect(page.locator(".figure-change")).to_have_count(0)
+
+
+def test_a_change_is_compared_figure_by_figure_and_kernel_by_kernel(page: Page, server_url: str) -> None:
+    first = open_stored(page, server_url, look="?why=graph0/buf1,buf3")
+    page.get_by_role("button", name="Forbid this fusion").click()
+    page.get_by_role("button", name="Compare both").click()
     expect(page.get_by_test_id("comparison-verdict")).to_contain_text("2 generated kernels became 3")
     kernels = page.locator(".comparison tr", has_text="taken_out")
-    expect(kernels).to_have_count(1)
+    expect(kernels).to_contain_text("split")
     expect(page.get_by_test_id("beside")).to_contain_text("2 generated kernels became 3")
     expect(page.locator(".comparison tr", has_text="compiled")).to_contain_text("no measurable difference")
     expect(page.locator(".comparison td.predicted").first).to_have_css("font-style", "italic")
-    assert first not in page.url
+    kernels.get_by_role("button", name="Text").click()
+    expect(page.locator(".text-diff")).to_contain_text("Kernel source")
     assert faults_known_to_axe(page) == []
+    open_view(page, "what-if")
+    expect(page.get_by_label("What came of it")).to_contain_text("they stay apart")
     page.get_by_role("link", name="the first exploration").click()
     expect(page).to_have_url(re.compile(f"/x/{first}\\b"))
     expect(page.locator(".what-if")).to_contain_text("Asked of this one")
@@ -37,7 +52,7 @@ def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) 
     open_stored(page, server_url, "# what if\n" + SOURCE)
     open_view(page, "what-if")
     offered = page.locator(".what-if-form fieldset label")
-    expect(offered).to_have_text(list(RULES))
+    expect(offered).to_have_text([rule.replace("_", " ") for rule in RULES])
     expect(offered.first).to_have_attribute("title", re.compile("stays in a register"))
     page.get_by_label("horizontal").uncheck()
     page.get_by_label("largest group").fill("4")
@@ -51,21 +66,16 @@ def test_rules_and_limits_are_turned_off_in_a_form(page: Page, server_url: str) 
 
 
 def test_an_illegal_force_is_refused_with_the_reason(page: Page, server_url: str) -> None:
-    open_stored(page, server_url)
-    page.get_by_label("First node").fill("buf5")
-    page.get_by_label("Second node").fill("buf6")
-    page.get_by_role("button", name="Ask why").click()
-    page.locator(".answers").get_by_role("button", name="Force this fusion").click()
-    outcome = page.get_by_label("What came of it")
-    expect(outcome).to_contain_text("refused")
-    expect(outcome.get_by_role("link", name="index.reversed")).to_be_visible()
+    open_stored(page, server_url, look="?why=graph0/buf5,buf6")
+    page.get_by_role("button", name="Force this fusion").click()
+    tried = page.locator(".why-tried[data-outcome=refused]")
+    expect(tried).to_contain_text("Forced, and refused: buf1 is read backwards")
+    tried.get_by_role("button", name="index.reversed").click()
+    expect(page.get_by_role("region", name="The reason index.reversed")).to_contain_text("backwards")
 
 
 def test_an_input_of_the_graph_cannot_be_fused_and_is_told_why(page: Page, server_url: str) -> None:
-    open_stored(page, server_url)
-    page.get_by_label("First node").fill("arg0_1")
-    page.get_by_label("Second node").fill("buf6")
-    page.get_by_role("button", name="Ask why").click()
-    answers = page.locator(".answers")
-    expect(answers).to_contain_text("arg0_1 is an input of the graph: no kernel computes it")
-    expect(answers.get_by_role("button", name="Force this fusion")).to_have_count(0)
+    open_stored(page, server_url, look="?why=graph0/arg0_1,buf6")
+    card = page.locator("#why-card")
+    expect(card).to_contain_text("arg0_1 is an input of the graph: no kernel computes it")
+    expect(card.get_by_role("button", name="Force this fusion")).to_have_count(0)

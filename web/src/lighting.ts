@@ -82,7 +82,9 @@ export function installLighting(root: HTMLElement): void {
   });
   root.addEventListener("keydown", (event) => {
     const target = event.target;
-    if (event.key === "Enter" && target instanceof HTMLElement && target.dataset.ref) togglePin(target.dataset.ref);
+    // A control does something of its own, by the key as by the pointer.
+    const isControl = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement;
+    if (event.key === "Enter" && target instanceof HTMLElement && target.dataset.ref && !isControl) togglePin(target.dataset.ref);
   });
 
   let repaint = 0;

@@ -7,14 +7,22 @@ function namesOf(graph: Graph): string[] {
   return [...new Set(names)];
 }
 
+/** Names that a question may use besides: they stand for nodes. */
+function isKnown(name: string, graph: Graph, names: readonly string[]): boolean {
+  return names.includes(name) || graph.fx.some((node) => node.name === name) || graph.kernels.some((kernel) => kernel.name === name);
+}
+
 /** Two nodes chosen by name: the card answers. */
 export function AskWhy({ graph }: { graph: Graph }) {
   const [a, setA] = useState("");
   const [b, setB] = useState("");
+  const [unknown, setUnknown] = useState<string | null>(null);
   const names = useMemo(() => namesOf(graph), [graph]);
   const ask = (event: Event): void => {
     event.preventDefault();
-    pair.value = { graph: graph.name, a: a.trim(), b: b.trim() };
+    const wrong = [a, b].map((name) => name.trim()).find((name) => !isKnown(name, graph, names));
+    setUnknown(wrong ?? null);
+    if (wrong === undefined) pair.value = { graph: graph.name, a: a.trim(), b: b.trim() };
   };
   return (
     <form class="ask-why" onSubmit={ask}>
@@ -22,6 +30,7 @@ export function AskWhy({ graph }: { graph: Graph }) {
       <span>and</span>
       <input type="text" list="node-names" aria-label="Second node" placeholder="any other" value={b} onInput={(event) => setB(event.currentTarget.value)} required />
       <button type="submit">Ask why</button>
+      {unknown !== null && <span class="bad" role="alert">{`This graph has no node “${unknown}”.`}</span>}
       <datalist id="node-names">
         {names.map((name) => (
           <option key={name} value={name} />

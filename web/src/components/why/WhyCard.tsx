@@ -117,7 +117,7 @@ function close(): void {
 
 function Card({ asked }: { asked: Pair }) {
   const card = useRef<HTMLElement>(null);
-  const handle = useRef<HTMLElement>(null);
+  const handle = useRef<HTMLDivElement>(null);
   const [wanted, choose] = useState<{ of: Pair; a: string; b: string } | null>(null);
   const { shown, answers, problem, isAsking } = useAnswers(asked);
   const found = wanted?.of === asked ? answers.findIndex(({ a, b }) => a === wanted.a && b === wanted.b) : 0;
@@ -128,8 +128,8 @@ function Card({ asked }: { asked: Pair }) {
   useEffect(() => () => void (reasonShown.value = null), []);
   const isOld = shown?.stale || (isAsking && answers.length > 0);
   return (
-    <section class="why-card" id="why-card" role="dialog" aria-labelledby="why-title" data-pane="why" data-no-pin tabIndex={-1} ref={card} data-wide={reasonShown.value !== null || undefined}>
-      <header class="why-head" ref={handle}>
+    <section class="why-card" id="why-card" role="dialog" aria-labelledby="why-title" data-pane="why" data-no-pin tabIndex={-1} ref={card} data-page={reasonShown.value ?? undefined}>
+      <div class="why-head" ref={handle}>
         <h2 id="why-title">
           <Name text={asked.a} /> <span class="quiet">and</span> <Name text={asked.b} />
         </h2>
@@ -139,7 +139,7 @@ function Card({ asked }: { asked: Pair }) {
         <button type="button" class="plain why-close" aria-label="Close" title="Close (Escape)" onClick={close}>
           ×
         </button>
-      </header>
+      </div>
       <div class="why-columns">
         <div class="why-body" role="region" aria-label="Why" tabIndex={0} data-stale={isOld || undefined} aria-busy={isAsking}>
           {problem && <p class="bad">{problem}</p>}

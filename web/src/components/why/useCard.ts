@@ -2,11 +2,13 @@ import { effect } from "@preact/signals";
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { isNarrow } from "../../layout";
-import type { Pair } from "../../state";
+import { type Pair, reasonShown } from "../../state";
 import { anchorOfPair } from "../map";
 import { placeCard, type Rect, type Side } from "./place";
 
 const EDGE = 8;
+/** As in why.css. */
+const WIDE = 940;
 const STEP = 24;
 
 const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
@@ -20,6 +22,11 @@ function mapBounds(outer: Rect): Rect {
   const map = document.getElementById("slot-map")?.getBoundingClientRect();
   if (!map || map.width === 0) return outer;
   return { left: Math.max(outer.left, map.left), top: Math.max(outer.top, map.top), right: Math.min(outer.right, map.right), bottom: Math.min(outer.bottom, map.bottom) };
+}
+
+/** Whether a card so wide fits at either side of what it speaks of: else a reason's page stands below, not beside. */
+function hasRoom(anchor: Rect | null, width: number, { left, right }: Rect): boolean {
+  return anchor === null || Math.max(anchor.left - left, right - anchor.right) >= width + 2 * EDGE;
 }
 
 function moveTo(card: HTMLElement, left: number, top: number): void {
@@ -40,8 +47,10 @@ export function usePlace(card: RefObject<HTMLElement | null>, handle: RefObject<
     const place = (): void => {
       if (wasDragged) return;
       const outer = windowBounds();
+      const at = anchor();
+      element.toggleAttribute("data-wide", reasonShown.peek() !== null && pair !== null && hasRoom(at, WIDE, outer));
       const box = element.getBoundingClientRect();
-      const placed = placeCard(anchor(), { width: box.width, height: box.height }, mapBounds(outer), outer, side);
+      const placed = placeCard(at, { width: box.width, height: box.height }, mapBounds(outer), outer, side);
       side = placed.side;
       moveTo(element, placed.left, placed.top);
     };
@@ -52,6 +61,7 @@ export function usePlace(card: RefObject<HTMLElement | null>, handle: RefObject<
     place();
     const unfollow = effect(() => {
       anchor();
+      reasonShown.value;
       soon();
     });
     const observer = new ResizeObserver(soon);
@@ -110,7 +120,8 @@ export function useFocus(card: RefObject<HTMLElement | null>, isOpen: boolean): 
     }
     return () => {
       if (card.current?.contains(document.activeElement) === false && document.activeElement !== document.body) return;
-      const target = before?.isConnected && before !== document.body ? before : document.getElementById("pane-map");
+      if (before === document.body) return;
+      const target = before?.isConnected ? before : document.getElementById("pane-map");
       if (target instanceof HTMLElement || target instanceof SVGElement) target.focus({ preventScroll: true });
     };
   }, [isOpen]);
