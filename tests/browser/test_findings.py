@@ -130,7 +130,7 @@ def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_u
     expect(page.locator(".round-sentence")).to_contain_text("Joined: buf1 + buf3 + buf2.")
     assert 0 < rows.count() < len(STORED.graphs[0].decisions)
     page.get_by_role("button", name="all rounds", exact=True).click()
-    page.get_by_label("reasons", exact=True).select_option("kind")
+    page.get_by_label("Family of reasons").select_option("kind")
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("kind.extern")
 

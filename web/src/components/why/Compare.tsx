@@ -131,6 +131,13 @@ function Matches({ found, first, second }: { found: Comparison; first: Report | 
   );
 }
 
+/** `buf1 and buf3`, `vertical, batch`, `unset`. */
+function optionText(value: unknown): string {
+  if (value == null || (Array.isArray(value) && value.length === 0)) return "unset";
+  if (!Array.isArray(value)) return format.plain(value);
+  return value.map((one) => (Array.isArray(one) ? one.map(format.plain).join(" and ") : format.plain(one))).join(", ");
+}
+
 function Options({ found }: { found: Comparison }) {
   if (found.options.length === 0) return null;
   return (
@@ -140,7 +147,7 @@ function Options({ found }: { found: Comparison }) {
         <span key={name}>
           {place > 0 && ", "}
           <code>{name.replaceAll("_", " ")}</code>
-          {` ${before == null ? "unset" : format.plain(before)} → ${after == null ? "unset" : format.plain(after)}`}
+          {` ${optionText(before)} → ${optionText(after)}`}
         </span>
       ))}
     </p>

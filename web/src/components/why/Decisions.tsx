@@ -112,7 +112,7 @@ function FilterBar({ graph, rows }: { graph: Graph; rows: Row[] }) {
       </div>
       <label class="check">
         reasons
-        <select value={familyShown.value ?? ""} onChange={(event) => (familyShown.value = event.currentTarget.value || null)}>
+        <select aria-label="Family of reasons" value={familyShown.value ?? ""} onChange={(event) => (familyShown.value = event.currentTarget.value || null)}>
           <option value="">of every family</option>
           {families.map((name) => (
             <option key={name} value={name}>

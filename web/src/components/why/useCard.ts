@@ -8,7 +8,7 @@ import { placeCard, type Rect, type Side } from "./place";
 
 const EDGE = 8;
 /** As in why.css. */
-const WIDE = 940;
+const WIDE = 920;
 const STEP = 24;
 
 const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
