@@ -154,7 +154,7 @@ export function AnswerBar() {
         )}
         {beside.value && (
           <button type="button" class="beside" data-testid="beside" onClick={() => openView("compare")}>
-            {`beside the other: ${beside.value.verdict}`}
+            {["beside the other:", ...beside.value.differences, beside.value.verdict].join(" ")}
           </button>
         )}
         <GraphSelector />

@@ -158,14 +158,14 @@ function Both({ found, shown }: { found: Comparison; shown: Report }) {
   const first = useReport(found.before);
   return (
     <div class="comparison">
-      <p class="comparison-verdict" data-testid="comparison-verdict" data-tone={found.is_wrong ? "bad" : undefined}>
-        {found.verdict}
-      </p>
       {found.differences.map((one) => (
         <p key={one} class="compare-difference" role="note">
           {one}
         </p>
       ))}
+      <p class="comparison-verdict" data-testid="comparison-verdict" data-tone={found.is_wrong ? "bad" : undefined}>
+        {found.verdict}
+      </p>
       <Figures figures={found.figures} />
       <Options found={found} />
       <Matches found={found} first={first} second={shown} />

@@ -1,10 +1,10 @@
 import { beside, report } from "../../state";
 import { besideFigure, changeOf } from "./changes";
 
-/** Of a figure of the answer bar: what it changed beside the exploration that this one is compared with. */
+/** Of a figure of the answer bar: what it changed beside the exploration of the same snippet that this one is compared with. */
 export function FigureChange({ id }: { id: string }) {
   const found = beside.value;
-  if (!found || found.after !== report.value?.id) return null;
+  if (!found?.is_same_source || found.after !== report.value?.id) return null;
   const figure = besideFigure(found, id);
   const text = figure && changeOf(figure, false);
   if (!figure || !text || figure.change === 0) return null;
