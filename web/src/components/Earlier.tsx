@@ -1,27 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
 import { open, pathOf } from "../explore";
 import { report } from "../state";
 import { visits } from "../visits";
+import { useMenu } from "./useMenu";
 
 /** The explorations of this visit: a click goes back to one, as the browser's own way back does. */
 export function Earlier() {
-  const menu = useRef<HTMLDetailsElement>(null);
-  useEffect(() => {
-    const close = (event: Event): void => {
-      if (!menu.current?.open) return;
-      const isOutside = event.type === "pointerdown" && !menu.current.contains(event.target as Node);
-      const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
-      if (!isOutside && !isEscape) return;
-      menu.current.open = false;
-      if (isEscape) event.preventDefault();
-    };
-    document.addEventListener("pointerdown", close);
-    document.addEventListener("keydown", close, true);
-    return () => {
-      document.removeEventListener("pointerdown", close);
-      document.removeEventListener("keydown", close, true);
-    };
-  }, []);
+  const menu = useMenu();
   const earlier = visits.value.filter((one) => one.id !== report.value?.id);
   if (earlier.length === 0) return null;
   const go = (id: string) => (event: MouseEvent): void => {

@@ -1,29 +1,14 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import * as api from "../../api";
 import { answeredOf, lessonHeads, openLesson } from "../../lessons";
 import { report } from "../../state";
 import { AskAQuestion } from "./AskAQuestion";
+import { useMenu } from "../useMenu";
 
 /** Every lesson, how far the reader came in it, and the way to a question of one's own. */
 export function LessonsMenu() {
-  const menu = useRef<HTMLDetailsElement>(null);
+  const menu = useMenu();
   const [isAsking, setAsking] = useState(false);
-  useEffect(() => {
-    const close = (event: Event): void => {
-      if (!menu.current?.open) return;
-      const isOutside = event.type === "pointerdown" && !menu.current.contains(event.target as Node);
-      const isEscape = event instanceof KeyboardEvent && event.key === "Escape";
-      if (!isOutside && !isEscape) return;
-      menu.current.open = false;
-      if (isEscape) event.preventDefault();
-    };
-    document.addEventListener("pointerdown", close);
-    document.addEventListener("keydown", close, true);
-    return () => {
-      document.removeEventListener("pointerdown", close);
-      document.removeEventListener("keydown", close, true);
-    };
-  }, []);
   const shut = (): void => {
     if (menu.current) menu.current.open = false;
   };
