@@ -226,6 +226,7 @@ class Web:
     async def until_slots_are_free(self) -> None:
         """Until nothing is left of jobs of other connections, which the worker ends when those are over. Then as many
         jobs run side by side as there are slots."""
+        await self.ready()  # a connection may hear of no worker yet
         while True:
             jobs = [await self.begin("import time\ntime.sleep(600)") for _ in range(self.hellos[-1].slots)]
             await self.until(lambda: all(self.jobs[job].started or self.jobs[job].ended for job in jobs))  # noqa: B023
