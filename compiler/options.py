@@ -104,7 +104,9 @@ class KernelToCompile(BaseModel):
     arguments: tuple[KernelArgument, ...] = Field(default=(), max_length=512, description="Of a Triton kernel.")
     constants: dict[str, int] = Field(default_factory=dict, description="Values of its constexpr arguments.")
     launch: dict[str, int] = Field(
-        default_factory=dict, description="Triton's options: num_warps, num_stages, maxnreg.", examples=[{"num_warps": 4}]
+        default_factory=dict,
+        description="Triton's options: num_warps, num_stages, maxnreg.",
+        examples=[{"num_warps": 4}],
     )
 
     @field_validator("launch")

@@ -98,8 +98,13 @@ def explore(
     """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
 
     `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
-    made beforehand, in a process that waits for a snippet: it takes a millisecond or two.
+    made beforehand, in a process that waits for a snippet: it takes a millisecond or two. Where the options ask for
+    machine code, the source is a kernel, and nothing of the above happens: see `machine_code/levels.py`.
     """
+    if options is not None and options.machine_code is not None:
+        from compiler.machine_code.levels import explore_kernel
+
+        return explore_kernel(source, options, options.machine_code, on_stage or (lambda _: None))
     turns, changes = TimingTurns(lease), changes or SnippetChanges()
     run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=turns, changes=changes)
     run.stage("capture", run.capture)

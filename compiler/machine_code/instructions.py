@@ -67,8 +67,12 @@ def _words(text: str) -> frozenset[str]:
 
 _SASS = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 _SASS_MATRIX = re.compile(r"^(?:[HIDBQO]G?MMA|UTC\w*MMA|UTC[HIQO]\w*)$")
-_SASS_MEMORY = re.compile(r"^(?:LD\w*|ULD\w*|ST[GSLM]?|STSM|STTM|ATOM\w*|UATOM\w*|RED[GS]?|UTMA(?:LDG|STG|REDG)|UBLK\w+|CCTL\w*|SU(?:LD|ST)\w*)$")
-_SASS_CONTROL = _words("BRA BRX BRXU JMP JMX JMXU EXIT RET CALL BSSY BSYNC BREAK BMOV KILL BPT RPCMOV RTT YIELD NANOSLEEP")
+_SASS_MEMORY = re.compile(
+    r"^(?:LD\w*|ULD\w*|ST[GSLM]?|STSM|STTM|ATOM\w*|UATOM\w*|RED[GS]?|UTMA(?:LDG|STG|REDG)|UBLK\w+|CCTL\w*|SU(?:LD|ST)\w*)$"
+)
+_SASS_CONTROL = _words(
+    "BRA BRX BRXU JMP JMX JMXU EXIT RET CALL BSSY BSYNC BREAK BMOV KILL BPT RPCMOV RTT YIELD NANOSLEEP"
+)
 _SASS_SYNCHRONISATION = re.compile(
     r"^(?:BAR|B2R|SYNCS|U?SYNCS\w*|DEPBAR|LDGDEPBAR|MEMBAR|ERRBAR|CGAERRBAR|FENCE|WARPSYNC|WARPGROUP|WARPGROUPSET|"
     r"ARRIVES|UCGABAR\w*|ACQBULK|UTMACMDFLUSH|UTMACCTL|UTCBAR|ENDCOLLECTIVE)$"
@@ -118,7 +122,9 @@ def _sass_access(name: str) -> tuple[Space, bool, int | None] | None:
 
 
 _AMD = re.compile(r"^\s+([a-z]+_\w+)")
-_AMD_OTHER = re.compile(r"^(?:[sv]_(?:mov|cmov|cselect|cndmask|readlane|readfirstlane|writelane|perm|swap|nop|accvgpr)\w*|s_(?:sleep|setprio|setreg|getreg|sendmsg)\w*|ds_(?:b?permute|swizzle)\w*)")
+_AMD_OTHER = re.compile(
+    r"^(?:[sv]_(?:mov|cmov|cselect|cndmask|readlane|readfirstlane|writelane|perm|swap|nop|accvgpr)\w*|s_(?:sleep|setprio|setreg|getreg|sendmsg)\w*|ds_(?:b?permute|swizzle)\w*)"
+)
 
 
 def _amd_name(line: str) -> str | None:

@@ -71,9 +71,7 @@ def kernel_to_compile(
         if is_of_peer or language == "cpp":
             # The name of one that is launched again has a number behind it, which is not in its text.
             function = name if re.search(rf"\b{re.escape(name)}\b", text.source) else re.sub(r"_\d+$", "", name)
-            wanted = KernelToCompile(
-                name=function, language="cpp" if language == "cpp" else "inductor", target=target
-            )
+            wanted = KernelToCompile(name=function, language="cpp" if language == "cpp" else "inductor", target=target)
         else:
             wanted = _of_ours(report, found[0], kernel, text, target)
     except ValidationError as invalid:
@@ -91,9 +89,7 @@ def _text(kernel: Kernel, language: Language) -> Kernel | KernelArtifact:
     return twin
 
 
-def _of_ours(
-    report: Report, graph: str, kernel: Kernel, text: Kernel | KernelArtifact, target: str
-) -> KernelToCompile:
+def _of_ours(report: Report, graph: str, kernel: Kernel, text: Kernel | KernelArtifact, target: str) -> KernelToCompile:
     """As the launcher has it: buffers, workspace, open sizes; every address a multiple of 16."""
     dtypes = {buffer.name: buffer.dtype for one in report.graphs if one.name == graph for buffer in one.buffers}
     tiles = {one.buffer: one.tile for one in kernel.descriptors} if text is kernel else {}
@@ -117,5 +113,6 @@ def _of_ours(
         target=target,
         arguments=tuple(arguments),
         constants={name: value for name, value in numbers.items() if name.endswith("BLOCK")},
-        launch={name: numbers[name] for name in _LAUNCH if name in numbers} | ({"debug": 1} if "checks" in text.config else {}),
+        launch={name: numbers[name] for name in _LAUNCH if name in numbers}
+        | ({"debug": 1} if "checks" in text.config else {}),
     )

@@ -32,7 +32,8 @@ def level(name: LevelName, located: Located) -> CodeLevel:
         kept += 1
     cut = None
     if kept < len(lines):
-        cut = f"The last {len(lines) - kept} of {len(lines)} lines are left out: a level shows {MOST_CHARACTERS} characters."
+        left_out = len(lines) - kept
+        cut = f"The last {left_out} of {len(lines)} lines are left out: a level shows {MOST_CHARACTERS:,} characters."
     return CodeLevel(
         name=name,
         text="".join(f"{text}\n" for text, _ in lines[:kept]),
@@ -128,7 +129,9 @@ def _of_loc(found: re.Match[str], files: dict[int, str], file: str) -> int | Non
     return _in_file(files.get(int(found[1]), ""), int(found[2]), file)
 
 
-def located_by_directives(text: str, file: str, files: dict[int, str] | None = None) -> Iterator[tuple[str, int | None]]:
+def located_by_directives(
+    text: str, file: str, files: dict[int, str] | None = None
+) -> Iterator[tuple[str, int | None]]:
     """Every line of an assembler's text; instructions with their line."""
     files = _files(text) if files is None else files
     current: int | None = None
@@ -175,7 +178,9 @@ def of_sass(text: str, file: str) -> Located:
             current = _in_file(place[1], int(place[2]), file)
         elif _SASS_LINE.match(line):
             is_instruction = line.lstrip().startswith("/*")
-            found.append((re.sub(r"^\s+", "    ", line) if is_instruction else line, current if is_instruction else None))
+            found.append(
+                (re.sub(r"^\s+", "    ", line) if is_instruction else line, current if is_instruction else None)
+            )
     while found and (not found[-1][0].startswith(" ") or re.search(r"\bNOP\s*;", found[-1][0])):
         found.pop()
     return found
@@ -195,7 +200,7 @@ def _in_functions(text: str, file: str) -> Iterator[tuple[str, int | None]]:
     is_code = False
     for line, source in located_by_directives(text, file):
         if re.match(r"^\s*\.(text|section)\b", line):
-            is_code = re.match(r'^\s*\.(text|section\s+\.text)', line) is not None
+            is_code = re.match(r"^\s*\.(text|section\s+\.text)", line) is not None
         elif is_code and not re.match(r"^\s*\.\w+(\s|$)", line):
             yield line, source
 

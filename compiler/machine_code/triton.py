@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from compiler.machine_code import texts
 from compiler.machine_code.instructions import of_level
 from compiler.machine_code.occupancy import occupancy
 from compiler.options import KernelToCompile
-from compiler.report import CodeLevel, MachineCode, Pass
+from compiler.report import MachineCode, Pass
+from compiler.runtime.assembler import without_limit
 from compiler.runtime.triton_offline import as_launched
 
 #: Lines of one pass's difference that are shown.
@@ -35,13 +37,26 @@ class WrongKernel(ValueError):
     """The text has no such kernel, or not with such arguments; the message says what is wrong."""
 
 
+@dataclass(frozen=True)
+class TritonKernel:
+    """A function with what Triton is to know of its arguments: types by name, values of constants, what is known of
+    places; and with Triton's options."""
+
+    function: Any
+    signature: dict[str, str]
+    constants: dict[str, Any]
+    attributes: Any
+    options: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+
 def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     """Raises `WrongKernel`, and whatever Triton raises."""
     file = f"{wanted.name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
-    function, signature, constants, attributes, options = _read(source, wanted, file)
+    kernel = _read(source, wanted, file)
     with _every_pass() as dump:
-        compiled = _compiled(source, function, signature, constants, attributes, options, wanted.target)
-    result = MachineCode(kernel=wanted.name, language="triton", target=wanted.target)
+        compiled = _compiled(source, kernel, wanted.target)
+    result = MachineCode(kernel=wanted.name, language="triton", target=wanted.target, notes=list(kernel.notes))
     result.threads = int(compiled.metadata.num_warps) * (_AMD_WARP if wanted.target.startswith("gfx") else 32)
     result.shared_bytes = int(compiled.metadata.shared)
     result.levels = [
@@ -52,7 +67,7 @@ def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     if "amdgcn" in compiled.asm:
         _add_amd(result, compiled.asm["amdgcn"], file)
     else:
-        _add_nvidia(result, compiled.asm["ptx"], options.get("maxnreg"), file)
+        _add_nvidia(result, compiled.asm["ptx"], kernel.options.get("maxnreg"), file)
     result.passes = list(_passes(dump))
     if result.levels[-1].name in ("sass", "amdgcn"):
         found = of_level(result.levels[-1])
@@ -62,15 +77,14 @@ def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     return result
 
 
-def _read(source: str, wanted: KernelToCompile, file: str) -> tuple[Any, dict[str, str], dict[str, Any], Any, dict[str, Any]]:
-    """The function, its signature, its constants, what is known of its arguments, and Triton's options."""
+def _read(source: str, wanted: KernelToCompile, file: str) -> TritonKernel:
     if wanted.language == "inductor":
         from compiler.peer.kernel_text import read_kernel
 
         return read_kernel(source, wanted.name, file)
     from compiler.runtime.triton_text import execute
 
-    function = execute(source, file, wanted.name).get(wanted.name)
+    function: Any = execute(source, file, wanted.name).get(wanted.name)
     if not hasattr(function, "arg_names"):
         raise WrongKernel(f"The source has no function {wanted.name} with @triton.jit.")
     names = [name for name in function.arg_names if name not in wanted.constants]
@@ -90,18 +104,10 @@ def _read(source: str, wanted: KernelToCompile, file: str) -> tuple[Any, dict[st
     options: dict[str, Any] = {**wanted.launch, "sanitize_overflow": False}
     if "debug" in options:
         options["debug"] = bool(options["debug"])
-    return function, signature, dict(wanted.constants), attributes, options
+    return TritonKernel(function, signature, dict(wanted.constants), attributes, options)
 
 
-def _compiled(
-    source: str,
-    function: Any,
-    signature: dict[str, str],
-    constants: dict[str, Any],
-    attributes: Any,
-    options: dict[str, Any],
-    target: str,
-) -> Any:
+def _compiled(source: str, kernel: TritonKernel, target: str) -> Any:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -111,20 +117,22 @@ def _compiled(
 
     is_amd = target.startswith("gfx")
     gpu = GPUTarget("hip", target, _AMD_WARP) if is_amd else GPUTarget("cuda", int(target.removeprefix("sm_")), 32)
-    pointers = [torch.float64] if "*fp64" in signature.values() else []
+    pointers = [torch.float64] if "*fp64" in kernel.signature.values() else []
     libraries = {} if is_amd else library_options(source, pointers)
-    kernel = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
-    return through_cache(lambda: triton.compile(kernel, target=gpu, options=options | libraries))
+    text = ASTSource(kernel.function, kernel.signature, kernel.constants, kernel.attributes)
+    return through_cache(lambda: triton.compile(text, target=gpu, options=kernel.options | libraries))
 
 
 def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: str) -> None:
     text, assembled = as_launched(texts.with_outermost_places(limited, file), limit)
     # The text as Triton wrote it, but for the limit where that is not kept.
-    ptx = limited if ".maxnreg" in text else re.sub(r"^\s*\.maxnreg\s+\d+\s*\n", "", limited, flags=re.MULTILINE)
+    ptx = limited if text != without_limit(text) else without_limit(limited)
     result.levels.append(texts.level("ptx", texts.of_ptx(ptx, file)))
     result.registers, result.spills = assembled.registers, assembled.spills
     if assembled.binary is None:
-        result.notes.append(f"There is no SASS: no assembler for {result.target} came with Triton, or it refused the kernel.")
+        result.notes.append(
+            f"There is no SASS: no assembler for {result.target} came with Triton, or it refused the kernel."
+        )
         return
     sass, problem = _disassembled(assembled.binary)
     if problem is not None:
@@ -149,7 +157,9 @@ def _disassembled(binary: bytes) -> tuple[str, str | None]:
     with tempfile.TemporaryDirectory(prefix="fusionscope-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(binary)
-        done = subprocess.run([str(program), "-c", "-gi", str(path)], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [str(program), "-c", "-gi", str(path)], capture_output=True, text=True, timeout=120, check=False
+        )
     if done.returncode != 0:
         return "", f"There is no SASS: nvdisasm says {done.stderr.strip()[:300]!r}."
     return done.stdout, None
