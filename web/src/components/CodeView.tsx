@@ -8,6 +8,8 @@ export interface LineOrigin {
   ref: string;
   /** The user's lines that this line comes from. */
   userLines: number[];
+  /** Of a level below the kernel's source: the line of that. */
+  from?: number;
 }
 
 interface Props {
@@ -53,10 +55,15 @@ export function shortList(lines: readonly number[]): string {
   return parts.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(",");
 }
 
+function titleOf(origin: LineOrigin | undefined, from: string | undefined): string | undefined {
+  const parts = [...(origin?.from ? [`line ${origin.from} of the kernel`] : []), ...(from ? [`your line ${from}`] : [])];
+  return parts.length > 0 ? `from ${parts.join(", ")}` : undefined;
+}
+
 function Line({ number, text, html, origin, hasOrigins }: LineProps) {
   const from = origin && shortList(origin.userLines);
   return (
-    <div class="code-line" data-ref={origin?.ref} title={from ? `from your line ${from}` : undefined}>
+    <div class="code-line" data-ref={origin?.ref} title={titleOf(origin, from)}>
       <span class="code-number" data-number={number} />
       {hasOrigins && <span class="code-origin" data-text={from ?? ""} aria-hidden="true" />}
       {html === undefined ? <span class="code-text">{text}</span> : <span class="code-text" dangerouslySetInnerHTML={{ __html: html }} />}
