@@ -94,7 +94,8 @@ class KernelToCompile(BaseModel):
 
     name: str = Field(max_length=200, pattern=r"^[A-Za-z_]\w*$", description="The function's name.")
     language: Literal["triton", "cpp", "inductor"] = Field(
-        default="triton", description='"inductor" is Triton inside of a module as TorchInductor writes it.'
+        default="triton",
+        description='"inductor" is a text of TorchInductor\'s: a module with Triton in it or, for the host, C++.',
     )
     target: str = Field(
         default="sm_90",

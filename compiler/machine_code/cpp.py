@@ -33,12 +33,12 @@ def cpp_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     with tempfile.TemporaryDirectory(prefix="fusionscope-") as name:
         folder = Path(name)
         (folder / _FILE).write_text(source)
-        wishes = [flag for flag in flags() if flag != "-shared"] + ["-g1", f"-I{INCLUDE}"]
+        command = [*_command(wanted), "-g1"]
         remarks = [f"-fopt-info-vec-optimized-missed={folder / 'remarks'}"] if is_gcc() else []
         syntax = ["-masm=intel"] if is_x86 else []
-        _run([compiler(), *wishes, *syntax, *remarks, "-S", str(folder / _FILE), "-o", str(folder / "kernel.s")], name)
+        _run([*command, *syntax, *remarks, "-S", str(folder / _FILE), "-o", str(folder / "kernel.s")], name)
         assembly = (folder / "kernel.s").read_text()
-        _run([compiler(), "-c", str(folder / "kernel.s"), "-o", str(folder / "kernel.o")], name)
+        _run([command[0], "-c", str(folder / "kernel.s"), "-o", str(folder / "kernel.o")], name)
         calls = _lines_of_calls(folder / "kernel.o")
         said = (folder / "remarks").read_text() if (folder / "remarks").exists() else ""
     located = texts.of_assembly(assembly, _FILE, "#" if is_x86 else "//")
@@ -53,6 +53,15 @@ def cpp_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     if level.cut is not None:
         result.notes.append("Loops are those of what is shown.")
     return result
+
+
+def _command(wanted: KernelToCompile) -> list[str]:
+    """The compiler with what it is told of a kernel of ours, or of TorchInductor's."""
+    if wanted.language == "inductor":
+        from compiler.peer.kernel_text import cpp_command
+
+        return cpp_command()
+    return [compiler(), *(flag for flag in flags() if flag != "-shared"), f"-I{INCLUDE}"]
 
 
 def _run(command: list[str], folder: str) -> None:
@@ -117,7 +126,8 @@ def _mnemonic(line: str) -> str:
 
 
 def _loops(level: CodeLevel) -> Iterator[VectorLoop]:
-    """The innermost ones: from a label to a jump back to it, with no other such jump between."""
+    """The innermost ones: from a label to a jump back to it, with no other such jump between. Those of library code,
+    which come from no line of the source, are left out."""
     lines = level.text.splitlines()
     sources = dict(level.lines)
     labels = {found[1]: number for number, line in enumerate(lines, 1) if (found := re.match(r"^(\.\w+):", line))}
@@ -128,12 +138,14 @@ def _loops(level: CodeLevel) -> Iterator[VectorLoop]:
     for first, last in back:
         if any(first <= other and end <= last and (other, end) != (first, last) for other, end in back):
             continue
-        body = lines[first - 1 : last]
-        packed, scalar, bits = _counted(body)
+        own = sorted({sources[number] for number in range(first, last + 1) if number in sources})
+        if not own:
+            continue
+        packed, scalar, bits = _counted(lines[first - 1 : last])
         yield VectorLoop(
             first=first,
             last=last,
-            source_lines=sorted({sources[number] for number in range(first, last + 1) if number in sources}),
+            source_lines=own,
             packed=packed,
             scalar=scalar,
             bits=bits,
@@ -172,12 +184,12 @@ def _bits(line: str) -> int:
 
 
 def _remarks(said: str) -> Iterator[VectorRemark]:
-    """Each line's first reason, and whether any version of its loop became vectors. "couldn't vectorize loop" alone is
-    no reason: it comes before one."""
+    """Each line's first reason, and whether any version of its loop became vectors. What else was missed, such as a
+    call that may write anything, is no word about a loop."""
     by_line: dict[int, tuple[bool, str]] = {}
     for found in re.finditer(rf"^.*/{re.escape(_FILE)}:(\d+):\d+: (optimized|missed): +(.*)$", said, re.MULTILINE):
         line, is_made, message = int(found[1]), found[2] == "optimized", found[3].strip()
-        if message == "couldn't vectorize loop":
+        if not is_made and not message.startswith("not vectorized"):
             continue
         known = by_line.get(line)
         if known is None or (is_made and not known[0]):

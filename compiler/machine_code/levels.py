@@ -52,9 +52,10 @@ def explore_kernel(
 
 
 def _compiled(source: str, wanted: KernelToCompile) -> rep.MachineCode:
-    if (wanted.language == "cpp") != (wanted.target == "host"):
+    is_for_host = wanted.target == "host"
+    if wanted.language == ("triton" if is_for_host else "cpp"):
         raise ValueError("C++ is compiled for the host alone, and Triton for a GPU.")
-    if wanted.language == "cpp":
+    if is_for_host:
         return cpp_levels(source, wanted)
     from compiler.machine_code.triton import triton_levels
 

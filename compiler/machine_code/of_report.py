@@ -71,7 +71,7 @@ def kernel_to_compile(
         if is_of_peer or language == "cpp":
             # The name of one that is launched again has a number behind it, which is not in its text.
             function = name if re.search(rf"\b{re.escape(name)}\b", text.source) else re.sub(r"_\d+$", "", name)
-            wanted = KernelToCompile(name=function, language="cpp" if language == "cpp" else "inductor", target=target)
+            wanted = KernelToCompile(name=function, language="inductor" if is_of_peer else "cpp", target=target)
         else:
             wanted = _of_ours(report, found[0], kernel, text, target)
     except ValidationError as invalid:

@@ -178,9 +178,8 @@ def of_sass(text: str, file: str) -> Located:
             current = _in_file(place[1], int(place[2]), file)
         elif _SASS_LINE.match(line):
             is_instruction = line.lstrip().startswith("/*")
-            found.append(
-                (re.sub(r"^\s+", "    ", line) if is_instruction else line, current if is_instruction else None)
-            )
+            text = re.sub(r"^\s+(/\*\w+\*/)\s+", r" \1  ", line)
+            found.append((text, current if is_instruction else None))
     while found and (not found[-1][0].startswith(" ") or re.search(r"\bNOP\s*;", found[-1][0])):
         found.pop()
     return found

@@ -1,7 +1,7 @@
-"""A Triton kernel of TorchInductor's, from the text that it has in a report, as Triton wants it in order to compile it.
+"""Kernels of TorchInductor's, from the text that they have in a report, as a compiler wants them.
 
-The text is a module that TorchInductor executes, and its decorator says what the arguments are. It is only executed
-where snippets are run.
+That of a Triton kernel is a module that TorchInductor executes, and its decorator says what the arguments are. It is
+only executed where snippets are run. C++ is compiled with the flags that TorchInductor chooses on this machine.
 """
 
 from __future__ import annotations
@@ -39,3 +39,18 @@ def read_kernel(source: str, name: str, file: str) -> TritonKernel:
         options={"num_warps": config.num_warps, "num_stages": config.num_stages},
         notes=notes,
     )
+
+
+def cpp_command() -> list[str]:
+    """The C++ compiler as TorchInductor calls it for a kernel, without what makes a library of it."""
+    from torch._inductor.cpp_builder import CppTorchDeviceOptions
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    options = CppTorchDeviceOptions(vec_isa=pick_vec_isa(), device_type="cpu")
+    return [
+        options.get_compiler(),
+        *(f"-{flag}" for flag in options.get_cflags() if flag not in ("shared", "Wall", "pedantic", "g1")),
+        *(f"-D{name.strip()}" for name in options.get_definitions()),
+        *(f"-I{folder}" for folder in options.get_include_dirs()),
+        *(part for text in options.get_passthrough_args() for part in text.split()),
+    ]

@@ -40,7 +40,7 @@ export function MachineCode({ id, kernel, graph, refOf }: Props) {
     <div class="machine">
       <div class="machine-bar">
         <label>
-          compiled for{" "}
+          Compiled for{" "}
           <select value={chosen} onChange={(event) => (target.value = event.currentTarget.value)}>
             {choices.map((choice) => (
               <option key={choice.target} value={choice.target}>
@@ -49,7 +49,7 @@ export function MachineCode({ id, kernel, graph, refOf }: Props) {
             ))}
           </select>
         </label>
-        <span class="quiet">on no device: nothing here is a time</span>
+        <span>counted, not run</span>
       </div>
       <Answer asked={asked} kernel={kernel} refOf={refOf} />
     </div>
@@ -100,6 +100,7 @@ function Levels({ code, kernel, refOf }: { code: Code; kernel: Kernel; refOf: Pr
   const selected = tabs.find(({ id }) => id === levelShown.value)?.id ?? last;
   const level = code.levels.find(({ name }) => name === selected);
   const { source, lines } = textFor(kernel, code.language);
+  const writtenFor = report.value?.environment.target || code.target;
   const lineRef = (line: number): string => refOf(code.language, line);
   return (
     <>
@@ -110,6 +111,9 @@ function Levels({ code, kernel, refOf }: { code: Code; kernel: Kernel; refOf: Pr
           </span>
         ))}
       </p>
+      {code.language === "triton" && writtenFor !== code.target && (
+        <p class="note">{`The kernel was written for ${writtenFor}. For ${code.target} other tiles might be chosen.`}</p>
+      )}
       {code.notes.map((note) => (
         <p class="note" key={note}>
           {note}

@@ -35,8 +35,6 @@ export interface CodeFact {
   hint: string;
 }
 
-const IN_WORDS: Record<string, string> = { registers: "registers", "shared memory": "shared memory", warps: "room for warps", programs: "room for programs" };
-
 /** In one line: what the last level takes, and what that allows. */
 export function codeFacts(code: MachineCode): CodeFact[] {
   const facts: (CodeFact | null)[] = [
@@ -44,7 +42,7 @@ export function codeFacts(code: MachineCode): CodeFact[] {
     code.spills === null ? null : { value: code.spills ? format.bytes(code.spills) : "nothing", name: "spilled", hint: "What a thread has no registers for" },
     code.shared_bytes === null ? null : { value: format.bytes(code.shared_bytes), name: "shared memory", hint: "Of a program" },
     occupancyFact(code),
-    code.language === "cpp" ? null : { value: code.matrix_instructions.length > 0 ? "used" : "not used", name: "matrix units", hint: code.matrix_instructions.join(", ") || "None of its instructions is one of theirs" },
+    code.language === "cpp" ? null : { value: code.matrix_instructions.length > 0 ? "on" : "not on", name: "matrix units", hint: code.matrix_instructions.join(", ") || "None of its instructions is one of theirs" },
     widthFact(code, false),
     widthFact(code, true),
     code.language === "cpp" ? { value: `${vectorised(code)} of ${code.loops.length}`, name: "innermost loops on vectors", hint: "Loops with more instructions on vectors than on single numbers" } : null,
@@ -55,14 +53,14 @@ export function codeFacts(code: MachineCode): CodeFact[] {
 function occupancyFact({ occupancy }: MachineCode): CodeFact | null {
   if (!occupancy) return null;
   const limits = occupancy.limits.map(({ by, programs }) => `${by}: ${format.count(programs, "program")}`).join(", ");
-  return { value: `${occupancy.percent} %`, name: `occupancy, limited by ${occupancy.limited_by.map((by) => IN_WORDS[by] ?? by).join(" and ")}`, hint: `${occupancy.warps} of ${occupancy.most_warps} warps. ${limits}. ${occupancy.source}` };
+  return { value: `${occupancy.percent} %`, name: occupancy.percent >= 100 ? "occupancy" : `occupancy, limited by ${occupancy.limited_by.join(" and ")}`, hint: `${occupancy.warps} of ${occupancy.most_warps} warps. ${limits}. ${occupancy.source}` };
 }
 
 function widthFact(code: MachineCode, isStore: boolean): CodeFact | null {
   const widths = code.accesses.filter((one) => one.space === "global" && one.is_store === isStore && one.bits !== null).map((one) => one.bits ?? 0);
   if (widths.length === 0) return null;
   const [least, most] = [Math.min(...widths), Math.max(...widths)];
-  return { value: least === most ? `${most} bits` : `${least}–${most} bits`, name: isStore ? "a store" : "a load", hint: "Of one thread, to or from the device's memory" };
+  return { value: least === most ? `${most}-bit` : `${least}- to ${most}-bit`, name: isStore ? "stores" : "loads", hint: "Of one thread, to or from the device's memory" };
 }
 
 export const vectorised = (code: MachineCode): number => code.loops.filter((loop) => loop.packed > loop.scalar).length;
