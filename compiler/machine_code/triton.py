@@ -53,9 +53,9 @@ class TritonKernel:
 def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     """Raises `WrongKernel`, and whatever Triton raises."""
     file = f"{wanted.name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
-    kernel = _read(source, wanted, file)
+    kernel = read_kernel(source, wanted, file)
     with _every_pass() as dump:
-        compiled = _compiled(source, kernel, wanted.target)
+        compiled = compiled_by_triton(source, kernel, wanted.target)
     result = MachineCode(kernel=wanted.name, language="triton", target=wanted.target, notes=list(kernel.notes))
     result.threads = int(compiled.metadata.num_warps) * (_AMD_WARP if wanted.target.startswith("gfx") else 32)
     result.shared_bytes = int(compiled.metadata.shared)
@@ -77,11 +77,12 @@ def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     return result
 
 
-def _read(source: str, wanted: KernelToCompile, file: str) -> TritonKernel:
+def read_kernel(source: str, wanted: KernelToCompile, file: str) -> TritonKernel:
+    """The kernel in the text, which is said to be in `file`. Raises `WrongKernel`, and whatever the text raises."""
     if wanted.language == "inductor":
-        from compiler.peer.kernel_text import read_kernel
+        from compiler.peer import kernel_text
 
-        return read_kernel(source, wanted.name, file)
+        return kernel_text.read_kernel(source, wanted.name, file)
     from compiler.runtime.triton_text import execute
 
     function: Any = execute(source, file, wanted.name).get(wanted.name)
@@ -107,7 +108,8 @@ def _read(source: str, wanted: KernelToCompile, file: str) -> TritonKernel:
     return TritonKernel(function, signature, dict(wanted.constants), attributes, options)
 
 
-def _compiled(source: str, kernel: TritonKernel, target: str) -> Any:
+def compiled_by_triton(source: str, kernel: TritonKernel, target: str) -> Any:
+    """What Triton makes of it: `asm` has every level by its name, `metadata` what a launch needs."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -134,7 +136,7 @@ def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: str)
             f"There is no SASS: no assembler for {result.target} came with Triton, or it refused the kernel."
         )
         return
-    sass, problem = _disassembled(assembled.binary)
+    sass, problem = disassembled(assembled.binary)
     if problem is not None:
         result.notes.append(problem)
     else:
@@ -147,7 +149,7 @@ def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: str)
             result.notes.append(f"The limits of a multiprocessor of {result.target} are not known here: no occupancy.")
 
 
-def _disassembled(binary: bytes) -> tuple[str, str | None]:
+def disassembled(binary: bytes) -> tuple[str, str | None]:
     """SASS; or why there is none."""
     import triton
 
