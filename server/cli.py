@@ -18,6 +18,7 @@ from rich.markup import escape
 
 if TYPE_CHECKING:
     from compiler.options import Options
+    from compiler.report import Report
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -118,6 +119,12 @@ def explore(
     device_model: Annotated[
         str | None, typer.Option(help="Device whose model decides and predicts, such as A100.")
     ] = None,
+    machine_code: Annotated[
+        str | None, typer.Option(metavar="KERNEL", help="Print this kernel's machine code instead; nothing is run.")
+    ] = None,
+    code_for: Annotated[
+        str | None, typer.Option(help="What to compile it for: sm_80, gfx942, or host; see docs/machine_code.md.")
+    ] = None,
     max_seconds: Annotated[
         float, typer.Option(help="Seconds that it may take: checks and times that would end later are left out.")
     ] = 60.0,
@@ -145,6 +152,7 @@ def explore(
         largest_group=largest_group,
         device_model=device_model,
         max_seconds=max_seconds,
+        produce=None if machine_code is None else ("capture", "lower", "schedule", "codegen"),
     )
     pair = None if why is None else _pair_of(why, "--why")
     _check_sweep(source, options)
@@ -161,6 +169,8 @@ def explore(
         is_compared = asks(options) and pair is None and not json
         plain = run_explore(source, _compared_with(options)) if is_compared else None
         report = run_explore(source, options)
+        if machine_code is not None and report.error is None:
+            report = run_explore(*_kernel_of(report, machine_code, code_for))
     if pair is not None:
         with os.fdopen(real_stdout, "w", encoding="utf-8") as output:
             is_known = print_why(report, pair, Console(file=output, highlight=False), as_json=json)
@@ -340,6 +350,22 @@ def _compared_with(options: Options) -> Options:
     from compiler.what_if import without
 
     return without(options).model_copy(update={"sweep": None})
+
+
+def _kernel_of(report: Report, kernel: str, target: str | None) -> tuple[str, Options]:
+    """The kernel that `--machine-code` names, as an exploration of its own."""
+    from compiler.machine_code.of_report import NotCompilable, kernel_to_compile
+    from compiler.options import Options
+
+    try:
+        source, wanted = kernel_to_compile(report, kernel, target=target)
+        return source, Options(machine_code=wanted)
+    except KeyError:
+        names = ", ".join(one.name for graph in report.graphs for one in graph.kernels if one.kind != "extern")
+        typer.echo(f"--machine-code: there is no kernel {kernel!r}. There are: {names or 'none'}.", err=True)
+    except NotCompilable as reason:
+        typer.echo(f"--machine-code: {reason}", err=True)
+    raise typer.Exit(WRONG_USE)
 
 
 def _pair_of(text: str, option: str) -> tuple[str, str]:
