@@ -83,8 +83,8 @@ def in_words(code: rep.MachineCode) -> str:
         return f"{code.kernel} for this machine: vectors in {vectors} of {len(code.loops)} innermost loops."
     found = [f"{code.registers} registers", "nothing spilled" if not code.spills else f"{code.spills} bytes spilled"]
     if code.occupancy is not None:
-        limited = " and ".join(code.occupancy.limited_by)
-        found.append(f"{code.occupancy.percent:g} % occupancy, limited by {limited}")
+        limited = f", limited by {' and '.join(code.occupancy.limited_by)}" if code.occupancy.percent < 100 else ""
+        found.append(f"{code.occupancy.percent:g} % occupancy{limited}")
     if code.matrix_instructions:
         found.append("on matrix units")
     return f"{code.kernel} for {code.target}: {', '.join(found)}."

@@ -28,8 +28,10 @@ from compiler.report import MachineCode, Pass
 from compiler.runtime.assembler import without_limit
 from compiler.runtime.triton_offline import as_launched
 
-#: Lines of one pass's difference that are shown.
-MOST_DIFFERENT = 400
+#: Lines of one pass's difference that are shown, and characters of all of them together.
+MOST_DIFFERENT, MOST_OF_PASSES = 400, 400_000
+#: Bytes of what the passes write that are read: each writes the whole kernel.
+MOST_DUMPED = 48 * 2**20
 _AMD_WARP = 64
 
 
@@ -68,7 +70,8 @@ def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
         _add_amd(result, compiled.asm["amdgcn"], file)
     else:
         _add_nvidia(result, compiled.asm["ptx"], kernel.options.get("maxnreg"), file)
-    result.passes = list(_passes(dump))
+    result.passes = list(_passes(dump[0]))
+    result.notes += _left_out(result.passes, dump[0])
     if result.levels[-1].name in ("sass", "amdgcn"):
         found = of_level(result.levels[-1])
         result.instructions, result.accesses = found.counts, found.accesses
@@ -199,16 +202,16 @@ def _every_pass() -> Iterator[list[str]]:
                 if value is not None:
                     os.environ[name] = value
             file.seek(0)
-            dump.append(file.read().decode(errors="replace"))
+            dump.append(file.read(MOST_DUMPED).decode(errors="replace"))
 
 
 _HEAD = re.compile(r"^// -----// IR Dump Before \w+ \(([\w-]+)\).*$", re.MULTILINE)
 _TO_LLVM = re.compile(r"convert-triton-(?:amd)?gpu-to-llvm")
 
 
-def _passes(dump: list[str]) -> Iterator[Pass]:
+def _passes(dump: str) -> Iterator[Pass]:
     """Those that changed something, up to the one that leaves Triton's own languages for LLVM's."""
-    pieces = _HEAD.split(dump[0])[1:]
+    pieces = _HEAD.split(dump)[1:]
     names, states = pieces[::2], [_readable(text) for text in pieces[1::2]]
     level: Any = "ttir"
     for name, before, after in zip(names, states, states[1:], strict=False):
@@ -219,6 +222,19 @@ def _passes(dump: list[str]) -> Iterator[Pass]:
         if changed:
             more = [f"... and {len(changed) - MOST_DIFFERENT} lines more"] if len(changed) > MOST_DIFFERENT else []
             yield Pass(level=level, name=name, diff="\n".join(changed[:MOST_DIFFERENT] + more))
+
+
+def _left_out(passes: list[Pass], dump: str) -> list[str]:
+    """Takes the last passes away where there is too much of them; in a sentence, what is missing."""
+    shown, characters = 0, 0
+    for one in passes:
+        characters += len(one.diff)
+        shown += characters <= MOST_OF_PASSES
+    left_out = len(passes) - shown
+    del passes[shown:]
+    if left_out or len(dump) >= MOST_DUMPED:
+        return [f"Of the passes the first {shown} that changed something are shown: there was too much of the others."]
+    return []
 
 
 def _readable(text: str) -> list[str]:
