@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from compiler.machine_code import texts
+from compiler.machine_code.texts import SourceFile
 from compiler.options import KernelToCompile
 from compiler.report import CodeLevel, MachineCode, VectorLoop, VectorRemark
 from compiler.runtime.cpp_compiler import INCLUDE, CompilationFailed, compiler, flags, is_gcc
@@ -39,9 +40,10 @@ def cpp_levels(source: str, wanted: KernelToCompile) -> MachineCode:
         _run([*command, *syntax, *remarks, "-S", str(folder / _FILE), "-o", str(folder / "kernel.s")], name)
         assembly = (folder / "kernel.s").read_text()
         _run([command[0], "-c", str(folder / "kernel.s"), "-o", str(folder / "kernel.o")], name)
-        calls = _lines_of_calls(folder / "kernel.o")
+        file = SourceFile.of(_FILE, source)
+        calls = _lines_of_calls(folder / "kernel.o", file)
         said = (folder / "remarks").read_text() if (folder / "remarks").exists() else ""
-    located = texts.of_assembly(assembly, _FILE, "#" if is_x86 else "//")
+    located = texts.of_assembly(assembly, file, "#" if is_x86 else "//")
     level = texts.level("assembly", _with_calls(located, calls))
     result.levels.append(level)
     if not calls:
@@ -71,7 +73,7 @@ def _run(command: list[str], folder: str) -> None:
         raise CompilationFailed(f"{Path(command[0]).name} could not compile the kernel:\n{said}")
 
 
-def _lines_of_calls(binary: Path) -> dict[str, list[tuple[bool, int | None]]]:
+def _lines_of_calls(binary: Path, file: SourceFile) -> dict[str, list[tuple[bool, int | None]]]:
     """Of every function its instructions in order: whether it does nothing, and its line of the source."""
     program = shutil.which("objdump")
     if program is None:
@@ -88,8 +90,7 @@ def _lines_of_calls(binary: Path) -> dict[str, list[tuple[bool, int | None]]]:
             current = None
         elif instruction := re.match(r"^\s+[0-9a-f]+:\t(.*)$", line):
             if places:
-                own = [number for name, number in places if Path(name).name == _FILE]
-                current = own[-1] if own else None
+                current = file.line_of(tuple(line for place in places for line in file.places(*place)))
                 places = []
             function.append((re.search(r"\bnop|xchg +%?ax, ?%?ax|^data16", instruction[1]) is not None, current))
         elif place := re.match(r"^(?:\s*\(?inlined by\)? )?(.+?):(\d+)(?: \(.*\))?$", line):

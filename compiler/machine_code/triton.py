@@ -23,6 +23,7 @@ import torch
 from compiler.machine_code import texts
 from compiler.machine_code.instructions import of_level
 from compiler.machine_code.occupancy import occupancy
+from compiler.machine_code.texts import SourceFile
 from compiler.options import KernelToCompile
 from compiler.report import MachineCode, Pass
 from compiler.runtime.assembler import without_limit
@@ -54,8 +55,8 @@ class TritonKernel:
 
 def triton_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     """Raises `WrongKernel`, and whatever Triton raises."""
-    file = f"{wanted.name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
-    kernel = read_kernel(source, wanted, file)
+    file = SourceFile.of(f"{wanted.name}-{hashlib.sha256(source.encode()).hexdigest()[:16]}.py", source)
+    kernel = read_kernel(source, wanted, file.name)
     with _every_pass() as dump:
         compiled = compiled_by_triton(source, kernel, wanted.target)
     result = MachineCode(kernel=wanted.name, language="triton", target=wanted.target, notes=list(kernel.notes))
@@ -128,8 +129,8 @@ def compiled_by_triton(source: str, kernel: TritonKernel, target: str) -> Any:
     return through_cache(lambda: triton.compile(text, target=gpu, options=kernel.options | libraries))
 
 
-def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: str) -> None:
-    text, assembled = as_launched(texts.with_outermost_places(limited, file), limit)
+def _add_nvidia(result: MachineCode, limited: str, limit: int | None, file: SourceFile) -> None:
+    text, assembled = as_launched(texts.with_own_places(limited, file), limit)
     # The text as Triton wrote it, but for the limit where that is not kept.
     ptx = limited if text != without_limit(text) else without_limit(limited)
     result.levels.append(texts.level("ptx", texts.of_ptx(ptx, file)))
@@ -170,7 +171,7 @@ def disassembled(binary: bytes) -> tuple[str, str | None]:
     return done.stdout, None
 
 
-def _add_amd(result: MachineCode, assembly: str, file: str) -> None:
+def _add_amd(result: MachineCode, assembly: str, file: SourceFile) -> None:
     result.levels.append(texts.level("amdgcn", texts.of_assembly(assembly, file, ";")))
     registers = re.search(r"^; TotalNumVgprs: (\d+)", assembly, re.MULTILINE)
     spilled = re.search(r"\.vgpr_spill_count:\s*(\d+)", assembly)
@@ -238,4 +239,4 @@ def _left_out(passes: list[Pass], dump: str) -> list[str]:
 
 
 def _readable(text: str) -> list[str]:
-    return [line for line, _ in texts.of_mlir(text, "") if line.strip() and not line.startswith("// ---")]
+    return [line for line, _ in texts.of_mlir(text, SourceFile("")) if line.strip() and not line.startswith("// ---")]

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
-from compiler.machine_code.texts import located_by_directives
+from compiler.machine_code.texts import SourceFile, located_by_directives
 from compiler.runtime.assembler import taken, without_limit
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
@@ -69,7 +69,7 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
         assembled.spills,
         int(compiled.metadata.shared),
         time.perf_counter() - started,
-        ptx_lines(ptx, file_name(kernel)),
+        ptx_lines(ptx, source_file(kernel)),
     )
 
 
@@ -163,9 +163,13 @@ def _assembler(target: str) -> str | None:
     return str(path) if path.exists() else None
 
 
-def ptx_lines(ptx: str, file: str) -> tuple[tuple[int, int], ...]:
-    """(PTX line, line of `file`) for every instruction that has one; of an inlined function (tl.sum), the line that
-    calls it."""
+def source_file(kernel: RenderedKernel) -> SourceFile:
+    """The kernel's source as it is named in what it is compiled to."""
+    return SourceFile.of(file_name(kernel), kernel.source)
+
+
+def ptx_lines(ptx: str, file: SourceFile) -> tuple[tuple[int, int], ...]:
+    """(PTX line, line of `file`) for every instruction that has one."""
     located = enumerate(located_by_directives(ptx, file), start=1)
     return tuple((number, line) for number, (text, line) in located if line is not None and _INSTRUCTION.match(text))
 

@@ -8,7 +8,7 @@ import pytest
 
 from compiler.machine_code.cpp import cpp_levels
 from compiler.machine_code.of_report import NotCompilable, kernel_to_compile
-from compiler.machine_code.texts import MOST_CHARACTERS, of_sass
+from compiler.machine_code.texts import MOST_CHARACTERS, SourceFile, of_sass
 from compiler.machine_code.texts import level as cut_level
 from compiler.machine_code.triton import compiled_by_triton, disassembled, read_kernel, triton_levels
 from compiler.options import KernelToCompile, Options
@@ -27,18 +27,35 @@ def f(x, w):
     return torch.relu(x @ w)
 f(torch.randn(256, 256).bfloat16(), torch.randn(256, 256).bfloat16())
 """
+#: Two sums over different sizes, which share a launch: each is a function of the kernel's source.
+PARTS = """import torch
+def f(x, y):
+    return torch.sin(x).sum(-1), y.abs() / 3
+f(torch.randn(10), torch.randn(12))
+"""
 
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Report]:
     options = Options(device="cpu", produce=("capture", "lower", "schedule", "codegen"))
-    return {"rows": explore(ROWS, options), "product": explore(PRODUCT, options)}
+    return {
+        "rows": explore(ROWS, options),
+        "product": explore(PRODUCT, options),
+        "parts": explore(PARTS, options),
+    }
 
 
 @pytest.fixture(scope="module")
 def compiled(reports: dict[str, Report]) -> dict[tuple[str, str], MachineCode]:
     """Each kernel for each target, once."""
-    targets = [("rows", "sm_80"), ("rows", "sm_90"), ("rows", "sm_100"), ("rows", "gfx942"), ("product", "sm_90")]
+    targets = [
+        ("rows", "sm_80"),
+        ("rows", "sm_90"),
+        ("rows", "sm_100"),
+        ("rows", "gfx942"),
+        ("product", "sm_90"),
+        ("parts", "sm_90"),
+    ]
     return {(name, target): triton_levels(*asked(reports[name], target)) for name, target in targets}
 
 
@@ -64,13 +81,13 @@ def down(code: CodeLevel, lines: list[KernelLine], user_line: int) -> list[str]:
     return [code.text.splitlines()[number - 1] for number, source in code.lines if source in own]
 
 
-@pytest.mark.parametrize("name", ["rows", "product"])
+@pytest.mark.parametrize("name", ["rows", "product", "parts"])
 def test_every_line_of_the_snippet_is_followed_to_every_level_and_back(
     reports: dict[str, Report], compiled: dict[tuple[str, str], MachineCode], name: str
 ) -> None:
     lines, code = triton_lines(reports[name]), compiled[name, "sm_90"]
     user_lines = {number for line in lines for number in line.user_lines}
-    assert user_lines
+    assert user_lines and all(found.lines for found in code.levels)
     for found in code.levels:
         texts = found.text.splitlines()
         assert found.all_lines == len(texts) and found.cut is None
@@ -131,7 +148,7 @@ def test_what_is_shown_is_the_binary_that_triton_itself_makes(
     """The assembler is given PTX whose `.loc` lines name the kernel's own: that changes no instruction."""
     source, wanted = asked(reports["rows"], "sm_90")
     binary = compiled_by_triton(source, read_kernel(source, wanted, "kernel.py"), "sm_90").asm["cubin"]
-    expected = [line for line, _ in of_sass(disassembled(binary)[0], "kernel.py")]
+    expected = [line for line, _ in of_sass(disassembled(binary)[0], SourceFile("kernel.py"))]
     assert level(compiled["rows", "sm_90"], "sass").text.splitlines() == expected
     assert any("MUFU.EX2" in line for line in expected)
 
