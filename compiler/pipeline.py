@@ -56,8 +56,9 @@ from compiler.present import (
 )
 from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import CheckedCall, check_training
+from compiler.runtime.kernel_times import KernelTimes, beside_calls, mark_disturbed, measure_kernels
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
+from compiler.runtime.trial import measure_entries, note_resources, verify_graph
 from compiler.runtime.wrong_results import (
     Checked,
     checked_call,
@@ -145,6 +146,7 @@ class Work:
     report: rep.Graph
     failed: bool = False
     checked: Checked = field(default_factory=Checked)
+    times: KernelTimes | None = None
 
 
 @dataclass
@@ -377,6 +379,7 @@ class Exploration:
         right = [work for work in self.alive if work.report.name not in without_times]
         budget = self.shares.times_before_peer if self.options.peer else self.shares.times
         self._measure_kernels(right, for_kernels(budget))
+        self._note_left_out(right)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
@@ -389,6 +392,9 @@ class Exploration:
                 )
         except OutOfTime:
             self._note(CALLS_UNTIMED)
+        if self._disturbed_beside_calls() is not None:
+            self._measure_kernels(right, for_kernels(budget))
+            self._mark_disturbed()
         for work in right:
             present_replay(work.compilation, work.report)
         return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
@@ -400,11 +406,32 @@ class Exploration:
         for work, share in shared_out(budget, right):
             with suppress(OutOfTime), share.stopping():
                 planned, model = share.share(PLANNED), work.compilation.model
-                measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+                work.times = measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+
+    def _note_left_out(self, right: list[Work]) -> None:
         if self.options.max_seconds is not None:
             for sentence in (kernels_left_out(work.report) for work in right if work.captured.inputs is not None):
                 if sentence is not None:
                     self._note(sentence)
+
+    @property
+    def _of_calls(self) -> list[Work]:
+        """The graphs that the timed calls run. Those calls make no gradients."""
+        assert self.captured is not None
+        names = {name for entry in self.captured.timed_entries for name in entry.graphs}
+        return [work for work in self.alive if work.report.name in names and work.captured.phase != "backward"]
+
+    def _disturbed_beside_calls(self) -> str | None:
+        measured = {work.report.name: work.times for work in self._of_calls if work.times is not None}
+        return beside_calls(measured, self.report.timing, self.device.type)
+
+    def _mark_disturbed(self) -> None:
+        """Kernels and calls are timed in different moments: where the machine was busy in one of them, both say so."""
+        why = self._disturbed_beside_calls()
+        if why is not None:
+            for work in self._of_calls:
+                if work.report.disturbed is None:
+                    mark_disturbed(work.report, why)
 
     def compare(self) -> str | None:
         assert self.captured is not None
@@ -421,6 +448,7 @@ class Exploration:
             )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
+        self._mark_disturbed()
         return None
 
     def sweep(self) -> str | None:
