@@ -1,5 +1,6 @@
 /** One kernel from its source to machine code: compiled on demand for the target that the reader chooses, every level
  * beside the source, and what the last one says. */
+import { useMemo } from "preact/hooks";
 import type { KernelLine, Kernel, MachineCode as Code, Pass } from "../../report";
 import { askAgain, choicesFor, machineCodeOf, targetOf } from "../../machineCode";
 import type { KernelCode } from "../../api";
@@ -102,6 +103,10 @@ function Levels({ code, kernel, refOf }: { code: Code; kernel: Kernel; refOf: Pr
   const { source, lines } = textFor(kernel, code.language);
   const writtenFor = report.value?.environment.target || code.target;
   const lineRef = (line: number): string => refOf(code.language, line);
+  // What a line is, its ref says: as long as that is the same, nothing is drawn again.
+  const sameAs = [code, level, lineRef(1)];
+  const ofSource = useMemo(() => originsOfSource(code, lines, lineRef), sameAs);
+  const ofLevel = useMemo(() => (level ? originsOfLevel(level, lines, lineRef) : new Map()), sameAs);
   return (
     <>
       <p class="about-facts machine-facts">
@@ -120,7 +125,7 @@ function Levels({ code, kernel, refOf }: { code: Code; kernel: Kernel; refOf: Pr
         </p>
       ))}
       <div class="machine-source" data-pane="machine-source">
-        <CodeView label={`Source of ${code.kernel}`} source={source} language={code.language === "cpp" ? "cpp" : "python"} origins={originsOfSource(code, lines, lineRef)} />
+        <CodeView label={`Source of ${code.kernel}`} source={source} language={code.language === "cpp" ? "cpp" : "python"} origins={ofSource} />
       </div>
       <div class="machine-level" data-pane="machine-level">
         <Tabs name="level" label={`Levels of ${code.kernel}`} selected={selected} onSelect={(id) => (levelShown.value = id)} tabs={tabs} />
@@ -128,7 +133,7 @@ function Levels({ code, kernel, refOf }: { code: Code; kernel: Kernel; refOf: Pr
           {level ? (
             <>
               {level.cut && <p class="note">{level.cut}</p>}
-              <CodeView label={`${LEVEL_LABELS[level.name][0]} of ${code.kernel}`} source={level.text} language={LEVEL_LABELS[level.name][1]} origins={originsOfLevel(level, lines, lineRef)} />
+              <CodeView label={`${LEVEL_LABELS[level.name][0]} of ${code.kernel}`} source={level.text} language={LEVEL_LABELS[level.name][1]} origins={ofLevel} />
             </>
           ) : selected === PASSES ? (
             <Passes passes={code.passes} />
