@@ -34,7 +34,8 @@ def cpp_levels(source: str, wanted: KernelToCompile) -> MachineCode:
     with tempfile.TemporaryDirectory(prefix="fusionscope-") as name:
         folder = Path(name)
         (folder / _FILE).write_text(source)
-        command = [*_command(wanted), "-g1"]
+        # Of version 5 some assemblers and readers disagree on which file is the first.
+        command = [*_command(wanted), "-g1", "-gdwarf-4"]
         remarks = [f"-fopt-info-vec-optimized-missed={folder / 'remarks'}"] if is_gcc() else []
         syntax = ["-masm=intel"] if is_x86 else []
         _run([*command, *syntax, *remarks, "-S", str(folder / _FILE), "-o", str(folder / "kernel.s")], name)
@@ -100,7 +101,8 @@ def _lines_of_calls(binary: Path, file: SourceFile) -> dict[str, list[tuple[bool
 
 def _with_calls(located: texts.Located, calls: dict[str, list[tuple[bool, int | None]]]) -> texts.Located:
     """The same lines, with those of the calls where a function has as many instructions in both; what the assembler
-    puts in to align loops is in one of them only."""
+    puts in to align loops is in one of them only. Functions of our headers come behind those of the kernel."""
+    functions: list[list[tuple[str, int | None]]] = []
     function: list[tuple[str, int | None]] = []
     name = ""
     for text, line in (*located, ("\0:", None)):
@@ -108,11 +110,13 @@ def _with_calls(located: texts.Located, calls: dict[str, list[tuple[bool, int | 
         if label is None:
             function.append((text, line))
             continue
-        yield from _renumbered(function, [one for is_nothing, one in calls.get(name, ()) if not is_nothing])
+        functions.append(_renumbered(function, [one for is_nothing, one in calls.get(name, ()) if not is_nothing]))
         function, name = [(text, line)], label[1]
+    functions.sort(key=lambda lines: all(line is None for _, line in lines))
+    return [line for lines in functions for line in lines]
 
 
-def _renumbered(function: list[tuple[str, int | None]], lines: list[int | None]) -> texts.Located:
+def _renumbered(function: list[tuple[str, int | None]], lines: list[int | None]) -> list[tuple[str, int | None]]:
     places = [place for place, (text, _) in enumerate(function) if _mnemonic(text) not in ("", "nop")]
     if len(places) == len(lines):
         for place, line in zip(places, lines, strict=True):

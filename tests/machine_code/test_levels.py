@@ -224,6 +224,7 @@ def test_the_assembly_of_a_cpp_kernel_is_linked_and_its_loops_are_on_vectors(rep
     code = cpp_levels(*kernel_to_compile(reports["rows"], kernel.name))
     (assembly,) = code.levels
     assert assembly.name == "assembly" and not code.notes
+    assert {source for _, source in assembly.lines} <= set(range(1, 1 + len(kernel.source.splitlines())))
     instructions = [line for line in assembly.text.splitlines() if line.startswith(" ")]
     assert len(assembly.lines) > 0.9 * len(instructions)
     for user_line in (3, 4, 5):
@@ -231,3 +232,13 @@ def test_the_assembly_of_a_cpp_kernel_is_linked_and_its_loops_are_on_vectors(rep
     assert code.loops and all(loop.packed > loop.scalar and loop.bits >= 128 for loop in code.loops)
     of_loop = {line for loop in code.loops for line in loop.source_lines}
     assert any(line.line in of_loop for line in kernel.lines if line.user_lines == [4])
+
+
+def test_functions_of_our_headers_lead_to_no_line_of_the_kernel_and_come_last(reports: dict[str, Report]) -> None:
+    """objdump reads the first file of DWARF 5 as another one: lines of a header were taken for the kernel's own."""
+    kernel = the_kernel(reports["parts"])
+    (assembly,) = cpp_levels(*kernel_to_compile(reports["parts"], kernel.name)).levels
+    text = assembly.text.splitlines()
+    first = text.index("fusionscope_failed_check:") + 1
+    assert max(line for line, _ in assembly.lines) < first
+    assert {source for _, source in assembly.lines} <= set(range(1, 1 + len(kernel.source.splitlines())))
