@@ -6,3 +6,11 @@ from __future__ import annotations
 def microseconds(value: float) -> str:
     """Three digits, or all that stand before the point."""
     return f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs"
+
+
+def byte_count(value: int) -> str:
+    """Three digits and a decimal unit, as on the page."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value} B"
