@@ -33,6 +33,7 @@ import torch
 from compiler import report as rep
 from compiler.backend import device_of
 from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds
+from compiler.capture.called import Called
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.capture.slow_products import products_in_float32
@@ -95,14 +96,17 @@ def explore(
     *,
     lease: Lease | None = None,
     changes: SnippetChanges | None = None,
+    called: Called | None = None,
 ) -> rep.Report:
     """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
 
     `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
-    made beforehand, in a process that waits for a snippet: it takes a millisecond or two.
+    made beforehand, in a process that waits for a snippet: it takes a millisecond or two. With `called` nothing of the
+    source is run: it is the text around a function of this process, whose call is explored.
     """
     turns, changes = TimingTurns(lease), changes or SnippetChanges()
-    run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=turns, changes=changes)
+    told = on_stage or (lambda _: None)
+    run = Exploration(source, options or Options(), told, turns=turns, changes=changes, called=called)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -158,6 +162,7 @@ class Exploration:
     captured: Capture | None = None
     calls: list[CheckedCall] = field(default_factory=list)
     changes: SnippetChanges = field(default_factory=SnippetChanges)
+    called: Called | None = None
 
     def __post_init__(self) -> None:
         self.began = self.turns.clock()
@@ -233,10 +238,10 @@ class Exploration:
     def capture(self) -> None:
         self.report.sizes = [
             rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
-            for size in offered(self.source, self.options)
+            for size in (offered(self.source, self.options) if self.called is None else ())
         ]
         budget = self.shares.capture
-        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes)
+        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes, self.called)
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
