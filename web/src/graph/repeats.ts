@@ -93,7 +93,14 @@ export function layerIn(module: string | null): string {
   return /^(.*?\.?\d+)(\.|$)/.exec(module ?? "")?.[1] ?? "";
 }
 
-function mostCommon(words: readonly string[]): string {
+/** The part of a layer that an operation ran in: `model.layers.3.attention` of `model.layers.3.attention.out`. */
+export function moduleIn(module: string | null): string {
+  const layer = layerIn(module);
+  const [next = ""] = (module ?? "").slice(layer ? layer.length + 1 : 0).split(".");
+  return next === "" ? "" : layer ? `${layer}.${next}` : next;
+}
+
+export function mostCommon(words: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].sort((one, other) => other[1] - one[1])[0]?.[0] ?? "";
