@@ -113,6 +113,7 @@ function flowOf(plan: Plan): Flow {
   const steps: Flow["steps"] = [];
   const viewsOf = new Map<string, Set<string>>();
   const readersOf = new Map<string, Set<string>>();
+  const readByHidden = new Set<string>();
   for (const node of plan.nodes) {
     const id = plan.idOf(node.name);
     if (id === null) continue;
@@ -121,7 +122,9 @@ function flowOf(plan: Plan): Flow {
       for (const view of through) add(viewsOf, id, view);
       for (const from of sources) {
         steps.push({ from, to: node.name, argument });
-        if (!plan.isHidden(node.name)) add(readersOf, from, id);
+        // What a training step gives back of its inputs is no reading: the layer that computes with them tells of them.
+        if (plan.isHidden(node.name)) readByHidden.add(from);
+        else if (node.op !== "output" || !plan.foldsInputs) add(readersOf, from, id);
       }
     }
   }
@@ -130,9 +133,9 @@ function flowOf(plan: Plan): Flow {
   for (const node of plan.nodes) {
     if (!isInput(node)) continue;
     const readers = readersOf.get(node.name);
-    const isReadByHidden = !readers && steps.some((step) => step.from === node.name);
+    const isReadByHidden = !readers && readByHidden.has(node.name);
     const [reader] = readers ?? [];
-    const isTold = plan.foldsInputs && readers?.size === 1 && byName.get(reader ?? "")?.op !== "output";
+    const isTold = plan.foldsInputs && readers?.size === 1;
     if (isTold && reader) add(inputsOf, reader, node.name);
     if (isTold || isReadByHidden) leftOut.add(node.name);
   }
