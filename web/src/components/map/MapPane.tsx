@@ -4,7 +4,7 @@ import { costliestRefusals } from "../../graph/refusals";
 import { hiddenNow } from "../../lessons";
 import { withoutKernels } from "../../questions";
 import type { Report } from "../../report";
-import { fxLevel, isRunning, links, previous, report } from "../../state";
+import { fxLevel, isFailed, isRunning, links, previous, report } from "../../state";
 import { Empty } from "../Scroller";
 import { Costliest } from "./Costliest";
 import { Differences } from "./Differences";
@@ -24,6 +24,15 @@ function reportShown(): { shown: Report | null; stale: boolean } {
   const newest = hasNodes(report.value) ? report.value : hasNodes(previous.value) ? previous.value : null;
   if (newest === null || hidden === "all") return { shown: null, stale: false };
   return { shown: hidden === "kernels" ? withoutKernels(newest) : newest, stale: newest !== report.value };
+}
+
+/** Why there is no map. */
+function emptyText(isDrawing: boolean): string {
+  if (hiddenNow.value === "all") return "The map shows the answer: it opens when you have given yours.";
+  if (isRunning.value) return "The graph shows here when it is captured.";
+  if (isDrawing) return "Drawing the map.";
+  if (report.value === null) return "The map of your code shows here.";
+  return isFailed(report.value) ? "It ended before a graph was captured." : "No graph was captured.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {
@@ -90,7 +99,7 @@ export function MapPane() {
             {alignment ? <Differences alignment={alignment} peer={drawn.report.peer?.name ?? ""} /> : <Costliest refusals={refusals} />}
           </>
         ) : (
-          <Empty>{hiddenNow.value === "all" ? "The map shows the answer: it opens when you have given yours." : isRunning.value ? "The graph shows here when it is captured." : shown ? "Drawing the map." : "No graph was captured."}</Empty>
+          <Empty>{emptyText(shown !== null)}</Empty>
         )}
       </div>
       {shown && hiddenNow.value === "nothing" && <RoundBar />}
