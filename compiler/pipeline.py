@@ -311,6 +311,7 @@ class Exploration:
                 share = self.shares.checks.share(1 / (len(self.work) - place))
                 work.checked = verify_graph(work.captured, executable, self.report.notes, share)
                 self.report.wrong_results += work.checked.wrong
+                work.report.errors = work.checked.errors
                 note_resources(executable, work.report, work.compilation.model.target)
         self._check_training()
         self._withhold_times()

@@ -225,6 +225,23 @@ class EdgeTraffic:
 
 
 @dataclass(frozen=True)
+class ElementErrors:
+    """Errors of the elements of one output against float64, those left out that are NaN or infinite."""
+
+    #: The largest difference of an element.
+    largest: float = 0.0
+
+    #: The mean of all differences.
+    mean: float = 0.0
+
+    #: The largest in units in the last place: of the output's dtype, at the exact value.
+    largest_ulp: float = 0.0
+
+    #: The mean in units in the last place.
+    mean_ulp: float = 0.0
+
+
+@dataclass(frozen=True)
 class Environment:
     """What a result depends on besides the snippet and the options."""
 
@@ -511,6 +528,9 @@ class Graph:
     #: Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth
     #: then.
     disturbed: Optional[str] = None
+
+    #: Of its outputs against float64, where they were compared; for one seed, on its first inputs.
+    errors: list[OutputErrors] = field(default_factory=list)
 
     #: The function that launches the kernels, as Python.
     wrapper: str = ""
@@ -1059,6 +1079,26 @@ class Outcome:
 
     #: Whether both are in one kernel in the end.
     together: bool = False
+
+
+@dataclass(frozen=True)
+class OutputErrors:
+    """One output of a graph with rounded values, of eager and of compiled, element by element."""
+
+    #: Its ATen node.
+    output: str = ""
+
+    #: Its dtype by torch's name.
+    dtype: str = ""
+
+    #: How many elements were compared; a complex one is two.
+    elements: int = 0
+
+    #: Errors of eager PyTorch; null where not comparable.
+    eager: Optional[ElementErrors] = None
+
+    #: Errors of ours; null where not comparable.
+    compiled: Optional[ElementErrors] = None
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
+from compiler.report.timings import Contestant, ElementErrors, OutputErrors, Peer, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -79,6 +79,7 @@ __all__ = [
     "Decision",
     "EdgeFate",
     "EdgeTraffic",
+    "ElementErrors",
     "Environment",
     "Error",
     "ExecutionTraffic",
@@ -104,6 +105,7 @@ __all__ = [
     "Note",
     "Observed",
     "Outcome",
+    "OutputErrors",
     "PaddingCopy",
     "PaddingDecision",
     "Peak",
