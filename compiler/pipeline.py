@@ -7,10 +7,11 @@
     run       the kernels are compiled and run; eager's and their error against float64
     measure   eager and compiled, interleaved; a wrong result has no speed, and is not timed
     compare   TorchInductor on the same calls, if asked for
+    emulate   the Triton twin of each kernel of a CPU, in Triton's interpreter
     sweep     all of it again at other sizes, if asked for
 
 Each stage fills its part of the report, which is then handed to `on_stage`. A stage that fails is a result too: the
-report keeps what the stages before it found. What the stages do to one graph is `compile.py`, without reports, as
+report keeps what the stages before it found. The verdict is there after `measure`; what comes later makes it firmer. What the stages do to one graph is `compile.py`, without reports, as
 `torch.compile(f, backend="fusionscope")` has it. To read on, one file of each folder:
 
     capture/capture.py      the entry to capture; rewrite/rewriting.py is what is changed before gradients are derived
@@ -109,6 +110,7 @@ def explore(
     run.stage("run", run.run)
     run.stage("measure", run.measure)
     run.stage("compare", run.compare)
+    run.stage("emulate", run.emulate)
     if run.options.sweep is not None:
         run.stage("sweep", run.sweep)
     report = run.finish()
@@ -186,8 +188,10 @@ class Exploration:
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
-        # Should the next stage be stopped from outside, this is the report. The verdict is for the whole.
-        self.report.summary = self._summary().model_copy(update={"verdict": ""})
+        # Should the next stage be stopped from outside, this is the report.
+        self.report.summary = self._summary()
+        if not any(stage.name == "measure" for stage in self.report.stages):
+            self.report.summary.verdict = ""
         self.on_stage(self.report)
 
     def _reason_to_skip(self, name: str) -> str | None:
@@ -203,6 +207,8 @@ class Exploration:
             return "timing was turned off"
         if name == "compare" and not self.options.peer:
             return "the peer was not asked for"
+        if name == "emulate" and self.device.type == "cuda":
+            return "the Triton kernels ran on the GPU"
         return None
 
     @property
@@ -307,17 +313,6 @@ class Exploration:
                 note_resources(executable, work.report, work.compilation.model.target)
         self._check_training()
         self._withhold_times()
-        if self.device.type != "cuda" and not self.is_brief:
-            self._check_twins()
-
-    def _check_twins(self) -> None:
-        """The Triton kernels of what runs on a CPU: after all checks of what runs here."""
-        emulated = [work for work in self.alive if work.captured.inputs is not None]
-        for work, share in shared_out(self.shares.emulation, emulated):
-            with self._each(work, "run"):
-                assert work.captured.inputs is not None
-                with products_in_float32(work.captured.runner.has_slow_products):
-                    check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
 
     @property
     def _has_backward(self) -> bool:
@@ -434,6 +429,15 @@ class Exploration:
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
         return self.report.sweep.message
+
+    def emulate(self) -> None:
+        """The Triton kernels of what runs on a CPU. No figure of the verdict depends on them, so they come after it."""
+        emulated = [work for work in self.alive if work.captured.inputs is not None and work.compilation.executable]
+        for work, share in shared_out(self.shares.emulation, emulated):
+            with self._each(work, "emulate"):
+                assert work.captured.inputs is not None
+                with products_in_float32(work.captured.runner.has_slow_products):
+                    check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
 
     def plans(self) -> dict[str, str]:
         """How each Triton kernel goes through its loops, by the kernel's name, or by its graph's and its own."""

@@ -28,7 +28,7 @@ _FOR_TIMES, _FOR_KERNELS = 0.5, 0.4
 #: What stays for the summary, and for what could not be stopped at once.
 _RESERVE = 0.1
 #: Stages without which an exploration has its graphs, decisions and kernels all the same.
-_LEFT_OUT_FIRST = ("run", "measure", "compare")
+_LEFT_OUT_FIRST = ("run", "measure", "compare", "emulate")
 
 
 @dataclass(frozen=True)

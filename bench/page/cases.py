@@ -14,7 +14,7 @@ from bench.page.browser import longest_task, new_page, running_browser, seen
 from bench.service.figures import ROOT, percentile
 from bench.service.running import running
 
-FIGURES = "[data-figure=kernels]:not([data-state])"
+FIGURES = "[data-figure=kernels][data-state=known]"
 SNIPPET = ROOT / "tests" / "snippets" / "01_activation.py"
 
 #: A written-out transformer block, so that the graph has its operators and not one fused call each.
