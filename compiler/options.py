@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Mode = Literal["default", "reduce-overhead", "max-autotune"]
-StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare", "emulate"]
+StageName = Literal["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
 
 
 class InputSpec(BaseModel):

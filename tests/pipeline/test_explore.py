@@ -13,7 +13,7 @@ from compiler.pipeline import explore
 from compiler.report import Report
 
 SNIPPETS = Path(__file__).parents[1] / "snippets"
-STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "compare", "emulate"]
+STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "profile", "compare", "emulate"]
 #: Snippets that end in an error, and the author's line that it points to.
 FAILING = {"14_needs_the_network": 3, "15_syntax_error": 4, "16_raises": 6}
 WORKING = sorted(path.stem for path in SNIPPETS.glob("*.py") if path.stem not in FAILING)

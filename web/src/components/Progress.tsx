@@ -5,7 +5,7 @@ import type { Report } from "../report";
 import { previous, queuePosition, report, runningSince, stageSince, time } from "../state";
 
 /** The compiler's stages, in their order. */
-export const STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "compare", "emulate"] as const;
+export const STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "profile", "compare", "emulate"] as const;
 
 /** Counts on while something runs. */
 export function useNow(isRunning: boolean): number {
