@@ -18,7 +18,8 @@ host_values                                  results of one element that the hos
 verify, judge                                is it right? Against float64, and beside eager's own error
 trial, gradients, double_precision           graphs and whole calls, tried on the inputs of the snippet
 wrong_results                                what the report says of wrong ones, and which times they take away
-measure, stopwatch, noise, clocks            how long does it take? Do the kernels add up to their call (reconcile)?
+measure, stopwatch, noise, clocks            how long does it take?
+kernel_times, reconcile                      each kernel alone; do they add up to the calls that launch them?
 tuning                                       which way to run a product is fastest, measured
 traffic, first_sizes, calibration            what eager moves; sizes of the first call; a device's own record
 preload                                      for a process that forks others to compile in
