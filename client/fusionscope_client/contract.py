@@ -1681,7 +1681,7 @@ class Summary:
     #: The largest relative error of compiled against float64.
     compiled_error: Optional[float] = None
 
-    #: The answer in a sentence or two; empty while it is running.
+    #: The answer in a sentence or two; empty until calls were timed.
     verdict: str = ""
 
 

@@ -205,7 +205,7 @@ class Summary(ReportModel):
     compiled_error: float | None = Field(
         default=None, description="The largest relative error of compiled against float64."
     )
-    verdict: str = Field(default="", description="The answer in a sentence or two; empty while it is running.")
+    verdict: str = Field(default="", description="The answer in a sentence or two; empty until calls were timed.")
 
 
 class Report(ReportModel):

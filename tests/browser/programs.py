@@ -45,8 +45,8 @@ STORED = Report.model_validate_json(
 )
 STORED.graphs[0].predicted_us = sum(kernel.predicted_us or 0 for kernel in STORED.graphs[0].kernels)
 STAGES = len(STORED.stages)
-#: Seconds before the first stage and before each of the others: `stuck` waits until it is stopped.
-WAITS = {"slow": (1.0, 2.0), "stuck": (0.0, 600.0)}
+#: The stage, counted from 1, that waits until it is stopped.
+STUCK_AT = {"stuck": 2, "stuck with a verdict": 7}
 HOSTILE = '<img src=x onerror="window.wasFooled = true"><script>window.wasFooled = true</script>'
 
 
@@ -136,8 +136,8 @@ def part(report: Report, stages: int) -> Report:
             "breaks": report.breaks if stages >= 1 else [],
             "compilations": report.compilations if stages >= 1 else [],
             "timing": report.timing if stages >= 6 else None,
-            "peer": report.peer if stages >= 7 else None,
-            "summary": Summary(),
+            "peer": report.peer if stages >= 8 else None,
+            "summary": report.summary if stages >= 6 else Summary(),
         }
     )
 
@@ -287,8 +287,10 @@ def explore(source: str, options: Options, on_stage: Callable[[Report], None] | 
         report = report.model_copy(update={"sweep": swept(options.sweep)})
     report = report.model_copy(update={"sizes": [NamedSize(name="N", value=64, lines=[2])]})
     for stages in range(1, STAGES + 1):
-        if wish in WAITS:
-            time.sleep(WAITS[wish][stages > 1])
+        if wish == "slow":
+            time.sleep(1 if stages == 1 else 2)
+        if stages == STUCK_AT.get(wish):
+            time.sleep(600)
         if on_stage is not None:
             on_stage(part(report, stages))
     return report
