@@ -202,7 +202,7 @@ export interface Summary {
   eager_error: number | null;
   /** The largest relative error of compiled against float64. */
   compiled_error: number | null;
-  /** The answer in a sentence or two; empty while it is running. */
+  /** The answer in a sentence or two; empty until calls were timed. */
   verdict: string;
 }
 
