@@ -177,6 +177,8 @@ def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) 
     page.keyboard.press("Enter")
     expect(page.locator(".map-caption")).to_contain_text("It is written and read.")
     expect(page.locator(".map-svg [data-ref='edge:graph0/buf0 buf1']")).to_have_attribute("data-lit", "focus")
+    page.locator("#drawer tr[data-ref='edge:graph0/buf0 buf1'] button").click()
+    expect(page.get_by_test_id("why-verdict")).to_contain_text("Not fused")
 
 
 def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> None:
