@@ -104,6 +104,15 @@ def _empty(layout: Layout) -> str:
     return f"torch.empty_strided({layout.shape}, {layout.stride}, dtype=torch.{layout.dtype}, device=DEVICE)"
 
 
+def _interpreter_lacks(source: str, layouts: Mapping[str, Layout]) -> str | None:
+    """What of the kernel Triton's interpreter refuses or, as of Triton 3.7, computes wrongly: it multiplies the bits of
+    bfloat16 numbers as if they were integers (`create_dot` of triton/runtime/interpreter.py)."""
+    if re.search(r"\blibdevice\.\w+\(", source):
+        return "the functions of libdevice"
+    has_bfloat16 = "bfloat16" in source or any(layout.dtype == "bfloat16" for layout in layouts.values())
+    return "products of bfloat16" if has_bfloat16 and "tl.dot(" in source else None
+
+
 def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArtifact | None = None) -> Launch:
     """By Triton; on a machine without a GPU in Triton's interpreter. Raises `NotLaunchableError`."""
     config = kernel.config if twin is None else twin.config
@@ -126,8 +135,8 @@ def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArt
             text = f"TensorDescriptor({text}, {list(one.shape)}, {list(one.strides)}, {list(one.tile)})"
         arguments.append(text)
     lines = ["def launcher():"]
-    if re.search(r"\blibdevice\.\w+\(", source):
-        lines.append('    if DEVICE == "cpu":  # Triton\'s interpreter does not compute the functions of libdevice')
+    if missing := _interpreter_lacks(source, layouts):
+        lines.append(f'    if DEVICE == "cpu":  # Triton\'s interpreter does not compute {missing}')
         lines.append('        raise SystemExit(print("NEEDS A GPU"))')
     if "workspace_bytes" in config and "counters" in config:
         size, counters = max(int(config["workspace_bytes"]), 16), max(int(config["counters"]), 1)

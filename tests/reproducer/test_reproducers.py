@@ -108,6 +108,16 @@ def test_files_of_triton_kernels_run_in_its_interpreter(tmp_path: Path) -> None:
     assert endings(files, tmp_path) == {"twin.py": "RIGHT"}
 
 
+def test_what_the_interpreter_computes_wrongly_is_left_to_a_gpu(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    report = explored((SNIPPETS / "02_dead_matmul.py").read_text(), "capture", "lower", "schedule", "codegen")
+    kernel = next(kernel for kernel in report.graphs[0].kernels if kernel.kind == "cpp")
+    files = {"product.py": reproducer(report, kernel.name, language="triton")}
+    assert "tl.dot(" in files["product.py"] and "torch.bfloat16" in files["product.py"]
+    text = files["product.py"].replace("torch.cuda.is_available()", "False")
+    assert endings({"product.py": text}, tmp_path) == {"product.py": "NEEDS A GPU"}
+
+
 def undefined_names(text: str) -> set[str]:
     """What the functions of a file ask for and the file has not, such as an open size."""
     module = compile(text, "file.py", "exec")
