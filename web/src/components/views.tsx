@@ -14,6 +14,7 @@ import { fxLevel } from "../state";
 import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Compare } from "./why/Compare";
+import { countRows } from "./why/decisionRows";
 import { Decisions } from "./why/Decisions";
 import { Export } from "./detail/Export";
 import { Errors } from "./detail/Errors";
@@ -60,7 +61,7 @@ export const VIEWS: readonly View[] = [
     of: "graph",
     id: "decisions",
     label: "Decisions",
-    badge: ({ graph }) => graph.decisions.length,
+    badge: ({ graph }) => countRows(graph),
     hasPart: ({ graph }) => graph.decisions.length > 0,
     render: ({ graph }) => <Decisions graph={graph} />,
   },
