@@ -47,6 +47,16 @@ from compiler.report.kernels import (
     TileDescriptor,
 )
 from compiler.report.loops import Access, LoopNode, Removed
+from compiler.report.machine_code import (
+    CodeLevel,
+    MachineCode,
+    MemoryAccess,
+    Occupancy,
+    OccupancyLimit,
+    Pass,
+    VectorLoop,
+    VectorRemark,
+)
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
@@ -74,6 +84,7 @@ __all__ = [
     "Artefact",
     "Buffer",
     "CallTimes",
+    "CodeLevel",
     "Compilation",
     "Contestant",
     "Decision",
@@ -100,14 +111,19 @@ __all__ = [
     "LayoutConversion",
     "LayoutDecision",
     "LoopNode",
+    "MachineCode",
     "Memory",
+    "MemoryAccess",
     "NamedSize",
     "Note",
     "Observed",
+    "Occupancy",
+    "OccupancyLimit",
     "Outcome",
     "OutputErrors",
     "PaddingCopy",
     "PaddingDecision",
+    "Pass",
     "Peak",
     "Peer",
     "Recompile",
@@ -137,6 +153,8 @@ __all__ = [
     "TileDescriptor",
     "TimingResult",
     "Traffic",
+    "VectorLoop",
+    "VectorRemark",
     "WhatIf",
     "WrongResult",
 ]
