@@ -29,15 +29,15 @@ API = "/api/v1/explorations"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    async with running_service(tmp_path_factory.mktemp("data"), Program(), processes=2048) as running:
+    async with running_service(tmp_path_factory.mktemp("data"), Program(), processes=2048, wall_seconds=600) as running:
         yield running
 
 
 async def test_a_what_if_is_linked_to_its_first_and_compared_with_it(real_service: Service) -> None:
     client = real_service.client
-    first = await real_service.explore(SOURCE, wait=60, timing={"min_runs": 3})
+    first = await real_service.explore(SOURCE, timing={"min_runs": 3})
     asked = {"forbid": [["relu", "sum_1"]], "force": [["sum_1", "mul"]], "timing": {"min_runs": 3}}
-    second = await real_service.explore(SOURCE, wait=60, based_on=first["id"], **asked)
+    second = await real_service.explore(SOURCE, based_on=first["id"], **asked)
     assert second["status"] == "ok", second["error"]
     assert second["based_on"] == first["id"] != second["id"]
     told = {one["option"]: one for one in second["what_if"]}
