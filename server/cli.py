@@ -155,10 +155,8 @@ def explore(
     with _stdout_to_stderr() as real_stdout:
         from compiler.comparison import compare
         from compiler.pipeline import explore as run_explore
-        from compiler.runtime.wrong_results import is_wrong_anywhere
-        from compiler.what_if import asks
 
-        is_compared = asks(options) and pair is None and not json
+        is_compared = options.is_what_if and pair is None and not json
         plain = run_explore(source, _compared_with(options)) if is_compared else None
         report = run_explore(source, options)
     if pair is not None:
@@ -179,7 +177,7 @@ def explore(
     sys.stderr.flush()
     if any(told.outcome == "unknown name" for told in report.what_if):
         raise typer.Exit(WRONG_USE)
-    if any(is_wrong_anywhere(one) for one in (report, plain) if one is not None):
+    if any(one.has_wrong_result for one in (report, plain) if one is not None):
         raise typer.Exit(WRONG_RESULT)
     raise typer.Exit(0 if report.status == "ok" else FAILED_SNIPPET)
 
@@ -337,9 +335,7 @@ def _options(**chosen: Any) -> Options:
 
 def _compared_with(options: Options) -> Options:
     """What a "what if" stands beside: without its options, and at the snippet's own sizes only."""
-    from compiler.what_if import without
-
-    return without(options).model_copy(update={"sweep": None})
+    return options.without_what_if().model_copy(update={"sweep": None})
 
 
 def _pair_of(text: str, option: str) -> tuple[str, str]:
