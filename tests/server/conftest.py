@@ -26,6 +26,15 @@ from tests.server.run_worker import PLAIN, command
 TRUSTED = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
 """For tests that are not about the sandbox: what they run does no harm."""
 
+TWO_KERNELS = """import torch
+@torch.compile
+def f(x):
+    y = torch.relu(x)
+    return y.sum(1) * torch.flip(y.sum(1), (0,))
+f(torch.randn(64, 32))
+"""
+"""What jobs of the real compiler explore."""
+
 
 @asynccontextmanager
 async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:

@@ -11,7 +11,7 @@ import pytest_asyncio
 from compiler.report import Report
 from server import gallery
 from server.worker.channel import Program
-from tests.server.conftest import Service, running_service
+from tests.server.conftest import TWO_KERNELS, Service, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -98,3 +98,30 @@ async def test_a_sweep_that_asks_for_nothing_sensible_is_told_what_is_wrong(real
     asked = {"source": SIZES, "sweep": {"name": "N", "values": [4]}}
     refused = await real_service.client.post("/api/v1/explorations", json=asked)
     assert refused.status_code == 422 and "sweep" in refused.text
+
+
+async def test_a_what_if_is_linked_to_its_first_and_compared_with_it(real_service: Service) -> None:
+    client = real_service.client
+    first = await real_service.explore(TWO_KERNELS, timing={"min_runs": 3})
+    asked = {"forbid": [["relu", "sum_1"]], "force": [["sum_1", "mul"]], "timing": {"min_runs": 3}}
+    second = await real_service.explore(TWO_KERNELS, based_on=first["id"], **asked)
+    assert second["status"] == "ok", second["error"]
+    assert second["based_on"] == first["id"] != second["id"]
+    told = {one["option"]: one for one in second["what_if"]}
+    assert (told["forbid"]["outcome"], told["force"]["outcome"]) == ("done", "refused")
+    assert told["force"]["reason"] == "index.reversed"
+    (child,) = (await client.get(f"/api/v1/explorations/{first['id']}/children")).json()
+    assert child == {"id": second["id"], "status": "ok", "asked": "force sum_1, mul; forbid relu, sum_1"}
+    beside = (await client.get(f"/api/v1/explorations/{second['id']}/comparison")).json()
+    assert (beside["before"], beside["after"]) == (first["id"], second["id"])
+    figures = {(one["kind"], one["name"]): one for one in beside["figures"]}
+    kernels = figures["counted", "generated kernels"]
+    assert kernels["after"] == kernels["before"] + 1 == second["summary"]["kernels"]
+    measured, predicted = figures["measured", "compiled"], figures["predicted", "generated kernels in a row"]
+    assert (
+        measured["before"] == first["summary"]["compiled_ms"] and measured["after"] == second["summary"]["compiled_ms"]
+    )
+    assert predicted["after"] > predicted["before"] and predicted["device"] == "NVIDIA H200"
+    text = (await client.get(f"/api/v1/explorations/{second['id']}.md")).text
+    assert f"Based on exploration {first['id']}" in text and "- forbid relu and sum_1: done" in text
+    assert beside["verdict"] in text and "| generated kernels | counted | " in text
