@@ -130,7 +130,7 @@ def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str)
     type_snippet(page, "# slow\n" + SOURCE)
     page.keyboard.press("Control+Enter")
     expect(page).to_have_url(re.compile(r"/x/\w+\b"))
-    page.wait_for_function("window.couldStop && window.graphCameFirst")
+    page.wait_for_function("() => window.couldStop && window.graphCameFirst")
     expect(page.locator("#pane-side .kernels:not([data-stale]) .code-line").first).to_be_visible()
     expect(page.locator("[data-action=explore]")).to_contain_text("Explore")
 
