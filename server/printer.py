@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 
-from compiler.report import Environment, Graph, Kernel, Report
+from compiler.report import Environment, Graph, Kernel, MachineCode, Report
 from compiler.why import Answer, UnknownNode, why
 from compiler.wording import counted
 from server.beside import print_what_if
@@ -26,6 +26,7 @@ from server.captured import (
 )
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
+from server.plain_text import visible
 from server.summary import kernel_times, repeats, same_code
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
@@ -61,7 +62,7 @@ def print_report(report: Report, console: Console) -> None:
         colour = "red" if report.status == "wrong_result" else "green"
         console.print(f"\n[bold {colour}]{escape(report.summary.verdict)}[/]")
     if report.error is not None:
-        _print_error(report, console)
+        print_error(report, console)
 
 
 def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: bool = False) -> bool:
@@ -70,7 +71,7 @@ def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: 
         answers = why(report, *pair)
     except UnknownNode as unknown:
         if report.error is not None:
-            _print_error(report, console)
+            print_error(report, console)
         console.print(escape(str(unknown)))
         return False
     if as_json:
@@ -196,10 +197,10 @@ def _print_sweep(report: Report, console: Console) -> None:
         console.print(f"  {escape(sentence)}")
 
 
-def _print_error(report: Report, console: Console) -> None:
+def print_error(report: Report, console: Console) -> None:
     error = report.error
     assert error is not None
-    console.print(f"\n[bold red]{escape(error.type)}[/]{at(error.line)}: {escape(error.message)}")
+    console.print(f"\n[bold red]{escape(error.type)}[/]{at(error.line)}: {escape(visible(error.message))}")
     lines = report.source.splitlines()
     if error.line is not None and 1 <= error.line <= len(lines):
         first = max(1, error.line - 2)
@@ -215,3 +216,29 @@ def _print_error(report: Report, console: Console) -> None:
         console.print(shown)
     if error.hint:
         console.print(escape(error.hint))
+
+
+def print_machine_code(code: MachineCode, console: Console) -> None:
+    """The last level, each line with the line of the kernel's source, and what its instructions say."""
+    for level in code.levels[-1:]:
+        console.rule(f"{level.name} of {escape(code.kernel)} for {code.target}", align="left")
+        lines = dict(level.lines)
+        for number, text in enumerate(level.text.splitlines(), start=1):
+            console.print(f"[dim]{lines.get(number, ''):>4}[/]  {escape(text)}", soft_wrap=True)
+        if level.cut is not None:
+            console.print(level.cut)
+    mix = ", ".join(f"{count} {kind}" for kind, count in code.instructions.items() if count)
+    accesses = sorted({f"{one.instruction} ({one.bits} bits)" for one in code.accesses if one.bits is not None})
+    told = [
+        mix and f"Instructions: {mix}.",
+        accesses and f"Loads and stores: {', '.join(accesses)}.",
+        code.matrix_instructions and f"Matrix units: {', '.join(code.matrix_instructions)}.",
+        *(
+            f"Assembly lines {one.first} to {one.last}: {one.packed} on vectors, {one.scalar} not."
+            for one in code.loops
+        ),
+        *code.notes,
+    ]
+    for sentence in told:
+        if sentence:
+            console.print(escape(str(sentence)))
