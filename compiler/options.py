@@ -280,6 +280,16 @@ class Options(BaseModel):
         """Whether launches are replayed: what `cuda_graphs` says, or what the mode means where that leaves it open."""
         return "on" if self.mode == "reduce-overhead" and self.cuda_graphs == "auto" else self.cuda_graphs
 
+    def without_what_if(self) -> Options:
+        """Those of the exploration that a "what if" is compared with: nothing asks for other decisions."""
+        names = ("force", "forbid", "rules_off", "largest_group", "device_model")
+        return self.model_copy(update={name: Options.model_fields[name].default for name in names})
+
+    @property
+    def is_what_if(self) -> bool:
+        """Whether any option asks for other decisions."""
+        return self.without_what_if() != self
+
     @property
     def disabled_rules(self) -> frozenset[str]:
         """What `rules_off` and the knob `disable` turn off."""

@@ -69,7 +69,6 @@ from compiler.runtime.wrong_results import (
     gradient_checks,
     graphs_without_times,
     is_wrong,
-    is_wrong_anywhere,
     withhold_times,
 )
 from compiler.schedule.describe.schedule import sums_in_any_order
@@ -520,7 +519,7 @@ class Exploration:
             ends: dict[str, rep.Status] = {"InternalError": "crashed", TIME_LIMIT: "timeout"}
             self.report.status = ends.get(error.type, "user_error")
         else:
-            self.report.status = "wrong_result" if is_wrong_anywhere(self.report) else "ok"
+            self.report.status = "wrong_result" if self.report.has_wrong_result else "ok"
         self.on_stage(self.report)
         return self.report
 

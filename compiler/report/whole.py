@@ -249,3 +249,10 @@ class Report(ReportModel):
     observed: Observed | None = Field(
         default=None, description="What the service saw of it from outside; null of one that it did not run."
     )
+
+    @property
+    def has_wrong_result(self) -> bool:
+        """Whether a compiled result is wrong, of the snippet as it is written or at a size of its sweep."""
+        sizes = self.sweep.sizes if self.sweep is not None else []
+        wrong = [*self.wrong_results, *(one for size in sizes for one in size.wrong_results)]
+        return any(one.contestant == "compiled" for one in wrong)

@@ -112,13 +112,11 @@ def _explored(
     that can print or hang after a failed snippet."""
     from compiler.comparison import compare
     from compiler.pipeline import explore as run_explore
-    from compiler.runtime.wrong_results import is_wrong_anywhere
-    from compiler.what_if import asks
     from server.answer import print_answer
     from server.beside import print_comparison
     from server.printer import print_report, print_why
 
-    is_compared = asks(options) and pair is None and not as_json
+    is_compared = options.is_what_if and pair is None and not as_json
     with stages_on_stderr() as told:
         plain = run_explore(source, _compared_with(options), told) if is_compared else None
         report = run_explore(source, options, told)
@@ -135,7 +133,7 @@ def _explored(
             print_comparison(compare(plain, report), console)
     if any(told_.outcome == "unknown name" for told_ in report.what_if):
         return WRONG_USE
-    if any(is_wrong_anywhere(one) for one in (report, plain) if one is not None):
+    if any(one.has_wrong_result for one in (report, plain) if one is not None):
         return WRONG_RESULT
     return 0 if report.status == "ok" else FAILED_SNIPPET
 
@@ -189,9 +187,7 @@ def _state(file: Path) -> tuple[int, int] | None:
 
 def _compared_with(options: Options) -> Options:
     """What a "what if" stands beside: without its options, and at the snippet's own sizes only."""
-    from compiler.what_if import without
-
-    return without(options).model_copy(update={"sweep": None})
+    return options.without_what_if().model_copy(update={"sweep": None})
 
 
 def _pair_of(text: str, option: str) -> tuple[str, str]:
