@@ -108,10 +108,15 @@ def explore(
 
     `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
     made beforehand, in a process that waits for a snippet: it takes a millisecond or two. With `called` nothing of the
-    source is run: it is the text around a function of this process, whose call is explored.
+    source is run: it is the text around a function of this process, whose call is explored. Where the options ask for
+    machine code, the source is a kernel, and nothing of the above happens: see `machine_code/levels.py`.
     """
-    turns, changes = TimingTurns(lease), changes or SnippetChanges()
     told = on_stage or (lambda _: None)
+    if options is not None and options.machine_code is not None:
+        from compiler.machine_code.levels import explore_kernel
+
+        return explore_kernel(source, options, options.machine_code, told)
+    turns, changes = TimingTurns(lease), changes or SnippetChanges()
     run = Exploration(source, options or Options(), told, turns=turns, changes=changes, called=called)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
@@ -324,6 +329,7 @@ class Exploration:
                 share = self.shares.checks.share(1 / (len(self.work) - place))
                 work.checked = verify_graph(work.captured, executable, self.report.notes, share)
                 self.report.wrong_results += work.checked.wrong
+                work.report.errors = work.checked.errors
                 note_resources(executable, work.report, work.compilation.model.target)
         self._check_training()
         self._withhold_times()

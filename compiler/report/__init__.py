@@ -47,12 +47,22 @@ from compiler.report.kernels import (
     TileDescriptor,
 )
 from compiler.report.loops import Access, LoopNode, Removed
+from compiler.report.machine_code import (
+    CodeLevel,
+    MachineCode,
+    MemoryAccess,
+    Occupancy,
+    OccupancyLimit,
+    Pass,
+    VectorLoop,
+    VectorRemark,
+)
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
+from compiler.report.timings import Contestant, ElementErrors, OutputErrors, Peer, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -74,11 +84,13 @@ __all__ = [
     "Artefact",
     "Buffer",
     "CallTimes",
+    "CodeLevel",
     "Compilation",
     "Contestant",
     "Decision",
     "EdgeFate",
     "EdgeTraffic",
+    "ElementErrors",
     "Environment",
     "Error",
     "ExecutionTraffic",
@@ -99,13 +111,19 @@ __all__ = [
     "LayoutConversion",
     "LayoutDecision",
     "LoopNode",
+    "MachineCode",
     "Memory",
+    "MemoryAccess",
     "NamedSize",
     "Note",
     "Observed",
+    "Occupancy",
+    "OccupancyLimit",
     "Outcome",
+    "OutputErrors",
     "PaddingCopy",
     "PaddingDecision",
+    "Pass",
     "Peak",
     "Peer",
     "Recompile",
@@ -135,6 +153,8 @@ __all__ = [
     "TileDescriptor",
     "TimingResult",
     "Traffic",
+    "VectorLoop",
+    "VectorRemark",
     "WhatIf",
     "WrongResult",
 ]

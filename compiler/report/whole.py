@@ -20,12 +20,13 @@ from compiler.report.capture import (
 from compiler.report.decisions import Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf
 from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
+from compiler.report.machine_code import MachineCode
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel, example
 from compiler.report.observed import Observed
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import Peer, TimingResult, WrongResult
+from compiler.report.timings import OutputErrors, Peer, TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 3
@@ -169,6 +170,10 @@ class Graph(ReportModel):
         description="Why the kernels' measured times are not to be relied on: they do not add up to the call's. They "
         "have no bandwidth then.",
     )
+    errors: list[OutputErrors] = Field(
+        default=[],
+        description="Of its outputs against float64, where they were compared; for one seed, on its first inputs.",
+    )
     wrapper: str = Field(default="", description="The function that launches the kernels, as Python.")
     replay: Replay | None = Field(default=None, description="Whether the launches are replayed as one CUDA graph.")
     eager_kernels: int | None = Field(default=None, description="Launches of eager PyTorch for the same graph.")
@@ -235,6 +240,9 @@ class Report(ReportModel):
     )
     sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")
     sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, where that was asked for.")
+    machine_code: MachineCode | None = Field(
+        default=None, description="Of an exploration whose source is a kernel: what that was compiled to."
+    )
     gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
     error: Error | None = Field(default=None, description="What stopped it; null where nothing did.")

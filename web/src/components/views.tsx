@@ -16,10 +16,12 @@ import { CodeView } from "./CodeView";
 import { Compare } from "./why/Compare";
 import { Decisions } from "./why/Decisions";
 import { Export } from "./detail/Export";
+import { Errors } from "./detail/Errors";
 import { LoopList } from "./detail/LoopList";
 import { MemoryPlan } from "./detail/MemoryPlan";
 import { NodeTable } from "./detail/NodeTable";
 import { Notes } from "./Notes";
+import { Passes } from "./passes/Passes";
 import { Replays } from "./detail/Replays";
 import { Empty } from "./Scroller";
 import { Roofline } from "./detail/Roofline";
@@ -72,6 +74,13 @@ export const VIEWS: readonly View[] = [
   },
   {
     of: "graph",
+    id: "errors",
+    label: "Errors",
+    hasPart: ({ graph }) => graph.errors.length > 0,
+    render: ({ graph }) => <Errors graph={graph} />,
+  },
+  {
+    of: "graph",
     id: "timeline",
     label: "Timeline",
     hasPart: ({ graph }) => graph.kernels.length > 0,
@@ -114,6 +123,13 @@ export const VIEWS: readonly View[] = [
     badge: ({ graph }) => graph.loops.length,
     hasPart: ({ graph }) => graph.loops.length > 0,
     render: ({ graph }) => <LoopList graph={graph} />,
+  },
+  {
+    of: "graph",
+    id: "passes",
+    label: "Passes",
+    hasPart: ({ graph }) => graph.aten.length > 0,
+    render: ({ graph }) => <Passes graph={graph} />,
   },
   {
     of: "graph",

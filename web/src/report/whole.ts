@@ -4,11 +4,12 @@ import type { Compilation, FxNode, GradientCheck, GraphBreak, Guard, Recompile, 
 import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf } from "./decisions";
 import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
+import type { MachineCode } from "./machine_code";
 import type { Buffer, Memory } from "./memory";
 import type { Observed } from "./observed";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { Peer, TimingResult, WrongResult } from "./timings";
+import type { OutputErrors, Peer, TimingResult, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 /** What a result depends on besides the snippet and the options. */
@@ -121,6 +122,8 @@ export interface Graph {
   call_us: number | null;
   /** Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth then. */
   disturbed: string | null;
+  /** Of its outputs against float64, where they were compared; for one seed, on its first inputs. */
+  errors: OutputErrors[];
   /** The function that launches the kernels, as Python. */
   wrapper: string;
   /** Whether the launches are replayed as one CUDA graph. */
@@ -199,7 +202,7 @@ export interface Summary {
   eager_error: number | null;
   /** The largest relative error of compiled against float64. */
   compiled_error: number | null;
-  /** The answer in a sentence or two; empty while it is running. */
+  /** The answer in a sentence or two; empty until calls were timed. */
   verdict: string;
 }
 
@@ -243,6 +246,8 @@ export interface Report {
   sizes: NamedSize[];
   /** The snippet at other sizes, where that was asked for. */
   sweep: SweepResult | null;
+  /** Of an exploration whose source is a kernel: what that was compiled to. */
+  machine_code: MachineCode | null;
   /** Training, checked from end to end. */
   gradients: GradientCheck[];
   /** What the snippet printed, cut at a stated length. */
