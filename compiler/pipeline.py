@@ -201,9 +201,13 @@ class Exploration:
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
         if name == "measure" and not self.options.timing.enabled:
             return "timing was turned off"
-        if name == "compare" and not self.options.peer:
+        if name == "compare" and not self._asks_others:
             return "the peer was not asked for"
         return None
+
+    @property
+    def _asks_others(self) -> bool:
+        return self.options.peer or bool(self.options.contestants)
 
     @property
     def shares(self) -> Shares:
@@ -370,7 +374,7 @@ class Exploration:
         assert self.captured is not None
         without_times = self._withhold_times()
         right = [work for work in self.alive if work.report.name not in without_times]
-        budget = self.shares.times_before_peer if self.options.peer else self.shares.times
+        budget = self.shares.times_before_peer if self._asks_others else self.shares.times
         self._measure_kernels(right, for_kernels(budget))
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
@@ -411,12 +415,29 @@ class Exploration:
             return None
         with silenced():
             timing, is_wrong = self.report.timing, self.is_wrong
+            graphs = self.report.graphs
             compared = compare_with_peer(
-                self.captured, self.options, timing, is_wrong, budget, self.turns, self.changes
+                self.captured,
+                self.options,
+                timing,
+                is_wrong,
+                budget,
+                self.turns,
+                self.changes,
+                graphs,
+                self._publish_peer,
             )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
+        errors = {"eager": self.report.summary.eager_error, "compiled": self.report.summary.compiled_error}
+        for one in compared.peer.contestants:
+            one.max_error = errors.get(one.name, one.max_error)
         return None
+
+    def _publish_peer(self, peer: rep.Peer) -> None:
+        """What the peer made is on the page before others are asked, and before anybody is timed."""
+        self.report.peer = peer
+        self.on_stage(self.report)
 
     def sweep(self) -> str | None:
         """Each size leaves a stage of its own, so that what is known of it is published at once, beside the summary of

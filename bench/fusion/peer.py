@@ -37,7 +37,7 @@ def count_peer(program: Program) -> Count:
         with V.set_graph_handler(graph):
             moved = sum(_bytes_of(node) for node in graph.scheduler.nodes)
         counts.append(Count(launched.count("kernel"), launched.count("library"), moved))
-        return SimpleNamespace(__file__="", call=lambda _: _results_of(graph.module))
+        return SimpleNamespace(__file__="", call=lambda _: results_of(graph.module))
 
     torch._dynamo.reset()
     with ExitStack() as stack:
@@ -78,7 +78,7 @@ def _bytes_of(node: Any) -> int:
     return 0 if isinstance(node, NopKernelSchedulerNode) else int(node.get_read_write_buffers_sizes())
 
 
-def _results_of(graph: torch.fx.GraphModule) -> list[Any]:
+def results_of(graph: torch.fx.GraphModule) -> list[Any]:
     """Empty tensors as the graph returns them."""
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
     results = []

@@ -50,9 +50,18 @@ from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
+from compiler.report.peers import (
+    AlignedKernels,
+    ContestantOutcome,
+    Peer,
+    PeerBuffer,
+    PeerGraph,
+    PeerKernel,
+    PeerRefusal,
+)
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, Peer, TimingResult, WrongResult
+from compiler.report.timings import Contestant, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -71,11 +80,13 @@ from compiler.report.whole import (
 __all__ = [
     "REPORT_VERSION",
     "Access",
+    "AlignedKernels",
     "Artefact",
     "Buffer",
     "CallTimes",
     "Compilation",
     "Contestant",
+    "ContestantOutcome",
     "Decision",
     "EdgeFate",
     "EdgeTraffic",
@@ -108,6 +119,10 @@ __all__ = [
     "PaddingDecision",
     "Peak",
     "Peer",
+    "PeerBuffer",
+    "PeerGraph",
+    "PeerKernel",
+    "PeerRefusal",
     "Recompile",
     "Removed",
     "Replay",

@@ -23,9 +23,10 @@ from compiler.report.loops import LoopNode, Removed
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel, example
 from compiler.report.observed import Observed
+from compiler.report.peers import Peer
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import Peer, TimingResult, WrongResult
+from compiler.report.timings import TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 3

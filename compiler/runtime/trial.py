@@ -24,7 +24,7 @@ from compiler.present import lines_through
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
-from compiler.runtime.measure import ContestantName, Samples, measure, measure_each
+from compiler.runtime.measure import Samples, measure, measure_each
 from compiler.runtime.reconcile import disturbance
 from compiler.runtime.triton_offline import ptx_lines
 from compiler.runtime.triton_source import file_name
@@ -158,7 +158,7 @@ def measure_entries(
     only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each
     takes longer than the budget; `expected_seconds` is what is known of it before."""
     with _in_time(budget, expected_seconds):
-        calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
+        calls: dict[str, Callable[[], object]] = {"eager": _all(entries, "eager")}
         if not is_wrong:
             calls["compiled"] = _all(entries, "compiled")
         return measure(calls, device, timing, budget.share(PLANNED), changes)
