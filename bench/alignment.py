@@ -3,7 +3,7 @@
     python -m bench.alignment --out docs/performance/alignment_cpu.json
     python -m bench.alignment --programs patterns --cases layernorm,rmsnorm
 
-Nothing is built: both compilers generate their kernels, and that is all that an alignment takes. Every kernel of
+Both compilers generate their kernels; nothing is built but where a graph breaks. Every kernel of
 TorchInductor must be in one set of the alignment and stand for nodes of our graph, and every link of a line must agree
 with the nodes that it names: they are among the kernel's, and the user's lines among theirs.
 """
@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,8 +39,8 @@ MODELS = (
     "vit", "convnext", "resnet", "mobilenet_v2", "segformer", "bert", "gpt2", "llama_block", "t5", "bert_training",
 )  # fmt: skip
 METHOD = (
-    "Both compilers generate their kernels for the CPU, and nothing is built or run. A kernel of TorchInductor is "
-    "aligned if it stands for nodes of our graph and is in exactly one set of the alignment; `exact` are those whose "
+    "Both compilers generate their kernels for the CPU, and nothing is built or run but programs with graph breaks. "
+    "A kernel of TorchInductor is aligned if it stands for nodes of our graph and is in exactly one set of the alignment; `exact` are those whose "
     "own nodes have counterparts, the others are placed by the nearest nodes that have. A link is a line of a kernel "
     "or of a wrapper with the nodes and the user's lines that it is for."
 )
@@ -85,7 +86,9 @@ def align(source: str, options: Options | None = None) -> tuple[list[Graph], Pee
     graphs = run.report.graphs
     translation = Translation(graphs, run.captured.graphs if run.captured is not None else [])
     with_backward = any(graph.phase == "backward" for graph in graphs)
-    with mock.patch.object(GraphLowering, "compile_to_module", _generate_only), silenced(), run.changes.in_force():
+    # Which graph comes after a break may depend on values: then all is built.
+    is_run = run.captured is not None and run.captured.graph_breaks > 0
+    with nullcontext() if is_run else _generating_only(), silenced(), run.changes.in_force():
         for entry in run.captured.timed_entries if run.captured is not None else []:
             args, kwargs = entry.copy_arguments()
             _, explored = explore_peer(entry.eager, args, kwargs, run.device, with_backward=with_backward)
@@ -97,6 +100,10 @@ def align(source: str, options: Options | None = None) -> tuple[list[Graph], Pee
     run.forget()
     run.changes.give_back()
     return graphs, peer
+
+
+def _generating_only() -> AbstractContextManager[Any]:
+    return mock.patch.object(GraphLowering, "compile_to_module", _generate_only)
 
 
 def _generate_only(graph: Any) -> Any:
@@ -117,6 +124,7 @@ def count(graphs: Sequence[Graph], peer: Peer) -> dict[str, Any]:
     return {
         "kernels": len(peer.kernels),
         "aligned": sum(problem is None for problem in problems),
+        "exact": sum(kernel.is_exact for kernel in peer.kernels),
         "ours": len(ours),
         "relations": dict(Counter(one.relation for one in peer.alignment)),
         "differences": sum(one.relation != "same" for one in peer.alignment),
@@ -189,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def sums(cases: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    keys = ("kernels", "aligned", "ours", "differences", "explained", "refusals", "links", "wrong_links")
+    keys = ("kernels", "aligned", "exact", "ours", "differences", "explained", "refusals", "links", "wrong_links")
     told = {key: sum(case.get(key, 0) for case in cases.values()) for key in keys}
     return {"programs": len(cases), "failed": sum("error" in case for case in cases.values()), **told}
 

@@ -25,6 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bench.fusion.count import Count, run
 from bench.fusion.program import LARGE, Program
+from compiler.capture.describe import hint_of
 
 
 def count_peer(program: Program) -> Count:
@@ -85,6 +86,7 @@ def results_of(graph: torch.fx.GraphModule) -> list[Any]:
     for node in output.args[0]:
         value = node.meta.get("val") if isinstance(node, torch.fx.Node) else node
         if isinstance(value, torch.Tensor):
-            value = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+            shape, stride = ([hint_of(size) for size in sizes] for sizes in (value.shape, value.stride()))
+            value = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
         results.append(value)
     return results

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from compiler.matched_kernels import partition, relation_of
-from compiler.report import AlignedKernels, Decision, Graph, PeerKernel, PeerRefusal
+from compiler.report import AlignedKernels, Decision, Graph, Kernel, PeerKernel, PeerRefusal
 from compiler.report.peers import Relation
 from compiler.wording import counted
 
@@ -35,8 +35,8 @@ def _of_graph(
     places = [place for place, kernel in enumerate(kernels) if kernel.graph == graph.name]
     if not places:
         return []
-    ours = _held_first((kernel.origins for kernel in graph.kernels), "ours ")
-    theirs = _held_first((kernels[place].origins for place in places), "theirs ")
+    ours = _held_first(graph.kernels, "ours ")
+    theirs = _held_first([kernels[place] for place in places], "theirs ")
     both = set().union(*ours) & set().union(*theirs)
     befores, afters = ([held & both or held for held in side] for side in (ours, theirs))
     order = {node.name: place for place, node in enumerate(graph.aten)}
@@ -66,14 +66,17 @@ def _of_graph(
 _AGAIN = "again "
 
 
-def _held_first(kernels: Iterable[Sequence[str]], side: str) -> list[set[str]]:
+def _held_first(kernels: Iterable[Kernel], side: str) -> list[set[str]]:
     """The nodes of each kernel that no kernel of its side before it computes; of one that has no such, a name of its
-    own, or it would tie others together."""
+    own, or it would tie others together. One that is not exact is tied to all of its nodes: it is a piece of them."""
     taken: set[str] = set()
     held = []
-    for place, origins in enumerate(kernels):
-        held.append(set(origins) - taken or {f"{_AGAIN}{side}{place}"})
-        taken.update(origins)
+    for place, kernel in enumerate(kernels):
+        if isinstance(kernel, PeerKernel) and not kernel.is_exact:
+            held.append(set(kernel.origins))
+            continue
+        held.append(set(kernel.origins) - taken or {f"{_AGAIN}{side}{place}"})
+        taken.update(kernel.origins)
     return held
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from compiler.report import FxNode
+from compiler.report import FxNode, Graph
 
 #: Operators that are one another's, by whichever graph has which.
 _SAME = {
@@ -65,6 +65,14 @@ def nearest(theirs: Sequence[FxNode], names: Mapping[str, str], start: Iterable[
             reached = [n for name in reached for n in step.get(name, ()) if n not in seen]
             seen.update(reached)
     return []
+
+
+def on_lines(graph: Graph, lines: Iterable[int]) -> list[str]:
+    """What stands for a kernel of a graph where no node has a counterpart, as where a rewrite of ours took all of it:
+    the nodes of its lines, or else all."""
+    wanted = set(lines)
+    calls = [node for node in graph.aten if node.op == "call_function"]
+    return [node.name for node in calls if wanted & set(node.lines)] or [node.name for node in calls]
 
 
 class _Side:

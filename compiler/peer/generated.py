@@ -92,7 +92,8 @@ def buffers_of_pointers(source: str, arguments: Sequence[str], reuses: Mapping[s
     head = re.search(r"\bkernel\s*\(([^)]*)\)|^def \w+\(([^)]*)\)", source, re.M)
     if head is None:
         return {}
-    names = [re.split(r"\s*:", part)[0].split()[-1].lstrip("*&") for part in (head[1] or head[2]).split(",") if part]
+    names = [part.split()[-1].lstrip("*&") for part in (head[1] or "").split(",") if part.strip()]
+    names = names or [part.split(":")[0].strip() for part in (head[2] or "").split(",")]
     found: dict[str, list[str]] = {}
     for name, argument in zip(names, arguments, strict=False):
         buffers = [argument]

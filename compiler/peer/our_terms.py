@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.capture.captured import CapturedGraph
-from compiler.peer.counterparts import counterparts, nearest
+from compiler.peer.counterparts import counterparts, nearest, on_lines
 from compiler.peer.generated import (
     Wrapper,
     buffers_of_pointers,
@@ -101,7 +101,10 @@ def _kernels(
         if kernel.kind != "extern":
             kernel.lines = _lines(launch, kernel.source, wrapper, names, lines)
         own = [name for name in launch.origins if launch.is_library_call or name not in called]
-        kernel.origins = _named(own, names) or nearest(module.nodes, names, launch.origins)
+        kernel.origins = _named(own, names)
+        kernel.is_exact = bool(kernel.origins)
+        if graph is not None and not kernel.is_exact:
+            kernel.origins = nearest(module.nodes, names, launch.origins) or on_lines(graph, kernel.user_lines)
         kernel.user_lines = kernel.user_lines or _user_lines(kernel.origins, ours)
         kernels.append(kernel)
     return kernels

@@ -21,6 +21,11 @@ class PeerKernel(Kernel):
 
     graph: str | None = Field(default=None, description="The graph of ours that it belongs to; null if it has none.")
     form: KernelForm = Field(default="loops", description="What its name and its loops say that it is.")
+    is_exact: bool = Field(
+        default=True,
+        description="Whether its own nodes have counterparts in ours; if not, `origins` are the nearest that have, or "
+        "those of its lines.",
+    )
     fuses: list[str] = Field(default=[], description="Operators that it computes, as they were before decomposition.")
 
 

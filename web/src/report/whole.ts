@@ -6,9 +6,10 @@ import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
 import type { Buffer, Memory } from "./memory";
 import type { Observed } from "./observed";
+import type { Peer } from "./peers";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { Peer, TimingResult, WrongResult } from "./timings";
+import type { TimingResult, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 /** What a result depends on besides the snippet and the options. */
