@@ -40,9 +40,10 @@ MODELS = (
 )  # fmt: skip
 METHOD = (
     "Both compilers generate their kernels for the CPU, and nothing is built or run but programs with graph breaks. "
-    "A kernel of TorchInductor is aligned if it stands for nodes of our graph and is in exactly one set of the alignment; `exact` are those whose "
-    "own nodes have counterparts, the others are placed by the nearest nodes that have. A link is a line of a kernel "
-    "or of a wrapper with the nodes and the user's lines that it is for."
+    "A kernel of TorchInductor is aligned if it stands for nodes of our graph and is in exactly one set of the "
+    "alignment; `exact` are those whose own nodes have counterparts, the others are placed by the nearest nodes that "
+    "have, or by their lines. A link is a line of a kernel with the nodes and lines that it is for, or a line of "
+    "a wrapper with the kernel that it launches."
 )
 _PATTERN = """
 from bench.patterns import CASES
@@ -160,10 +161,11 @@ def _links(graphs: Sequence[Graph], peer: Peer) -> tuple[int, int]:
             )
     for graph in peer.graphs:
         text = graph.wrapper.splitlines()
-        for link in graph.lines:
+        for launch in graph.launches:
             count += 1
-            named = [kernel for kernel in peer.kernels if kernel.graph == graph.graph and kernel.origins == link.nodes]
-            wrong += not (0 < link.line <= len(text) and any(_is_launch(text[link.line - 1], one) for one in named))
+            kernel = peer.kernels[launch.kernel]
+            is_there = 0 < launch.line <= len(text) and kernel.graph == graph.graph
+            wrong += not (is_there and _is_launch(text[launch.line - 1], kernel))
     return count, wrong
 
 

@@ -7,6 +7,7 @@ Kernels are then divided into the smallest sets that cover the same nodes in bot
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -155,7 +156,7 @@ def relation_of(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> Relati
         return "only before"
     if not before:
         return "only after"
-    if {frozenset(nodes) for nodes in before} == {frozenset(nodes) for nodes in after}:
+    if Counter(map(frozenset, before)) == Counter(map(frozenset, after)):
         return "same"
     if len(before) == len(after):
         return "regrouped"

@@ -99,6 +99,12 @@ def explore(
     target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")] = False,
     peer: Annotated[bool, typer.Option("--peer", help="Also compile and time with TorchInductor.")] = False,
+    peer_mode: Annotated[
+        str | None, typer.Option(help="TorchInductor's mode: default, reduce-overhead or max-autotune.")
+    ] = None,
+    contestant: Annotated[
+        list[str] | None, typer.Option(help="Who else is timed, such as aot_eager, cudagraphs, inductor-max-autotune.")
+    ] = None,
     why: Annotated[
         str | None, typer.Option(help="Two nodes, as in a,b: print why they are, or are not, in one kernel.")
     ] = None,
@@ -138,6 +144,8 @@ def explore(
         device=device,
         target=target,
         peer=peer,
+        peer_mode=peer_mode,
+        contestants=contestant or (),
         sweep=_sweep_of(sweep),
         force=[_pair_of(pair, "--force") for pair in force or ()],
         forbid=[_pair_of(pair, "--forbid") for pair in forbid or ()],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from compiler.peer.generated import (
 )
 from compiler.peer.inductor import Module
 from compiler.peer.launches import Launch
-from compiler.report import Graph, KernelLine, PeerBuffer, PeerGraph, PeerKernel, PeerRefusal
+from compiler.report import Graph, KernelLine, PeerBuffer, PeerGraph, PeerKernel, PeerLaunch, PeerRefusal
 from compiler.report.peers import KernelForm
 
 #: What TorchInductor's names begin with. A C++ kernel's name does not tell: its loops do.
@@ -56,6 +57,7 @@ class Translation:
         self.found = InOurTerms([], [], [])
 
     def add(self, module: Module) -> None:
+        _leave_calls_to_libraries(module)
         graph = self._home(module)
         names: dict[str, str] = {}
         if graph is not None:
@@ -65,20 +67,45 @@ class Translation:
         wrapper = wrapper_of(module.text)
         self.found.kernels += _kernels(module, graph, names, wrapper, self._seen)
         kernels = self.found.kernels[first:]
-        self.found.graphs.append(_graph(module, graph, names, wrapper, kernels))
+        self.found.graphs.append(_graph(module, graph, names, wrapper, first))
         self.found.refusals += _refusals(module, graph, kernels, names, first)
 
     def _home(self, module: Module) -> Graph | None:
-        """The graph of ours that was captured as the same code; equal ones take turns, as both compilers meet them in
-        one order."""
-        forwards = [one for one in self._captured if one.dynamo is not None and one.dynamo.code == module.captured_code]
-        names = [one.partner if module.is_backward else one.name for one in forwards]
+        """The graph of ours that was captured as the same code, or else the one that calls most alike; equal ones take
+        turns, as both compilers meet them in one order."""
+        forwards = [one for one in self._captured if one.dynamo is not None]
+        alike = [one for one in forwards if one.dynamo is not None and one.dynamo.code == module.captured_code]
+        if not alike:
+            alike = [
+                one for one in forwards if one.dynamo and _likeness(one.dynamo.code, module.captured_code) > _ALIKE
+            ]
+        names = [one.partner if module.is_backward else one.name for one in alike]
         found = [name for name in names if name in self._graphs]
         name = next((name for name in found if name not in self._taken), found[-1] if found else None)
         if name is None:
             return None
         self._taken.add(name)
         return self._graphs[name]
+
+
+#: The part of two graphs' calls that has to be the same for them to be one: a constant may be captured otherwise.
+_ALIKE = 0.8
+
+
+def _likeness(one: str, other: str) -> float:
+    """Of the functions that the two call, as often as each does, the part that both call."""
+    ones, others = (Counter(re.findall(r"([\w.]+)\(", code)) for code in (one, other))
+    return (ones & others).total() / max(ones.total(), others.total(), 1)
+
+
+def _leave_calls_to_libraries(module: Module) -> None:
+    """Of a copy that lays something out for a library call, TorchInductor has the call among the origins."""
+    called = {name for launch in module.launches if launch.is_library_call for name in launch.origins}
+    for launch in module.launches:
+        if not launch.is_library_call:
+            launch.origins = [name for name in launch.origins if name not in called]
+            for made in (launch.operations, launch.made_of):
+                made |= {key: [name for name in names if name not in called] for key, names in made.items()}
 
 
 def _kernels(
@@ -90,8 +117,6 @@ def _kernels(
     # What a rewrite of TorchInductor made has no lines of its own.
     ours = {node.name: node.lines for node in graph.aten} if graph is not None else {}
     lines = {node.name: node.lines or ours.get(names.get(node.name, ""), []) for node in module.nodes}
-    # Of what a library call needs laid out, TorchInductor has the call among the copy's origins.
-    called = {name for launch in module.launches if launch.is_library_call for name in launch.origins}
     kernels: list[PeerKernel] = []
     for launch in module.launches or [Launch(name) for name in sources]:
         seen[launch.name] = times = seen.get(launch.name, 0) + 1
@@ -100,8 +125,7 @@ def _kernels(
         kernel.graph = graph.name if graph is not None else None
         if kernel.kind != "extern":
             kernel.lines = _lines(launch, kernel.source, wrapper, names, lines)
-        own = [name for name in launch.origins if launch.is_library_call or name not in called]
-        kernel.origins = _named(own, names)
+        kernel.origins = _named(launch.origins, names)
         kernel.is_exact = bool(kernel.origins)
         if graph is not None and not kernel.is_exact:
             kernel.origins = nearest(module.nodes, names, launch.origins) or on_lines(graph, kernel.user_lines)
@@ -152,28 +176,27 @@ def _lines(
     ]
 
 
-def _graph(
-    module: Module, graph: Graph | None, names: Mapping[str, str], wrapper: Wrapper, kernels: Sequence[PeerKernel]
-) -> PeerGraph:
+def _graph(module: Module, graph: Graph | None, names: Mapping[str, str], wrapper: Wrapper, first: int) -> PeerGraph:
+    """`first` is the place of its first kernel among all."""
     buffers: dict[str, PeerBuffer] = {}
     for launch in module.launches:
         buffers |= {buffer.name: buffer for buffer in launch.sizes}
     for name, buffer in buffers.items():
         buffer.takes_over = wrapper.reuses.get(name)
-    lines = []
-    places: dict[str, int] = {}
-    for launch, kernel in zip(module.launches, kernels, strict=False):
+    launches: list[PeerLaunch] = []
+    met: dict[str, int] = {}
+    for place, launch in enumerate(module.launches):
         name = launch.name.removesuffix(".default")
         # TorchInductor numbers the calls of one library function; its wrapper does not.
         called = name if name in wrapper.launches else re.sub(r"_\d+$", "", name)
         stated = wrapper.launches.get(called, [])
-        place = places[called] = places.get(called, -1) + 1
-        if place < len(stated):
-            lines.append(KernelLine(line=stated[place][0], nodes=kernel.origins, user_lines=kernel.user_lines))
+        met[called] = which = met.get(called, -1) + 1
+        if which < len(stated):
+            launches.append(PeerLaunch(line=stated[which][0], kernel=first + place))
     return PeerGraph(
         graph=graph.name if graph is not None else None,
         wrapper=wrapper.text,
-        lines=lines,
+        launches=launches,
         buffers=list(buffers.values()),
         pairs=len(names),
     )

@@ -57,6 +57,7 @@ from compiler.report.peers import (
     PeerBuffer,
     PeerGraph,
     PeerKernel,
+    PeerLaunch,
     PeerRefusal,
 )
 from compiler.report.replays import CallTimes, Replay, ReplayInput
@@ -122,6 +123,7 @@ __all__ = [
     "PeerBuffer",
     "PeerGraph",
     "PeerKernel",
+    "PeerLaunch",
     "PeerRefusal",
     "Recompile",
     "Removed",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from compiler.report.kernels import Kernel, KernelLine
+from compiler.report.kernels import Kernel
 from compiler.report.model import ReportModel
 
 KernelForm = Literal[
@@ -38,12 +38,19 @@ class PeerBuffer(ReportModel):
     takes_over: str | None = Field(default=None, description="The buffer whose memory it gets.")
 
 
+class PeerLaunch(ReportModel):
+    """One line of the other compiler's wrapper that launches."""
+
+    line: int = Field(description="The line in the wrapper, counted from 1.")
+    kernel: int = Field(description="Place of what it launches among the other compiler's kernels, counted from 0.")
+
+
 class PeerGraph(ReportModel):
     """One graph as the other compiler compiled it."""
 
     graph: str | None = Field(description="The graph of ours that it is; null if there is none.")
     wrapper: str = Field(default="", description="The function that launches its kernels, as Python.")
-    lines: list[KernelLine] = Field(default=[], description="Launches in `wrapper`, and what each computes.")
+    launches: list[PeerLaunch] = Field(default=[], description="Where `wrapper` launches which kernel.")
     buffers: list[PeerBuffer] = Field(default=[], description="Tensors that its kernels read and write.")
     pairs: int = Field(default=0, description="Nodes of its graph that have a counterpart in ours.")
 

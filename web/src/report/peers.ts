@@ -80,8 +80,8 @@ export interface PeerGraph {
   graph: string | null;
   /** The function that launches its kernels, as Python. */
   wrapper: string;
-  /** Launches in `wrapper`, and what each computes. */
-  lines: KernelLine[];
+  /** Where `wrapper` launches which kernel. */
+  launches: PeerLaunch[];
   /** Tensors that its kernels read and write. */
   buffers: PeerBuffer[];
   /** Nodes of its graph that have a counterpart in ours. */
@@ -154,6 +154,14 @@ export interface PeerKernel {
   is_exact: boolean;
   /** Operators that it computes, as they were before decomposition. */
   fuses: string[];
+}
+
+/** One line of the other compiler's wrapper that launches. */
+export interface PeerLaunch {
+  /** The line in the wrapper, counted from 1. */
+  line: number;
+  /** Place of what it launches among the other compiler's kernels, counted from 0. */
+  kernel: number;
 }
 
 /** Two kernels that the other compiler did not fuse, with the last words that it had for it. */
