@@ -297,6 +297,7 @@ class Exploration:
                 if self.device.type != "cuda" and not self.is_brief:
                     share = self.shares.assembly.share(1 / len(self.alive))
                     attach_triton(work.compilation, work.report, self.options.target, share)
+        self._tell_what_if()
 
     def run(self) -> None:
         for place, work in enumerate(self.alive):
@@ -406,6 +407,8 @@ class Exploration:
                     self._note(sentence)
 
     def compare(self) -> str | None:
+        """The others come last: all of ours is published before they begin. Only the sweep has to come after them, as
+        it captures anew, and what was compiled before is gone then."""
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 

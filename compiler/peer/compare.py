@@ -20,7 +20,7 @@ from compiler.lease import TimingTurns
 from compiler.options import Options
 from compiler.peer.aligned import aligned
 from compiler.peer.contestants import ALWAYS, UnknownContestant, maker_of
-from compiler.peer.inductor import ExploredPeer, compiling_quickly, explore_peer
+from compiler.peer.inductor import ExploredPeer, Recording, compiling_quickly, explore_peer
 from compiler.peer.our_terms import Translation
 from compiler.report import ContestantOutcome, Graph, Peer, TimingResult, WrongResult
 from compiler.runtime.gradients import check_call, graphs_of
@@ -48,6 +48,7 @@ class _Contestant:
     name: str
     functions: list[Callable[..., Any]] = field(default_factory=list)
     explored: list[ExploredPeer] = field(default_factory=list)
+    on_generated: Callable[[], None] = lambda: None
     messages: list[str] = field(default_factory=list)
     wrong: list[WrongResult] = field(default_factory=list)
     error: float | None = None
@@ -106,8 +107,11 @@ def compare_with_peer(
     entered: list[_Contestant] = []
     for place, name in enumerate(asked):
         part = budget.share(1 / (len(asked) - place)) if place + 1 < len(asked) else budget
-        one = _enter(name, calls, part.within(options.peer_seconds))
+        one = _Contestant(name)
         entered.append(one)
+        if name == "peer":
+            one.on_generated = lambda one=one, so_far=peer: publish(_told(so_far, one, calls, graphs))  # type: ignore[misc]
+        _enter(one, calls, part.within(options.peer_seconds))
         if name == "peer":
             peer = _told(peer, one, calls, graphs)
             publish(peer)
@@ -124,38 +128,39 @@ def compare_with_peer(
     return Compared(peer, timing, wrong)
 
 
-def _enter(name: str, calls: _Calls, budget: Budget) -> _Contestant:
-    """Compile every entry, and check the results."""
-    one, limit = _Contestant(name), budget.left
+def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
+    """Compile every entry, and check the results. What the peer generated is kept where it is not built in time."""
+    limit = budget.left
     for entry in calls.entries:
+        heard = ExploredPeer()
+        one.explored.append(heard)
         try:
             with budget.stopping(), calls.changes.in_force():
-                function, explored = _make(name, entry, calls)
+                function, found = _make(one, entry, calls, Recording(heard.modules, on_generated=one.on_generated))
         except OutOfTime:
             message = f"{one.title} had not compiled {entry.name} after the {in_seconds(limit)} that were left for it"
             one.failure = f"{message}: allow more time (`max_seconds`, `peer_seconds`)."
-            return one
+            return
         except Exception as error:  # its failure is a finding, not a failure of ours
             one.failure = _failure(one, entry, error)
-            return one
+            return
         one.functions.append(function)
-        one.explored.append(explored)
+        one.explored[-1] = found
         unchecked = _check(one, entry, calls, budget)
-        told = " ".join(sentence for sentence in (explored.message, unchecked) if sentence)
+        told = " ".join(sentence for sentence in (found.message, unchecked) if sentence)
         one.messages.append(f"{entry.name}: {told}" if len(calls.entries) > 1 else told)
-    return one
 
 
-def _make(name: str, entry: EntryCall, calls: _Calls) -> Made:
+def _make(one: _Contestant, entry: EntryCall, calls: _Calls, recording: Recording) -> Made:
     args, kwargs = entry.copy_arguments()
     device = calls.captured.device
-    if name == "peer":
+    if one.name == "peer":
         mode = calls.options.peer_mode or calls.options.mode
         with_backward = any(graph.phase == "backward" for graph in calls.captured.graphs)
-        return explore_peer(entry.eager, args, kwargs, device, mode, with_backward=with_backward)
+        return explore_peer(entry.eager, args, kwargs, device, mode, with_backward=with_backward, recording=recording)
     with compiling_quickly(device):
         started = perf_counter()
-        function = maker_of(name)(entry.eager)
+        function = maker_of(one.name)(entry.eager)
         function(*args, **kwargs)
         if device.type == "cuda":
             torch.cuda.synchronize(device)

@@ -66,6 +66,15 @@ class Recording:
     modules: list[Module] = field(default_factory=list)
     underway: Module = field(default_factory=Module)
     seconds: float = 0.0
+    #: Called when all kernels of a graph of Dynamo are generated, before they are built.
+    on_generated: Callable[[], None] = lambda: None
+    #: Builds what was generated, and not waited for yet.
+    unbuilt: list[Callable[[], object]] = field(default_factory=list)
+
+    def build(self) -> None:
+        """Wait for the compilers that were started."""
+        while self.unbuilt:
+            self.unbuilt.pop(0)()
 
     def note_launch(self, node_schedule: Any, name: str, is_library_call: bool) -> None:
         self.underway.launches.append(describe_launch(node_schedule, name, is_library_call))
@@ -102,14 +111,16 @@ def explore_peer(
     device: torch.device,
     mode: Mode = "default",
     with_backward: bool = False,
+    recording: Recording | None = None,
 ) -> tuple[Callable[..., Any], ExploredPeer]:
     """Compile `eager` with TorchInductor by calling it once with these arguments, which that call may change.
 
     `with_backward` has it generate a backward graph at once, which it otherwise does at the first `backward()`.
 
-    Gives the compiled function and what was heard. An error of TorchInductor is the caller's to handle.
+    Gives the compiled function and what was heard. An error of TorchInductor is the caller's to handle; what was heard
+    until then is in `recording`.
     """
-    recording = Recording()
+    recording = recording or Recording()
     compiled = compile_with_inductor(eager, mode, recording)
     with listening(recording, with_backward, device):
         started = perf_counter()
@@ -117,14 +128,17 @@ def explore_peer(
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         recording.seconds = perf_counter() - started
+    return compiled, ExploredPeer(recording.modules, _message(recording, mode), recording.seconds)
+
+
+def _message(recording: Recording, mode: Mode) -> str:
     generated = sum(module.counted[0] for module in recording.modules)
     calls = sum(module.counted[1] for module in recording.modules)
-    message = (
+    return (
         f"TorchInductor of torch {torch.__version__}, mode {mode}: {counted(generated, 'generated kernel')} and "
         f"{counted(calls, 'library call')} in {counted(len(recording.modules), 'graph')}; the first call took "
         f"{recording.seconds:.2f} s."
     )
-    return compiled, ExploredPeer(recording.modules, message, recording.seconds)
 
 
 def compile_with_inductor(
@@ -139,9 +153,13 @@ def compile_with_inductor(
     def inductor_as_peer(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
         from torch._inductor.compile_fx import compile_fx
 
-        if recording is not None:
-            recording.underway = Module(captured_code=graph.code)
-        return compile_fx(graph, inputs, config_patches=patches)
+        if recording is None:
+            return compile_fx(graph, inputs, config_patches=patches)
+        recording.underway = Module(captured_code=graph.code)
+        function = compile_fx(graph, inputs, config_patches=patches)
+        recording.on_generated()
+        recording.build()
+        return function
 
     return torch.compile(function, backend=inductor_as_peer)
 
@@ -154,6 +172,8 @@ def listening(recording: Recording, with_backward: bool, device: torch.device) -
 
     with ExitStack() as stack:
         stack.enter_context(compiling_quickly(device))
+        if device.type == "cpu":
+            stack.enter_context(_building_later(recording))
         stack.enter_context(_functorch_setting("force_non_lazy_backward_lowering", with_backward))
         for holder in _holders_of_hook():
             stack.enter_context(mock.patch.object(holder, _HOOK, _relay(recording, getattr(holder, _HOOK))))
@@ -181,6 +201,26 @@ def compiling_quickly(device: torch.device) -> Iterator[None]:
             stack.enter_context(inductor_config.patch(compile_threads=min(usable_cores(), MOST_COMPILERS)))
             stack.enter_context(mock.patch.object(AsyncCompile, "use_process_pool", classmethod(lambda _: False)))
         yield
+
+
+@contextmanager
+def _building_later(recording: Recording) -> Iterator[None]:
+    """C++ compilers run while the next graph is generated: a module waits for its own only before it is called. Those
+    that were not waited for in the end, as time was up, are not started any more."""
+    from torch._inductor.async_compile import AsyncCompile
+
+    wait = AsyncCompile.wait
+
+    def later(self: AsyncCompile, scope: dict[str, Any]) -> None:
+        recording.unbuilt.append(lambda: wait(self, scope))
+
+    with mock.patch.object(AsyncCompile, "wait", later):
+        try:
+            yield
+        finally:
+            if recording.unbuilt and AsyncCompile.pool.cache_info().currsize:
+                AsyncCompile.pool().shutdown(wait=False, cancel_futures=True)
+                AsyncCompile.pool.cache_clear()
 
 
 @contextmanager
