@@ -33,6 +33,7 @@ import torch
 from compiler import report as rep
 from compiler.backend import device_of
 from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds
+from compiler.capture.called import Called
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
 from compiler.capture.slow_products import products_in_float32
@@ -56,8 +57,9 @@ from compiler.present import (
 )
 from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import CheckedCall, check_training
+from compiler.runtime.kernel_times import KernelTimes, beside_calls, mark_disturbed, measure_kernels
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import measure_entries, measure_kernels, note_resources, verify_graph
+from compiler.runtime.trial import measure_entries, note_resources, verify_graph
 from compiler.runtime.wrong_results import (
     Checked,
     checked_call,
@@ -94,14 +96,17 @@ def explore(
     *,
     lease: Lease | None = None,
     changes: SnippetChanges | None = None,
+    called: Called | None = None,
 ) -> rep.Report:
     """Explore a snippet. Never raises for what the snippet does; `report.error` says what went wrong, and where.
 
     `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
-    made beforehand, in a process that waits for a snippet: it takes a millisecond or two.
+    made beforehand, in a process that waits for a snippet: it takes a millisecond or two. With `called` nothing of the
+    source is run: it is the text around a function of this process, whose call is explored.
     """
     turns, changes = TimingTurns(lease), changes or SnippetChanges()
-    run = Exploration(source, options or Options(), on_stage or (lambda _: None), turns=turns, changes=changes)
+    told = on_stage or (lambda _: None)
+    run = Exploration(source, options or Options(), told, turns=turns, changes=changes, called=called)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
     run.stage("schedule", run.schedule)
@@ -140,6 +145,7 @@ class Work:
     report: rep.Graph
     failed: bool = False
     checked: Checked = field(default_factory=Checked)
+    times: KernelTimes | None = None
 
 
 @dataclass
@@ -156,6 +162,7 @@ class Exploration:
     captured: Capture | None = None
     calls: list[CheckedCall] = field(default_factory=list)
     changes: SnippetChanges = field(default_factory=SnippetChanges)
+    called: Called | None = None
 
     def __post_init__(self) -> None:
         self.began = self.turns.clock()
@@ -235,10 +242,10 @@ class Exploration:
     def capture(self) -> None:
         self.report.sizes = [
             rep.NamedSize(name=size.name, value=size.value, lines=list(size.lines))
-            for size in offered(self.source, self.options)
+            for size in (offered(self.source, self.options) if self.called is None else ())
         ]
         budget = self.shares.capture
-        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes)
+        self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes, self.called)
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
@@ -309,6 +316,7 @@ class Exploration:
                 share = self.shares.checks.share(1 / (len(self.work) - place))
                 work.checked = verify_graph(work.captured, executable, self.report.notes, share)
                 self.report.wrong_results += work.checked.wrong
+                work.report.errors = work.checked.errors
                 note_resources(executable, work.report, work.compilation.model.target)
         self._check_training()
         self._withhold_times()
@@ -377,6 +385,7 @@ class Exploration:
         right = [work for work in self.alive if work.report.name not in without_times]
         budget = self.shares.times_before_peer if self._asks_others else self.shares.times
         self._measure_kernels(right, for_kernels(budget))
+        self._note_left_out(right)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
@@ -389,6 +398,9 @@ class Exploration:
                 )
         except OutOfTime:
             self._note(CALLS_UNTIMED)
+        if self._disturbed_beside_calls() is not None:
+            self._measure_kernels(right, for_kernels(budget))
+            self._mark_disturbed()
         for work in right:
             present_replay(work.compilation, work.report)
         return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
@@ -400,11 +412,32 @@ class Exploration:
         for work, share in shared_out(budget, right):
             with suppress(OutOfTime), share.stopping():
                 planned, model = share.share(PLANNED), work.compilation.model
-                measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+                work.times = measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+
+    def _note_left_out(self, right: list[Work]) -> None:
         if self.options.max_seconds is not None:
             for sentence in (kernels_left_out(work.report) for work in right if work.captured.inputs is not None):
                 if sentence is not None:
                     self._note(sentence)
+
+    @property
+    def _of_calls(self) -> list[Work]:
+        """The graphs that the timed calls run. Those calls make no gradients."""
+        assert self.captured is not None
+        names = {name for entry in self.captured.timed_entries for name in entry.graphs}
+        return [work for work in self.alive if work.report.name in names and work.captured.phase != "backward"]
+
+    def _disturbed_beside_calls(self) -> str | None:
+        measured = {work.report.name: work.times for work in self._of_calls if work.times is not None}
+        return beside_calls(measured, self.report.timing, self.device.type)
+
+    def _mark_disturbed(self) -> None:
+        """Kernels and calls are timed in different moments: where the machine was busy in one of them, both say so."""
+        why = self._disturbed_beside_calls()
+        if why is not None:
+            for work in self._of_calls:
+                if work.report.disturbed is None:
+                    mark_disturbed(work.report, why)
 
     def compare(self) -> str | None:
         """The others come last: all of ours is published before they begin. Only the sweep has to come after them, as
@@ -435,6 +468,7 @@ class Exploration:
         errors = {"eager": self.report.summary.eager_error, "compiled": self.report.summary.compiled_error}
         for one in compared.peer.contestants:
             one.max_error = errors.get(one.name, one.max_error)
+        self._mark_disturbed()
         return None
 
     def _publish_peer(self, peer: rep.Peer) -> None:

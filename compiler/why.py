@@ -1,12 +1,13 @@
 """Why two nodes of a program are, or are not, in one kernel: told from a report alone, for any two.
 
 The scheduler asks about pairs that share a buffer, and a report has an answer for each of those. About any other pair
-it is told here why the scheduler never asked. A node may be named as a loop node, as a node of either FX graph, or as a
-kernel (which stands for its nodes).
+it is told here why the scheduler never asked. A node may be named as a loop node, as a node of either FX graph, as a
+kernel (which stands for its nodes), or as an operator (`sum` stands for `sum_1` and `sum_2`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -89,6 +90,12 @@ def why(report: Report, a: str, b: str, most: int = MOST_PAIRS) -> list[Answer]:
     return sorted(answers, key=lambda answer: _ORDER[answer.verdict])[:most]
 
 
+def _operator_of(node: str) -> str:
+    """torch numbers the nodes of one operator, the first `sum` too, since that is a function of Python's."""
+    return _NUMBER.sub("", node)
+
+
+_NUMBER = re.compile(r"_\d+$")
 _ORDER = {"fused": 0, "refused": 1, "never considered": 2}
 
 
@@ -117,6 +124,10 @@ class History:
     @cached_property
     def names(self) -> frozenset[str]:
         """Every name that a question may use."""
+        return self.own_names.union(_operator_of(node.name) for node in self.graph.aten)
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
         nodes = [node.name for node in (*self.graph.aten, *self.graph.fx)]
         return frozenset((*self.loops, *nodes, *(kernel.name for kernel in self.graph.kernels)))
 
@@ -133,6 +144,9 @@ class History:
         """The loop nodes that a name stands for."""
         if name in self.loops:
             return [name]
+        if name not in self.own_names:
+            origins = {node.name for node in self.graph.aten if _operator_of(node.name) == name}
+            return [loop.name for loop in self.graph.loops if not origins.isdisjoint(loop.origins)]
         kernels = [kernel.nodes for kernel in self.graph.kernels if kernel.name == name]
         if kernels:
             return [node for nodes in kernels for node in nodes]

@@ -17,8 +17,9 @@ watched, events                       who follows it meanwhile, and what they ar
 verdicts, observed                    what a job's end means, and what the service saw itself
 wire/, executors/, local_worker       what web and worker say, and who says it
 passed_on                             what of the environment they pass on to what they start
-cli, doctor                           the command line
-printer, summary, beside, swept       a report for a terminal, and as Markdown
+cli, commands/, doctor                the command line
+answer, printer, summary, beside,
+  swept                               a report on one screen, all of it for a terminal, and as Markdown
 document, plain_text                  the same as one HTML file, and what makes quoted text safe
 captured, launches, memory, figures   the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong

@@ -192,24 +192,27 @@ class Explorations:
                 "Send its source, or leave based_on out.",
             )
 
-    async def cancel(self, id: str) -> Exploration:
-        """Cancels it where it waits or runs; one that is done stays as it is."""
+    async def cancel(self, id: str, follower: str | None = None) -> Exploration:
+        """Cancels it where it waits or runs; one that is done stays as it is. For `follower`, only where nobody else
+        follows it at this web."""
         job = (await self._table.active([id])).get(id)
         if job is not None:
             watch = self.watches.of(job)
+            if follower is not None and watch.has_others(follower):
+                return await self.find(id)
             await self._dispatcher.cancel(id)
             await self._wait(watch, _CANCEL_SECONDS)
         return await self.find(id)
 
-    async def events(self, id: str, after: EventId | None) -> AsyncIterator[Event]:
-        """Events past and to come, after that one. The exploration must exist."""
+    async def events(self, id: str, after: EventId | None, follower: str | None = None) -> AsyncIterator[Event]:
+        """Events past and to come, after that one, for `follower`. The exploration must exist."""
         watch = self.watches.find(id)
         if watch is None:
             job = (await self._table.active([id])).get(id)
             watch = self.watches.of(job) if job is not None else None
             self._dispatcher.arrived()
         if watch is not None:
-            async for event in watch.follow(after):
+            async for event in watch.follow(after, follower):
                 yield event
             return
         stored = (await self.find(id)).stored

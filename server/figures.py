@@ -6,3 +6,15 @@ from __future__ import annotations
 def microseconds(value: float) -> str:
     """Three digits, or all that stand before the point."""
     return f"{value:,.0f} µs" if value >= 100 else f"{value:.3g} µs"
+
+
+def milliseconds(value: float) -> str:
+    """In microseconds where it is less than one."""
+    return microseconds(1e3 * value) if value < 1 else f"{value:,.3g} ms" if value < 1000 else f"{value:,.0f} ms"
+
+
+def binary_bytes(count: int) -> str:
+    """With the binary prefix that leaves less than 1,024 before the point."""
+    power = max(0, (count.bit_length() - 1) // 10)
+    prefix = ("", "Ki", "Mi", "Gi", "Ti")[min(power, 4)]
+    return f"{count / 1024 ** min(power, 4):,.1f} {prefix}B" if prefix else f"{count} B"

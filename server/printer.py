@@ -26,6 +26,7 @@ from server.captured import (
 )
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
+from server.plain_text import visible
 from server.summary import kernel_times, repeats, same_code
 from server.swept import columns_sentence, sweep_sentences, swept_table
 from server.wrong import untimed_sentence, wrong_sentences
@@ -66,7 +67,7 @@ def print_report(report: Report, console: Console) -> None:
         colour = "red" if report.status == "wrong_result" else "green"
         console.print(f"\n[bold {colour}]{escape(report.summary.verdict)}[/]")
     if report.error is not None:
-        _print_error(report, console)
+        print_error(report, console)
 
 
 def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: bool = False) -> bool:
@@ -75,7 +76,7 @@ def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: 
         answers = why(report, *pair)
     except UnknownNode as unknown:
         if report.error is not None:
-            _print_error(report, console)
+            print_error(report, console)
         console.print(escape(str(unknown)))
         return False
     if as_json:
@@ -218,10 +219,10 @@ def _print_sweep(report: Report, console: Console) -> None:
         console.print(f"  {escape(sentence)}")
 
 
-def _print_error(report: Report, console: Console) -> None:
+def print_error(report: Report, console: Console) -> None:
     error = report.error
     assert error is not None
-    console.print(f"\n[bold red]{escape(error.type)}[/]{at(error.line)}: {escape(error.message)}")
+    console.print(f"\n[bold red]{escape(error.type)}[/]{at(error.line)}: {escape(visible(error.message))}")
     lines = report.source.splitlines()
     if error.line is not None and 1 <= error.line <= len(lines):
         first = max(1, error.line - 2)

@@ -127,9 +127,23 @@ def _graph(graph: Graph, environment: Environment) -> str:
         parts.append(f"### Memory of {graph.name}\n\n{_listed(memory_sentences(graph))}")
     repeated = repeats(graph)
     parts += [_kernel(kernel, place, graph, environment, repeated) for place, kernel in enumerate(graph.kernels)]
+    if graph.errors:
+        parts.append(f"### Errors of {graph.name}\n\n{_errors(graph)}")
     if graph.decisions:
         parts.append("### Decisions\n\n" + _listed([_decision(decision) for decision in graph.decisions]))
     return joined(parts)
+
+
+def _errors(graph: Graph) -> str:
+    """Each output's elements beside float64, eager's and ours."""
+    head = ["| output | of | largest error | mean error | largest, ulp | mean, ulp |", "|---|---|---|---|---|---|"]
+    rows = [
+        _row([code(one.output), whose, *(f"{value:.2g}" for value in (e.largest, e.mean, e.largest_ulp, e.mean_ulp))])
+        for one in graph.errors
+        for whose, e in (("eager", one.eager), ("compiled", one.compiled))
+        if e is not None
+    ]
+    return "\n".join([*head, *rows])
 
 
 def _kernel(kernel: Kernel, place: int, graph: Graph, environment: Environment, repeated: Counter[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +28,8 @@ class Watch:
     log: EventLog
     report: RunningReport | None = None
     finished: asyncio.Event = field(default_factory=asyncio.Event)
-    followers: int = 0
+    followers: Counter[str | None] = field(default_factory=Counter)
+    """How many wait for it, by the name that each of them goes by; None for those without one."""
     asked_at: float = field(default_factory=time.monotonic)
 
     def append(self, name: EventName, data: dict[str, Any] | str) -> None:
@@ -55,20 +57,25 @@ class Watch:
         self.finished.set()
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def waiting(self, follower: str | None = None) -> Iterator[None]:
         """While the block runs, somebody waits for it."""
-        self.followers += 1
+        self.followers[follower] += 1
         try:
             yield
         finally:
-            self.followers -= 1
+            self.followers[follower] -= 1
+            self.followers += Counter()  # without those that are none
             self.asked_at = time.monotonic()
+
+    def has_others(self, follower: str) -> bool:
+        """Whether anybody but that one waits for it."""
+        return any(name != follower for name in self.followers)
 
     def asked(self) -> None:
         self.asked_at = time.monotonic()
 
-    async def follow(self, after: EventId | None) -> AsyncIterator[Event]:
-        with self.waiting():
+    async def follow(self, after: EventId | None, follower: str | None = None) -> AsyncIterator[Event]:
+        with self.waiting(follower):
             async for event in self.log.follow(after):
                 yield event
 

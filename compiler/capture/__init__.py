@@ -2,6 +2,7 @@
 
 capture, snippet, output, device              the snippet runs as a program
 top_level_calls, forms, inputs, annotations   what to call where it compiles nothing
+called                                        a function of this process in the place of a snippet
 intercept, recorder, ledger                   the snippet's own `torch.compile`, and what is kept of each compilation
 captured, reference, replay                   what is left behind: graphs that can be run again, in float64 too
 rounding_noise                                what rounding may change, as noise in every step of such a run

@@ -13,6 +13,7 @@ import torch
 
 from compiler.budget import TIME_LIMIT, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.aot import JointPass
+from compiler.capture.called import Called
 from compiler.capture.captured import Capture
 from compiler.capture.device import is_gpu_wanted, makes_tensors_in_functions
 from compiler.capture.errors import hint_only_compiled, report_error
@@ -22,7 +23,7 @@ from compiler.capture.intercept import Interception
 from compiler.capture.output import OutputRecorder
 from compiler.capture.recorder import Recorder
 from compiler.capture.replay import restored_state
-from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet
+from compiler.capture.snippet import Snippet, as_main, parse_snippet, run_snippet, snippet_of
 from compiler.capture.torch_internals import is_error_of_compiler, lazy_backward_off, reset_dynamo
 from compiler.capture.torch_trace import quiet_logs
 from compiler.options import Options
@@ -39,8 +40,9 @@ def capture(
     device: torch.device,
     budget: Budget = UNLIMITED,
     changes: SnippetChanges = NO_CHANGES,
+    called: Called | None = None,
 ) -> Capture:
-    """Run `source` on `device` and return what was captured.
+    """Run `source` on `device`, or make that call of a function whose file it is, and return what was captured.
 
     Whatever the snippet does wrong is `error` in the result, beside the graphs that came before it; so it is where it
     runs for longer than the budget. Only what stops the process (KeyboardInterrupt) is raised. torch's cache of
@@ -50,7 +52,7 @@ def capture(
     with _ONE_AT_A_TIME:
         result = Capture(device=device)
         try:
-            snippet = parse_snippet(source, device)
+            snippet = parse_snippet(source, device) if called is None else snippet_of(called)
         except (SyntaxError, ValueError) as error:
             result.error = report_error(error)
             return result
@@ -162,7 +164,7 @@ def _note_cuda(snippet: Snippet, recorder: Recorder) -> None:
 @contextlib.contextmanager
 def _default_device(snippet: Snippet, recorder: Recorder, device: torch.device) -> Iterator[None]:
     """Make the tensors of a snippet that names no device on the GPU."""
-    if not is_gpu_wanted(snippet.tree, device):
+    if snippet.called is not None or not is_gpu_wanted(snippet.tree, device):
         yield
         return
     recorder.note("The snippet names no device: its tensors were made on the GPU.")

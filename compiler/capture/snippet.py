@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 import torch
 
 from compiler.capture.annotations import has_shape_annotations
+from compiler.capture.called import Called
 from compiler.capture.device import STAND_IN, CudaStandIn, cuda_to_cpu
-from compiler.capture.top_level_calls import observe_top_level_calls
+from compiler.capture.top_level_calls import note_call, observe_top_level_calls
 from compiler.wording import SNIPPET_FILE
 
 
@@ -27,6 +28,8 @@ class Snippet:
     tree: ast.Module
     module: types.ModuleType
     cuda_lines: list[int] = field(default_factory=list)
+    #: A function of this process that is explored in the place of a program.
+    called: Called | None = None
 
     @property
     def names(self) -> dict[str, object]:
@@ -44,8 +47,19 @@ def parse_snippet(source: str, device: torch.device) -> Snippet:
     return Snippet(source, tree, module, cuda_lines)
 
 
+def snippet_of(called: Called) -> Snippet:
+    """A program that has made that call and nothing else, with the text of the function's file as its own."""
+    _register_source(called.source)
+    module = types.ModuleType("__main__")
+    module.__dict__["__file__"] = SNIPPET_FILE
+    note_call(module.__dict__, called)
+    return Snippet(called.source, ast.Module([], []), module, called=called)
+
+
 def run_snippet(snippet: Snippet) -> None:
     """Execute the snippet as a script, inside `as_main`. Whatever it raises passes through."""
+    if snippet.called is not None:
+        return
     observe_top_level_calls(snippet.tree, snippet.names)
     flags = 0
     if has_shape_annotations(snippet.tree):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from compiler.capture.called import Called
 from compiler.capture.captured import copy_values
 from compiler.wording import SNIPPET_FILE
 
@@ -57,6 +58,13 @@ def observe_top_level_calls(tree: ast.Module, names: dict[str, Any]) -> None:
         names[_OBSERVER] = CallObserver()
         _TopLevel().visit(tree)
         ast.fix_missing_locations(tree)
+
+
+def note_call(names: dict[str, Any], called: Called) -> None:
+    """As if a program with these names had made that call."""
+    args, kwargs = copy_values((called.args, called.kwargs))
+    call = TopLevelCall(called.name, called.function, args, kwargs)
+    names[_OBSERVER] = CallObserver({id(called.function): call})
 
 
 def last_top_level_call(names: dict[str, Any]) -> TopLevelCall | None:

@@ -62,7 +62,7 @@ from compiler.report.peers import (
 )
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, TimingResult, WrongResult
+from compiler.report.timings import Contestant, ElementErrors, OutputErrors, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -91,6 +91,7 @@ __all__ = [
     "Decision",
     "EdgeFate",
     "EdgeTraffic",
+    "ElementErrors",
     "Environment",
     "Error",
     "ExecutionTraffic",
@@ -116,6 +117,7 @@ __all__ = [
     "Note",
     "Observed",
     "Outcome",
+    "OutputErrors",
     "PaddingCopy",
     "PaddingDecision",
     "Peak",

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from compiler.report.model import ReportModel
+from compiler.report.model import ReportModel, example
 
 
 class Contestant(ReportModel):
@@ -44,6 +44,29 @@ class WrongResult(ReportModel):
         default=None, description="The largest error that was allowed; null where the output cannot be compared."
     )
     message: str = Field(description="Which output is wrong and by how much, in a sentence.")
+
+
+class ElementErrors(ReportModel):
+    """Errors of the elements of one output against float64, those left out that are NaN or infinite."""
+
+    model_config = example(largest=2.4e-7, mean=1.9e-8, largest_ulp=1.6, mean_ulp=0.31)
+
+    largest: float = Field(description="The largest difference of an element.")
+    mean: float = Field(description="The mean of all differences.")
+    largest_ulp: float = Field(
+        description="The largest in units in the last place: of the output's dtype, at the exact value."
+    )
+    mean_ulp: float = Field(description="The mean in units in the last place.")
+
+
+class OutputErrors(ReportModel):
+    """One output of a graph with rounded values, of eager and of compiled, element by element."""
+
+    output: str = Field(description="Its ATen node.")
+    dtype: str = Field(description="Its dtype by torch's name.")
+    elements: int = Field(description="How many elements were compared; a complex one is two.")
+    eager: ElementErrors | None = Field(default=None, description="Errors of eager PyTorch; null where not comparable.")
+    compiled: ElementErrors | None = Field(default=None, description="Errors of ours; null where not comparable.")
 
 
 class TimingResult(ReportModel):

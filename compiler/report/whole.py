@@ -26,7 +26,7 @@ from compiler.report.observed import Observed
 from compiler.report.peers import Peer
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import TimingResult, WrongResult
+from compiler.report.timings import OutputErrors, TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 3
@@ -169,6 +169,10 @@ class Graph(ReportModel):
         default=None,
         description="Why the kernels' measured times are not to be relied on: they do not add up to the call's. They "
         "have no bandwidth then.",
+    )
+    errors: list[OutputErrors] = Field(
+        default=[],
+        description="Of its outputs against float64, where they were compared; for one seed, on its first inputs.",
     )
     wrapper: str = Field(default="", description="The function that launches the kernels, as Python.")
     replay: Replay | None = Field(default=None, description="Whether the launches are replayed as one CUDA graph.")

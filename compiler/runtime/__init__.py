@@ -15,10 +15,11 @@ disk_cache, triton_cache                     what stays on disk
 launcher, quick_torch, allocator             calls that cost the host little
 seeds, library_products, cublas              the same of seeds, and of the library's products of matrices
 host_values                                  results of one element that the host reads while the GPU goes on
-verify, judge                                is it right? Against float64, and beside eager's own error
+verify, judge, element_errors                is it right? Against float64, and beside eager's own error
 trial, gradients, double_precision           graphs and whole calls, tried on the inputs of the snippet
 wrong_results                                what the report says of wrong ones, and which times they take away
-measure, stopwatch, noise, clocks            how long does it take? Do the kernels add up to their call (reconcile)?
+measure, stopwatch, noise, clocks            how long does it take?
+kernel_times, reconcile                      each kernel alone; do they add up to the calls that launch them?
 tuning                                       which way to run a product is fastest, measured
 traffic, first_sizes, calibration            what eager moves; sizes of the first call; a device's own record
 preload                                      for a process that forks others to compile in

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from compiler.runtime.element_errors import ElementErrors
 from compiler.runtime.verify import (
     NUMBERS,
     Norms,
@@ -72,6 +73,9 @@ class Judgement:
     eager_error: float
     tolerance: float
     problem: str | None = None
+    #: Element by element, where both are rounded and can be compared.
+    elements: ElementErrors | None = None
+    eager_elements: ElementErrors | None = None
 
     @property
     def is_right(self) -> bool:
@@ -176,7 +180,8 @@ def _judge_one(path: str, values: tuple[Any, Any, Any], scale: float, noise: Ite
     while not ours.is_within(bounds) and (drawn := next(noise, None)) is not None:
         if _is_comparable(drawn, ref):
             bounds = _between(drawn, ref, drawn, scale).widening(bounds, TIMES_NOISE)
-    return _with_errors(path, ours, plain, bounds, is_rounded(as_tensor(out)))
+    judged = _with_errors(path, ours, plain, bounds, is_rounded(as_tensor(out)))
+    return replace(judged, elements=ours.elements, eager_elements=plain.elements)
 
 
 def _with_errors(path: str, ours: _Distance, plain: _Distance, bounds: _Distance, is_rounded_value: bool) -> Judgement:
@@ -201,6 +206,7 @@ class _Distance:
     whole: float = 0.0
     furthest: float = 0.0
     strays: str | None = None
+    elements: ElementErrors | None = None
 
     def is_within(self, bounds: _Distance) -> bool:
         return self.whole <= bounds.whole and self.furthest <= bounds.furthest  # NaN is within no bounds
@@ -216,20 +222,19 @@ def _between(out: Any, ref: Any, eager: Any, scale: float) -> _Distance:
     a, b, plain = as_tensor(out), as_tensor(ref), as_tensor(eager)
     if not is_rounded(a):
         return _Distance(share_that_differs(flat(a), flat(b)))
-    norms, strays = Norms(), _Strays()
-    furthest = largest = 0.0
+    norms, strays, elements = Norms(), _Strays(), ElementErrors(a.dtype)
     limit = torch.finfo(a.dtype).max * (1 - tolerance(out))
     for x, y, e in chunks(flat(a), flat(b), flat(plain)):
         special = ~(torch.isfinite(x) & torch.isfinite(y))
         strays.add(x, y, e, special & ~are_same(x, y), limit)
         x, y = x.masked_fill(special, 0.0), y.masked_fill(special, 0.0)
         norms.add(x, y)
-        furthest = max(furthest, float((x - y).abs().max()))
-        largest = max(largest, float(y.abs().max()))
+        elements.add(x, y)
     if strays.text is not None:
         return _Distance(math.inf, math.inf, strays.text)
-    relative = 0.0 if norms.is_nothing(scale) or not largest else furthest / largest
-    return _Distance(norms.error(scale) if norms.elements else 0.0, relative)
+    largest = elements.largest_reference
+    relative = 0.0 if norms.is_nothing(scale) or not largest else elements.largest / largest
+    return _Distance(norms.error(scale) if norms.elements else 0.0, relative, elements=elements)
 
 
 class _Strays:

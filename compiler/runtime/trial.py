@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,14 +18,12 @@ from compiler.capture.reference import is_random, reference_run
 from compiler.capture.rounding_noise import RoundingNoise
 from compiler.capture.slow_products import products_in_float32
 from compiler.compile import GraphCompilation
-from compiler.devices import Device
 from compiler.options import Timing
 from compiler.present import lines_through
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
-from compiler.runtime.measure import Samples, measure, measure_each
-from compiler.runtime.reconcile import disturbance
+from compiler.runtime.measure import measure
 from compiler.runtime.triton_offline import ptx_lines
 from compiler.runtime.triton_source import file_name
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
@@ -253,64 +251,3 @@ def _copy(tensor: torch.Tensor) -> torch.Tensor:
     if any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True)):
         return tensor
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
-
-
-#: How often times that do not add up are taken anew.
-TRIES_AGAIN = 2
-
-
-def measure_kernels(
-    graph: CapturedGraph,
-    compilation: GraphCompilation,
-    report: rep.Graph,
-    model: Device,
-    timing: Timing,
-    budget: Budget = UNLIMITED,
-) -> None:
-    """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them; fills
-    measured_us, gb_per_s and call_us. A scatter updates its tensor at every run: its values are no result then, its
-    accesses stay the same.
-
-    Times that do not add up to the call's are taken again; if they still do not, `disturbed` says so, and nothing is
-    derived from them. Kernels for which there is no time have no figures."""
-    executable, inputs = compilation.executable, graph.inputs
-    if inputs is None or executable is None or not executable.kernels or not budget.fits(graph.least_seconds):
-        return
-    arguments = record_arguments(compilation, inputs)
-    launch = executable.kernels
-
-    def call_of(name: str) -> Callable[[], None]:
-        given = arguments[name]
-        return lambda: launch[name](*given)
-
-    copies = copy_values(inputs)
-
-    def whole() -> object:
-        with torch.no_grad():
-            return executable.call(list(copies))
-
-    calls = {name: call_of(name) for name in arguments}
-    half = timing.model_copy(update={"max_seconds": timing.max_seconds / 2})
-    for left in range(TRIES_AGAIN, -1, -1):
-        part, began = budget.share(1 / (left + 1)), budget.clock()
-        call = measure_each({"call": whole}, compilation.runs_on, half, part.share(0.5)).get("call")
-        if call is None:
-            return
-        times = measure_each(calls, compilation.runs_on, half, part)
-        report.call_us = round(1e3 * call.median_ms, 3)
-        is_whole = len(times) == len(report.kernels)
-        report.disturbed = disturbance(list(times.values()), call, is_whole, compilation.runs_on.type)
-        if report.disturbed is None or not budget.fits(budget.clock() - began):
-            break
-    _note_times(report, times, model if compilation.runs_on.type == "cuda" else None)
-
-
-def _note_times(report: rep.Graph, times: Mapping[str, Samples], peak_of: Device | None) -> None:
-    for kernel in report.kernels:
-        if kernel.name not in times:
-            continue
-        kernel.measured_us = round(1e3 * times[kernel.name].median_ms, 3)
-        if report.disturbed is None:
-            kernel.gb_per_s = round(kernel.bytes / max(kernel.measured_us, 1e-6) / 1e3, 3)
-            if peak_of is not None:
-                kernel.percent_of_peak = round(100 * kernel.gb_per_s * 1e9 / peak_of.bandwidth, 2)

@@ -13,6 +13,7 @@ from typing import Literal
 
 from compiler import report as rep
 from compiler.capture.captured import Capture
+from compiler.runtime.element_errors import ElementErrors
 from compiler.runtime.gradients import CheckedCall, graphs_of
 from compiler.runtime.judge import Judgement
 
@@ -25,6 +26,7 @@ class Checked:
     eager_error: float | None = None
     compiled_error: float | None = None
     wrong: list[rep.WrongResult] = field(default_factory=list)
+    errors: list[rep.OutputErrors] = field(default_factory=list)
 
 
 def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgements: Sequence[Judgement]) -> Checked:
@@ -40,6 +42,25 @@ def checked_graph(graph: str, entry: str | None, names: Sequence[str], judgement
             for (name, subject), judgement in zip(subjects, judgements, strict=True)
             if not judgement.is_right
         ],
+        [
+            rep.OutputErrors(
+                output=name,
+                dtype=str(judgement.elements.dtype).removeprefix("torch."),
+                elements=judgement.elements.elements,
+                eager=_told(judgement.eager_elements),
+                compiled=_told(judgement.elements),
+            )
+            for (name, _), judgement in zip(subjects, judgements, strict=True)
+            if judgement.elements is not None
+        ],
+    )
+
+
+def _told(found: ElementErrors | None) -> rep.ElementErrors | None:
+    if found is None:
+        return None
+    return rep.ElementErrors(
+        largest=found.largest, mean=found.mean, largest_ulp=found.largest_ulp, mean_ulp=found.mean_ulp
     )
 
 

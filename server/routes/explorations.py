@@ -21,6 +21,7 @@ from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
 from server.routes.parameters import (
     Accept,
+    Follower,
     Id,
     KnownTag,
     LastEventId,
@@ -112,6 +113,7 @@ async def follow(
     id: Annotated[str, Depends(_existing)],
     service: Service,
     last_event_id: LastEventId = None,
+    follower: Follower = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `queued` {position: how many are before it}, `started` {wall_seconds: how long it may run,
     started_at: when it began, in seconds since 1970 by the service's clock}, `stage` {stage, changed: the parts of the
@@ -119,7 +121,7 @@ async def follow(
 
     A reader that comes back with `Last-Event-ID` goes on after that one. An exploration whose worker was lost begins
     again: it is told from `queued` on, under the number of the next attempt."""
-    async for event in service.events(id, event_id(last_event_id)):
+    async for event in service.events(id, event_id(last_event_id), follower):
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
 
 
@@ -161,9 +163,12 @@ async def comparison(
         **problem_answers(403, 404, 422),
     },
 )
-async def cancel(request: Request, id: Id, service: Service) -> Response:
-    """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is."""
-    exploration = await service.cancel(id)
+async def cancel(request: Request, id: Id, service: Service, follower: Follower = None) -> Response:
+    """Cancels an exploration that waits or runs, and answers with its report; one that is done stays as it is.
+
+    With `follower` it goes on where anybody else waits for it or follows it here: two who ask for the same share one
+    exploration, and neither ends the other's."""
+    exploration = await service.cancel(id, follower)
     return _json(request, exploration, 200 if exploration.is_done else 202, {"Cache-Control": "no-store"})
 
 

@@ -74,6 +74,15 @@ LastEventId = Annotated[
     str | None,
     Header(description="The last event that the client has: what follows it is sent.", examples=["1-3"]),
 ]
+Follower = Annotated[
+    str | None,
+    Query(
+        description="A name that the client makes up for one stream of events, and gives again when it cancels.",
+        min_length=1,
+        max_length=64,
+        examples=["c0ffee00-reader-1"],
+    ),
+]
 Accept = Annotated[str | None, Header(include_in_schema=False)]
 """OpenAPI tells of it by the media types of the answers."""
 

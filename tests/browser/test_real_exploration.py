@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.serving import ROOT, wait_until_ready
+from tests.browser.serving import serving
 from tests.browser.steps import open_view
 
 SNIPPET = """import torch
@@ -31,21 +28,8 @@ WARM_UP_MS = 600_000
 
 @pytest.fixture(scope="module")
 def real_server_url(built_page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = "import sys; from server.cli import app; app(['serve', '--port', '0', '--data', sys.argv[1]])"
-    command = [sys.executable, "-c", program, str(tmp_path_factory.mktemp("data"))]
-    server = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stderr is not None
-        found = None
-        while found is None:
-            line = server.stderr.readline()
-            assert line, "the service ended before it named its address"
-            found = re.search(r"running on (http://127\.0\.0\.1:\d+)", line)
-        wait_until_ready(found.group(1))
-        yield found.group(1)
-    finally:
-        server.terminate()
-        server.communicate(timeout=300)
+    with serving(tmp_path_factory.mktemp("data")) as url:
+        yield url
 
 
 def test_a_softmax_becomes_one_kernel_on_the_page(page: Page, real_server_url: str) -> None:

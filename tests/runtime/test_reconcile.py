@@ -6,8 +6,8 @@ import pytest
 
 from compiler import pipeline
 from compiler.options import Options, Timing
-from compiler.report import Report
-from compiler.runtime import trial
+from compiler.report import Contestant, Report, TimingResult
+from compiler.runtime import kernel_times as measuring
 from compiler.runtime.measure import Samples
 from compiler.runtime.reconcile import disturbance
 from server.launches import launch_sentences
@@ -55,15 +55,30 @@ def test_a_cold_cache_makes_kernels_alone_longer_on_a_gpu() -> None:
     assert disturbance([samples(30.0, 30.0, 30.0)], CALL, True, "cuda") is not None
 
 
-def explored(monkeypatch: pytest.MonkeyPatch, tries: list[float]) -> tuple[Report, list[float]]:
-    """An exploration whose only kernel takes those milliseconds, one for each time that it is measured; its call 6."""
+def explored(
+    monkeypatch: pytest.MonkeyPatch, tries: list[float], compiled_ms: float | None = None
+) -> tuple[Report, list[float]]:
+    """An exploration whose only kernel takes those milliseconds, one for each time that it is measured; its call 6.
+    Where the compiled call is raced against eager, it takes `compiled_ms`."""
     left = list(tries)
 
     def measure_each(calls: dict[str, object], *_: object) -> dict[str, Samples]:
         return {name: samples(6.0) if name == "call" else samples(left.pop(0)) for name in calls}
 
-    monkeypatch.setattr(trial, "measure_each", measure_each)
-    monkeypatch.setattr(pipeline, "measure_entries", lambda *_: None)
+    def race(*_: object) -> TimingResult | None:
+        if compiled_ms is None:
+            return None
+        values = {
+            "samples_ms": [compiled_ms] * 3,
+            "median_ms": compiled_ms,
+            "low_ms": compiled_ms,
+            "high_ms": compiled_ms,
+        }
+        contestants = [Contestant(name="eager", **values), Contestant(name="compiled", **values)]
+        return TimingResult(method="by hand", device="cpu", cold_l2=False, contestants=contestants)
+
+    monkeypatch.setattr(measuring, "measure_each", measure_each)
+    monkeypatch.setattr(pipeline, "measure_entries", race)
     monkeypatch.setattr(pipeline, "attach_triton", lambda *_: None)
     return pipeline.explore(SNIPPET, Options(timing=Timing(min_runs=3))), left
 
@@ -90,3 +105,24 @@ def test_times_that_never_add_up_are_marked_everywhere_and_give_no_figure(monkey
     assert any("not to be relied on" in sentence for sentence in launch_sentences(graph))
     assert "busy machine" in " ".join(kernel_times(kernel, report.environment, is_disturbed=True))
     assert "not to be relied on" in markdown(report)
+
+
+@pytest.mark.parametrize(
+    ("tries", "compiled_ms", "is_disturbed"),
+    [
+        ([6.0], 5.5, False),
+        ([6.0], 60.0, False),  # a call does more than to launch kernels
+        ([7.0, 6.0], 5.2, False),  # the second time they are no longer than the call
+        ([8.0, 8.0], 5.5, True),
+        ([1.9, 1.9], 2.0, True),  # the kernel fits, but not the call of its graph
+    ],
+)
+def test_kernels_are_no_longer_than_the_call_that_was_raced(
+    monkeypatch: pytest.MonkeyPatch, tries: list[float], compiled_ms: float, is_disturbed: bool
+) -> None:
+    report, left = explored(monkeypatch, tries, compiled_ms)
+    (graph,) = report.graphs
+    (kernel,) = graph.kernels
+    assert left == []
+    assert (graph.disturbed is not None) == is_disturbed
+    assert (kernel.gb_per_s is None) == is_disturbed

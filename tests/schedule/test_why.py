@@ -44,6 +44,7 @@ def report() -> rep.Report:
         ("relu", "relu", "fused", "fused.one_node"),
         ("amax", "div", "fused", None),
         ("relu", "sum_1", "fused", None),
+        ("mul", "sum", "refused", "index.reversed"),
         ("w", "mul", "never considered", "policy.no_loop"),
     ],
 )

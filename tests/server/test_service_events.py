@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.events import EventId, EventLog, event_id
-from tests.server.conftest import Service, running_service
+from tests.server.conftest import Service, parse_events, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -134,6 +135,21 @@ async def test_what_had_ended_before_the_time_limit_stays(tmp_path: Path) -> Non
     assert [stage["name"] for stage in report["stages"]] == ["capture", "run"] and report["output"] == "kept\n"
     assert applied(events)["/output"] == "kept\n", "followers have it too"
     assert "had ended: capture, run. Missing: lower, schedule, codegen, measure, compare." in report["error"]["message"]
+
+
+async def test_a_follower_that_leaves_ends_it_for_nobody_else(service: Service) -> None:
+    id = await service.start("import time; time.sleep(600)  # followed", cache="refresh")
+    address = f"/api/v1/explorations/{id}"
+    await service.until(id, lambda report: report["observed"] is not None)
+    watch = service.app.state.web.explorations.watches.find(id)
+    others = asyncio.create_task(service.client.get(f"{address}/events?follower=second"))
+    while not watch.followers:
+        await asyncio.sleep(0.01)
+    left = await service.client.delete(f"{address}?follower=first")
+    assert (left.status_code, left.json()["status"]) == (202, "running")
+    ended = await service.client.delete(f"{address}?follower=second")
+    assert (ended.status_code, ended.json()["status"]) == (200, "cancelled")
+    assert parse_events((await others).text)[-1]["event"] == "done"
 
 
 async def test_a_refreshed_exploration_goes_on_under_the_next_attempt(service: Service) -> None:

@@ -35,7 +35,7 @@ def test_the_wheel_holds_the_compiler_the_service_and_the_page(wheel: zipfile.Zi
 
 def test_the_wheel_holds_no_tests_no_page_sources_and_no_leftovers(wheel: zipfile.ZipFile) -> None:
     rooms = {name.split("/")[0] for name in wheel.namelist() if ".dist-info/" not in name}
-    assert rooms == {"compiler", "server", "bench"}
+    assert rooms == {"compiler", "server", "bench", "fusionscope"}
     assert not [name for name in wheel.namelist() if "__pycache__" in name or ".built-from" in name]
 
 

@@ -279,8 +279,14 @@ export const getVersion = (): Promise<Version> => call("/version");
 export const getExploration = (id: string): Promise<Report> => call(`/explorations/${encodeURIComponent(id)}`);
 export const startExploration = (request: ExplorationRequest, signal?: AbortSignal): Promise<Report> =>
   post("/explorations", request, signal);
+/** By what the service tells the streams of this page from others'. */
+const FOLLOWER = `follower=${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+
 export const cancelExploration = (id: string): Promise<void> =>
   call(`/explorations/${encodeURIComponent(id)}`, { method: "DELETE" });
+/** Cancels it, unless somebody else follows the same exploration. */
+export const leaveExploration = (id: string): Promise<void> =>
+  call(`/explorations/${encodeURIComponent(id)}?${FOLLOWER}`, { method: "DELETE" });
 export const getWhy = (id: string, a: string, b: string): Promise<Answer[]> =>
   call(`/explorations/${encodeURIComponent(id)}/why?${new URLSearchParams({ a, b }).toString()}`);
 export const getReasonPage = (id: string): Promise<ReasonPage> => call(`/reasons/${encodeURIComponent(id)}`);
@@ -309,7 +315,7 @@ export interface EventHandlers {
 
 /** Follow an exploration until it is done; the answer stops following. */
 export function followEvents(id: string, handlers: EventHandlers): () => void {
-  const stream = new EventSource(`${API}/explorations/${encodeURIComponent(id)}/events`);
+  const stream = new EventSource(`${API}/explorations/${encodeURIComponent(id)}/events?${FOLLOWER}`);
   let attempt: string | null = null;
   const listen = (name: string, act: (data: Record<string, unknown>) => void): void =>
     stream.addEventListener(name, (event) => {

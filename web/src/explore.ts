@@ -102,10 +102,10 @@ export function tryNow(): void {
   endPause?.();
 }
 
-/** What was asked before is of no use to anybody once something else is asked. */
+/** What was asked before is of no use to this reader once something else is asked. */
 function stopOwn(): void {
   posting?.abort();
-  if (own !== null && state.isRunning.value) api.cancelExploration(own).catch(() => undefined);
+  if (own !== null && state.isRunning.value) api.leaveExploration(own).catch(() => undefined);
   own = null;
 }
 

@@ -17,6 +17,7 @@ import { CodeView } from "./CodeView";
 import { Compare } from "./why/Compare";
 import { Decisions } from "./why/Decisions";
 import { Export } from "./detail/Export";
+import { Errors } from "./detail/Errors";
 import { LoopList } from "./detail/LoopList";
 import { MemoryPlan } from "./detail/MemoryPlan";
 import { NodeTable } from "./detail/NodeTable";
@@ -81,6 +82,13 @@ export const VIEWS: readonly View[] = [
     label: "Timing",
     hasPart: ({ report }) => report.timing !== null || isWrong(report),
     render: ({ report }) => <Timing report={report} />,
+  },
+  {
+    of: "graph",
+    id: "errors",
+    label: "Errors",
+    hasPart: ({ graph }) => graph.errors.length > 0,
+    render: ({ graph }) => <Errors graph={graph} />,
   },
   {
     of: "graph",

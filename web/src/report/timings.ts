@@ -16,6 +16,32 @@ export interface Contestant {
   compile_s: number | null;
 }
 
+/** Errors of the elements of one output against float64, those left out that are NaN or infinite. */
+export interface ElementErrors {
+  /** The largest difference of an element. */
+  largest: number;
+  /** The mean of all differences. */
+  mean: number;
+  /** The largest in units in the last place: of the output's dtype, at the exact value. */
+  largest_ulp: number;
+  /** The mean in units in the last place. */
+  mean_ulp: number;
+}
+
+/** One output of a graph with rounded values, of eager and of compiled, element by element. */
+export interface OutputErrors {
+  /** Its ATen node. */
+  output: string;
+  /** Its dtype by torch's name. */
+  dtype: string;
+  /** How many elements were compared; a complex one is two. */
+  elements: number;
+  /** Errors of eager PyTorch; null where not comparable. */
+  eager: ElementErrors | null;
+  /** Errors of ours; null where not comparable. */
+  compiled: ElementErrors | null;
+}
+
 /** `contestants` are those whose results are right, or could not be checked. */
 export interface TimingResult {
   /** How times were taken, in sentences. */

@@ -9,7 +9,7 @@ import type { Observed } from "./observed";
 import type { Peer } from "./peers";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { TimingResult, WrongResult } from "./timings";
+import type { OutputErrors, TimingResult, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 /** What a result depends on besides the snippet and the options. */
@@ -122,6 +122,8 @@ export interface Graph {
   call_us: number | null;
   /** Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth then. */
   disturbed: string | null;
+  /** Of its outputs against float64, where they were compared; for one seed, on its first inputs. */
+  errors: OutputErrors[];
   /** The function that launches the kernels, as Python. */
   wrapper: string;
   /** Whether the launches are replayed as one CUDA graph. */

@@ -1,0 +1,2038 @@
+"""What the service answers with. Written by tools/client_types.py: change the models there, and run it again.
+
+A field that a service of another version does not send has the value that it has here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Optional, Union
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or a write of one buffer: `index` is the element offset as a formula of the loop variables."""
+
+    #: The buffer that is read or written.
+    buffer: str = ""
+
+    #: The element offset as a formula of the loop variables; of a library call, that it is all of it.
+    index: str = ""
+
+    #: Bytes of the elements that are touched, each once.
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One text of torch's own trace, as its log prints it; `chars` is its length before it was cut."""
+
+    #: The artefact as torch's logs name it.
+    name: str = ""
+
+    #: What it is, in words.
+    title: str = ""
+
+    #: Its text, cut at a stated length.
+    text: str = ""
+
+    #: Characters before it was cut.
+    chars: int = 0
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor of the schedule. `first` and `last` are positions in the order of kernels (-1 for inputs)."""
+
+    #: Its name.
+    name: str = ""
+
+    #: Its sizes, outermost first.
+    shape: list[Union[int, str]] = field(default_factory=list)
+
+    #: Its strides, in elements.
+    stride: list[Union[int, str]] = field(default_factory=list)
+
+    #: Its dtype by torch's name.
+    dtype: str = ""
+
+    #: Bytes of memory that it takes.
+    bytes: int = 0
+
+    #: Position of the kernel that writes it; -1 for an input.
+    first: Optional[int] = None
+
+    #: Position of the last kernel that reads it.
+    last: Optional[int] = None
+
+    #: What becomes of it; register is never in memory.
+    fate: Literal["input", "output", "register", "reused", "in_place", "allocated", "dead"] = "input"
+
+    #: The buffer whose memory it gets.
+    takes_over: Optional[str] = None
+
+    #: Of integers that the graph is given: the smallest one.
+    smallest: Optional[int] = None
+
+    #: Of integers that the graph is given: the largest one.
+    largest: Optional[int] = None
+
+    #: What else is to be said of it.
+    note: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class CallTimes:
+    """One call of a graph, measured: until the host has returned, and between the events before its first launch and
+    after its last, in microseconds; the least of the calls that were timed."""
+
+    #: Microseconds until the host has returned.
+    measured_host_us: float = 0.0
+
+    #: Microseconds on the device, from before the first launch until after the last.
+    measured_elapsed_us: float = 0.0
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One run of Dynamo over one function: its id in torch's logs, the graphs made, the bytecode before and after."""
+
+    #: Its id in torch's logs, such as 0/1: the frame, and how often it was compiled before.
+    id: str = ""
+
+    #: The user's function that was compiled; null where it has no name.
+    function: Optional[str] = None
+
+    #: The first line of that function in the snippet.
+    line: Optional[int] = None
+
+    #: Names of the graphs that it gave.
+    graphs: list[str] = field(default_factory=list)
+
+    #: The function's bytecode, one instruction a line.
+    bytecode_before: str = ""
+
+    #: What Dynamo made of it, one instruction a line.
+    bytecode_after: str = ""
+
+    #: What torch logged of this compilation.
+    artefacts: list[Artefact] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Wall time of one way to run the same calls, in milliseconds; every sample is kept."""
+
+    #: Which way it is.
+    name: Literal["eager", "compiled", "peer"] = "eager"
+
+    #: Every sample, in milliseconds, in the order in which they were taken.
+    samples_ms: list[float] = field(default_factory=list)
+
+    #: The median of the samples, in milliseconds.
+    median_ms: float = 0.0
+
+    #: 25th percentile.
+    low_ms: float = 0.0
+
+    #: 75th percentile.
+    high_ms: float = 0.0
+
+    #: Seconds of its first call, compiling included; null where it was not taken.
+    compile_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One pair that the scheduler looked at: what it decided, and why, with numbers."""
+
+    #: The first of the two, as a loop node.
+    a: str = ""
+
+    #: The second of the two, as a loop node.
+    b: str = ""
+
+    #: The round of the scheduler in which they were looked at.
+    round: int = 0
+
+    #: Whether one reads what the other writes (vertical), or neither does (horizontal).
+    kind: Literal["vertical", "horizontal"] = "vertical"
+
+    #: Whether they became one.
+    verdict: Literal["fused", "refused"] = "fused"
+
+    #: Id of the reason, as in GET /api/v1/reasons.
+    reason: str = ""
+
+    #: The reason in a sentence, with its numbers.
+    message: str = ""
+
+    #: The numbers that the reason speaks of, by name.
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    #: What the cost model expects of it.
+    score: Optional[Score] = None
+
+    #: Lines of the snippet that both came from.
+    lines: list[int] = field(default_factory=list)
+
+    #: The buffer that the verdict is about.
+    shared: Optional[str] = None
+
+    #: Bytes of that buffer.
+    shared_bytes: Optional[int] = None
+
+    #: That of `a`, then that of `b`.
+    sides: list[Side] = field(default_factory=list)
+
+    #: Whether both index expressions are over the same loops.
+    same_loops: bool = False
+
+    #: Of a fusion: the loops that were given up, by those that were kept.
+    change: str = ""
+
+    #: Of a fusion of two units: the number of what they became.
+    makes: Optional[int] = None
+
+    #: A change under which the rules do fuse the two: it was tried.
+    would_fuse_if: str = ""
+
+
+@dataclass(frozen=True)
+class EdgeTraffic:
+    """One tensor on its way from the node that makes it to a node that reads it, and what fusion saved of that."""
+
+    #: The buffer.
+    tensor: str = ""
+
+    #: The loop node; None for an input or a constant.
+    producer: Optional[str] = None
+
+    #: The loop node that reads it.
+    consumer: str = ""
+
+    #: Bytes that writing it takes without fusion, once for all readers.
+    written_bytes: int = 0
+
+    #: Bytes that this reader reads of it without fusion.
+    read_bytes: int = 0
+
+    #: Of `read_bytes`, what the reader's kernel does not read for it.
+    saved_read_bytes: int = 0
+
+    #: What fusion made of it.
+    fate: Literal["memory", "register", "read_saved", "recomputed", "shared_read"] = "memory"
+
+
+@dataclass(frozen=True)
+class ElementErrors:
+    """Errors of the elements of one output against float64, those left out that are NaN or infinite."""
+
+    #: The largest difference of an element.
+    largest: float = 0.0
+
+    #: The mean of all differences.
+    mean: float = 0.0
+
+    #: The largest in units in the last place: of the output's dtype, at the exact value.
+    largest_ulp: float = 0.0
+
+    #: The mean in units in the last place.
+    mean_ulp: float = 0.0
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a result depends on besides the snippet and the options."""
+
+    #: Version of Python.
+    python: str = ""
+
+    #: Version of PyTorch.
+    torch: str = ""
+
+    #: Version of Triton; null where it is not installed.
+    triton: Optional[str] = None
+
+    #: Where tensors were: cpu or cuda.
+    device: str = ""
+
+    #: The device's name as its driver or the kernel gives it.
+    device_name: str = ""
+
+    #: What Triton kernels were generated for, such as sm_90.
+    target: str = ""
+
+    #: The device whose model decided and predicted.
+    decides_for: str = ""
+
+    #: Of the device that ran, and then of the one whose model decided, where that is another.
+    peaks: list[Peak] = field(default_factory=list)
+
+    #: Version of the GPU's driver; null on a CPU.
+    driver: Optional[str] = None
+
+    #: Clocks of the GPU in MHz, by name, where they were read.
+    clocks: Optional[dict[str, Any]] = None
+
+    #: The seed that was set before the snippet ran.
+    seed: int = 0
+
+    #: Commit of the compiler's sources, where it is known.
+    commit: Optional[str] = None
+
+    #: Version of Fusionscope.
+    compiler: str = ""
+
+    #: Threads that a CPU computed with; null on a GPU.
+    threads: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Error:
+    """What stopped an exploration. `line` is the user's own line, counted from 1, where one is known."""
+
+    #: The type of the exception, or a name of ours such as TimeLimit.
+    type: str = ""
+
+    #: What went wrong, in its own words.
+    message: str = ""
+
+    #: The line of the snippet, counted from 1, where one is known.
+    line: Optional[int] = None
+
+    #: The stage that it stopped.
+    stage: Optional[str] = None
+
+    #: What the reader can do about it.
+    hint: Optional[str] = None
+
+    #: Frames of the snippet; or, where the defect is ours, of the compiler, without the snippet's text.
+    traceback: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class ExecutionTraffic:
+    """What a graph moves if it is run in one way, launch by launch, in order; `bytes` is the sum over `launches`, and
+    `library_bytes` that over the library calls among them, which move it at least."""
+
+    #: Bytes of all launches together.
+    bytes: int = 0
+
+    #: Bytes of the library calls among them, which move it at least.
+    library_bytes: int = 0
+
+    #: Each launch, in order.
+    launches: list[LaunchTraffic] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Something that the compiler does otherwise than at the size before."""
+
+    #: What flips: a verdict, a count of kernels, or a choice.
+    kind: Literal["verdict", "kernels", "choice"] = "verdict"
+
+    #: The graph that it is in; of a count: all of them.
+    graph: Optional[str] = None
+
+    #: The pair, as "a + b"; the kernel whose plan it is; or "kernels".
+    about: str = ""
+
+    #: What it is at the size before.
+    before: str = ""
+
+    #: What it is at this size.
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class FoldingDecision:
+    """Whether a convolution takes the products and sums of each channel, and the ReLU, that follow it."""
+
+    #: Whether it was folded.
+    verdict: Literal["folded", "kept"] = "folded"
+
+    #: Id of the reason, as in GET /api/v1/reasons.
+    reason: str = ""
+
+    #: The reason in a sentence.
+    message: str = ""
+
+    #: Of `aten`: the convolution first, the ReLU last.
+    nodes: list[str] = field(default_factory=list)
+
+    #: The pass over the result that is spared.
+    predicted_saved_us: float = 0.0
+
+    #: What it takes to compute the filter in each call.
+    predicted_filter_us: float = 0.0
+
+    #: Lines of the snippet that it is about.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FxNode:
+    """A node of an FX graph. `users` and `args` name nodes of the same graph; `lines` are lines of the snippet."""
+
+    #: Its name in the graph, such as mul_1.
+    name: str = ""
+
+    #: FX's kind of node: placeholder, call_function, call_method, call_module, get_attr or output.
+    op: str = ""
+
+    #: What it calls or stands for, such as aten.mul.Tensor.
+    target: str = ""
+
+    #: Names of the nodes that it takes, in order.
+    args: list[str] = field(default_factory=list)
+
+    #: The node as one line of code, cut where it is long.
+    text: str = ""
+
+    #: Sizes of its result, outermost first; null where that is no single tensor.
+    shape: Optional[list[Union[int, str]]] = None
+
+    #: Strides of its result, in elements; null where it has none.
+    stride: Optional[list[Union[int, str]]] = None
+
+    #: The dtype of its result by torch's name, such as float32.
+    dtype: Optional[str] = None
+
+    #: Bytes of all elements of its result.
+    bytes: Optional[int] = None
+
+    #: Lines of the snippet that it came from, the innermost call last.
+    lines: list[int] = field(default_factory=list)
+
+    #: Path of the innermost nn.Module that it ran in.
+    module: Optional[str] = None
+
+    #: Whether nothing that the graph gives depends on it.
+    dead: bool = False
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error
+    is null where the two cannot be compared."""
+
+    #: The function that was called.
+    entry: str = ""
+
+    #: "the result", or "the gradient of x".
+    name: str = ""
+
+    #: Relative error of eager against float64; null where it cannot be compared.
+    eager_error: Optional[float] = None
+
+    #: Relative error of compiled against float64; null where it cannot be compared.
+    compiled_error: Optional[float] = None
+
+    #: Whether rounding explains the error: see docs/measuring.md.
+    is_correct: bool = False
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One captured graph, from FX to kernels."""
+
+    #: Its name, such as graph_0, or graph_0_backward for its backward graph.
+    name: str = ""
+
+    #: The user's function that it is a part of.
+    function: Optional[str] = None
+
+    #: Whether it computes only, or is a half of a training step.
+    phase: Literal["inference", "forward", "backward"] = "inference"
+
+    #: The backward graph of a forward graph, and the other way.
+    partner: Optional[str] = None
+
+    #: How often the snippet ran it.
+    calls: int = 0
+
+    #: The graph as Dynamo captured it.
+    fx: list[FxNode] = field(default_factory=list)
+
+    #: The same after AOTAutograd: functional, decomposed, forward or backward alone.
+    aten: list[FxNode] = field(default_factory=list)
+
+    #: Conditions under which it may be used.
+    guards: list[Guard] = field(default_factory=list)
+
+    #: The graph break that ended this graph, if one did.
+    breaks: list[GraphBreak] = field(default_factory=list)
+
+    #: Why this graph was compiled again, if it was.
+    recompiles: list[Recompile] = field(default_factory=list)
+
+    #: What this graph leaves open: it serves every value.
+    symbols: list[Symbol] = field(default_factory=list)
+
+    #: Of a backward graph: what the forward saved for it.
+    saved: list[SavedTensor] = field(default_factory=list)
+
+    #: Of a backward graph: nodes of the forward graph that it computes again, not saved.
+    recomputed: list[str] = field(default_factory=list)
+
+    #: What was replaced between `fx` and `aten`, or nearly was.
+    rewrites: list[Rewrite] = field(default_factory=list)
+
+    #: What became no loop, since there was nothing to do.
+    removed: list[Removed] = field(default_factory=list)
+
+    #: What was decided of convolutions, before `loops`.
+    layouts: list[LayoutDecision] = field(default_factory=list)
+
+    #: What convolutions took of what follows them.
+    foldings: list[FoldingDecision] = field(default_factory=list)
+
+    #: Products of sizes that eight does not divide.
+    paddings: list[PaddingDecision] = field(default_factory=list)
+
+    #: The loop nodes before fusion.
+    loops: list[LoopNode] = field(default_factory=list)
+
+    #: In a large graph only the weightiest: see `more_decisions`.
+    decisions: list[Decision] = field(default_factory=list)
+
+    #: Those that are not told at length: both units, the round, the reason.
+    more_decisions: list[tuple[int, int, int, str]] = field(default_factory=list)
+
+    #: Pairs of kernels that run over as many iterations and leave no decision, being far apart.
+    pairs_not_asked: int = 0
+
+    #: What the scheduler did, round by round.
+    rounds: list[Round] = field(default_factory=list)
+
+    #: Its tensors, and what becomes of each.
+    buffers: list[Buffer] = field(default_factory=list)
+
+    #: What the buffers take.
+    memory: Optional[Memory] = None
+
+    #: The bytes that it moves.
+    traffic: Optional[Traffic] = None
+
+    #: What is launched, in order.
+    kernels: list[Kernel] = field(default_factory=list)
+
+    #: The generated kernels one after another; what library calls take is not foreseen.
+    predicted_us: Optional[float] = None
+
+    #: One call of the graph with these kernels, measured beside each kernel alone.
+    call_us: Optional[float] = None
+
+    #: Why the kernels' measured times are not to be relied on: they do not add up to the call's. They have no bandwidth
+    #: then.
+    disturbed: Optional[str] = None
+
+    #: Of its outputs against float64, where they were compared; for one seed, on its first inputs.
+    errors: list[OutputErrors] = field(default_factory=list)
+
+    #: The function that launches the kernels, as Python.
+    wrapper: str = ""
+
+    #: Whether the launches are replayed as one CUDA graph.
+    replay: Optional[Replay] = None
+
+    #: Launches of eager PyTorch for the same graph.
+    eager_kernels: Optional[int] = None
+
+    #: Bytes that these move.
+    eager_bytes: Optional[int] = None
+
+    #: Bytes that any compiler must move.
+    floor_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class GraphBreak:
+    """Where Dynamo stopped tracing, ran the line in Python, and began another graph. Each is listed once, by line."""
+
+    #: Dynamo's explanation, its first sentence.
+    reason: str = ""
+
+    #: The line of the snippet at which tracing stopped.
+    line: Optional[int] = None
+
+    #: Dynamo's own name of it.
+    kind: Optional[str] = None
+
+    #: Dynamo's own hints.
+    hint: Optional[str] = None
+
+    #: Id of the kind of break, as in docs/graph_breaks.md.
+    category: str = "other"
+
+    #: The kind of break in words.
+    title: str = ""
+
+    #: What would keep the graph whole, in one sentence.
+    remedy: str = ""
+
+    #: The page of PyTorch's documentation on it.
+    url: Optional[str] = None
+
+    #: The graphs that it ended.
+    before: list[str] = field(default_factory=list)
+
+    #: The graphs that ran next, where tracing was taken up again.
+    after: list[str] = field(default_factory=list)
+
+    #: How often tracing met it.
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition on a call under which a graph may be used. `kind`, `name` and `expression` are Dynamo's own terms."""
+
+    #: Dynamo's kind of guard, such as TENSOR_MATCH.
+    kind: str = ""
+
+    #: What is guarded, as Dynamo writes it, such as L['x'].
+    name: str = ""
+
+    #: The condition, as code or in words.
+    expression: str = ""
+
+    #: Lines of the snippet that it is about.
+    lines: list[int] = field(default_factory=list)
+
+    #: What it is about, as the snippet writes it: `n`, `x.size(0)`.
+    subject: str = ""
+
+    #: The change of the input that fails it, such as `n` other than 6.
+    fails_when: str = ""
+
+
+@dataclass(frozen=True)
+class IndexTerm:
+    """One term of an index expression with its sign: `512 * x0`, ` + x1`. `differs` marks what the other side of the
+    decision does not have."""
+
+    #: The term with its sign.
+    text: str = ""
+
+    #: Whether the other side lacks it.
+    differs: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is launched: one generated function or one library call. A generated one gets `reads`, then `writes`, then
+    `sizes`."""
+
+    #: Its function's name, or the operator of a library call. Unique among generated kernels of a graph.
+    name: str = ""
+
+    #: What it is written in; extern is a library call.
+    kind: Literal["triton", "cpp", "extern"] = "triton"
+
+    #: The loop nodes that it computes.
+    nodes: list[str] = field(default_factory=list)
+
+    #: The nodes of `aten` that these came from.
+    origins: list[str] = field(default_factory=list)
+
+    #: Its whole text.
+    source: str = ""
+
+    #: The language of `source`, for who highlights it.
+    language: Literal["python", "cpp"] = "python"
+
+    #: Where each line of `source` comes from.
+    lines: list[KernelLine] = field(default_factory=list)
+
+    #: Lines of the snippet that it computes for.
+    user_lines: list[int] = field(default_factory=list)
+
+    #: Buffers that it reads.
+    reads: list[str] = field(default_factory=list)
+
+    #: Buffers that it writes.
+    writes: list[str] = field(default_factory=list)
+
+    #: Bytes that it moves: each read counted once, each write counted once.
+    bytes: int = 0
+
+    #: Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each
+    #: pair of a product as two; null of a library call that torch has no formula for.
+    flops: Optional[int] = None
+
+    #: Programs along each axis of the launch; null for C++ and library calls.
+    grid: Optional[list[int]] = None
+
+    #: How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name.
+    config: dict[str, Any] = field(default_factory=dict)
+
+    #: Registers of a thread, by the assembler.
+    registers: Optional[int] = None
+
+    #: Bytes that a thread spills and loads again, by the assembler.
+    spills: Optional[int] = None
+
+    #: Bytes of shared memory of a program, by the assembler.
+    shared_bytes: Optional[int] = None
+
+    #: Microseconds that the cost model expects.
+    predicted_us: Optional[float] = None
+
+    #: Microseconds on the device, alone, the median of all samples.
+    measured_us: Optional[float] = None
+
+    #: 10^9 bytes a second: `bytes` by `measured_us`.
+    gb_per_s: Optional[float] = None
+
+    #: Percent of the device's memory bandwidth that this is; null on a CPU.
+    percent_of_peak: Optional[float] = None
+
+    #: Open sizes that a launch passes after the buffers, with their values in the first call.
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    #: Those of `writes` whose values before the launch matter.
+    updates: list[str] = field(default_factory=list)
+
+    #: Of a product on a CPU: the calls that a launch consists of, in order.
+    steps: list[KernelStep] = field(default_factory=list)
+
+    #: Buffers that are passed as descriptors.
+    descriptors: list[TileDescriptor] = field(default_factory=list)
+
+    #: The first kernel of the graph that is the same code but for names, if not this one.
+    same_as: Optional[str] = None
+
+    #: Of a generated kernel, where the target is a GPU.
+    levels: Optional[KernelLevels] = None
+
+    #: The same kernel for other targets.
+    also: list[KernelArtifact] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class KernelArtifact:
+    """The Triton kernel compiled offline for `target`, or its C++ twin: a second rendering of the same kernel."""
+
+    #: What it is written in.
+    language: Literal["triton", "cpp", "ptx"] = "triton"
+
+    #: What it was generated for, such as sm_90.
+    target: str = ""
+
+    #: Its whole text.
+    source: str = ""
+
+    #: Where each line of `source` comes from.
+    lines: list[KernelLine] = field(default_factory=list)
+
+    #: Registers of a thread, by the assembler.
+    registers: Optional[int] = None
+
+    #: Bytes that a thread spills and loads again, by the assembler.
+    spills: Optional[int] = None
+
+    #: Bytes of shared memory of a program, by the assembler.
+    shared_bytes: Optional[int] = None
+
+    #: How it was generated, by name.
+    config: dict[str, Any] = field(default_factory=dict)
+
+    #: How this rendering was checked, and with what result.
+    check: Optional[str] = None
+
+    #: The largest relative error that the check found.
+    max_error: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class KernelLevels:
+    """Where the values of a kernel live, by the plan of its Triton kernel for `target`: counted, not measured."""
+
+    #: The GPU whose plan it is, such as sm_90.
+    target: str = ""
+
+    #: How the kernel goes through its loops.
+    plan: Literal["pointwise", "persistent", "looped", "split", "team", "look_back", "batch", "product"] = "pointwise"
+
+    #: How many programs run.
+    programs: int = 0
+
+    #: Of one program.
+    threads: int = 0
+
+    #: Elements of one program along each axis; of one step in r.
+    tile: dict[str, Any] = field(default_factory=dict)
+
+    #: Over the reduction loops; 0 without any, 1 where all of r stays in registers.
+    passes: int = 0
+
+    #: What it loads of each tensor.
+    loads: list[TensorLoads] = field(default_factory=list)
+
+    #: Predicted: of what later passes load again, what the cache holds no more.
+    missed_bytes: int = 0
+
+    #: Values of nodes that stay in registers and reach no memory.
+    kept: list[str] = field(default_factory=list)
+
+    #: Values that the threads of a program combine, through shuffles and shared memory.
+    combined: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class KernelLine:
+    """Where one line of a kernel comes from: `line` counts from 1 in the kernel's source."""
+
+    #: The line in the kernel's source, counted from 1.
+    line: int = 0
+
+    #: Loop nodes that the line computes for.
+    nodes: list[str] = field(default_factory=list)
+
+    #: Lines of the snippet that it computes for.
+    user_lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """One call among those that a launch consists of: a function of the kernel's source, or a library call."""
+
+    #: The function of `source`; null for a library call.
+    function: Optional[str] = None
+
+    #: The buffers that the function gets, in order.
+    buffers: list[str] = field(default_factory=list)
+
+    #: The loop node whose library call it is.
+    call: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LaunchTraffic:
+    """What one launch moves. `name` is eager's ATen operator, a loop node, or a kernel; `node` is the node of `fx` that
+    eager made the call for."""
+
+    #: Eager's operator, a loop node, or a kernel.
+    name: str = ""
+
+    #: The node of `fx` that eager made the call for.
+    node: Optional[str] = None
+
+    #: Bytes of all its tensors together.
+    bytes: int = 0
+
+    #: What it moves of each tensor.
+    tensors: list[TensorTraffic] = field(default_factory=list)
+
+    #: Lines of the snippet that it came from.
+    lines: list[int] = field(default_factory=list)
+
+    #: What a library call may move besides: `bytes` is then what it moves at least.
+    unseen: str = ""
+
+
+@dataclass(frozen=True)
+class LayoutConversion:
+    """A copy into other strides at the edge of a region: `buffer` is made of `source` for `reader`. `bytes` are read
+    and written by a kernel of its own; what is fused into the loop that makes `source` moves fewer."""
+
+    #: The copy.
+    buffer: str = ""
+
+    #: What it is a copy of.
+    source: str = ""
+
+    #: What the reader takes it as.
+    what: Literal["image", "gradient", "filter", "argument", "output"] = "image"
+
+    #: The node that needs it in these strides.
+    reader: str = ""
+
+    #: Bytes that are read and written by a kernel of its own.
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class LayoutDecision:
+    """How tensors lie around convolutions that hang together: channels-last, or as eager has them, and why. Or one that
+    is a product of patches, or a loop."""
+
+    #: How the convolutions are computed.
+    verdict: Literal["channels_last", "kept", "loop", "product"] = "channels_last"
+
+    #: Id of the reason, as in GET /api/v1/reasons.
+    reason: str = ""
+
+    #: The reason in a sentence.
+    message: str = ""
+
+    #: Nodes of `aten`.
+    convolutions: list[str] = field(default_factory=list)
+
+    #: The numbers that the reason speaks of, by name.
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    #: Tensors as in eager: the library's calls, and the passes that folding would spare.
+    predicted_kept_us: Optional[float] = None
+
+    #: Channels-last: the library's calls, conversions, and filters that are folded; or the product.
+    predicted_moved_us: Optional[float] = None
+
+    #: Those that are channels-last, or would be if it paid.
+    buffers: list[str] = field(default_factory=list)
+
+    #: Copies at the edges of the region.
+    conversions: list[LayoutConversion] = field(default_factory=list)
+
+    #: Lines of the snippet that it is about.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LoopNode:
+    """A node of the loop IR. `sizes` and `reduction_sizes` are trip counts; `body` is one operation a line."""
+
+    #: Its name: that of the buffer that it writes, or of its library call.
+    name: str = ""
+
+    #: What kind of loop it is; extern is a library call.
+    kind: Literal["pointwise", "reduction", "scan", "scatter", "extern", "view"] = "pointwise"
+
+    #: Trip counts of its loops, outermost first.
+    sizes: list[Union[int, str]] = field(default_factory=list)
+
+    #: Trip counts of its reduction loops.
+    reduction_sizes: list[Union[int, str]] = field(default_factory=list)
+
+    #: The dtype of what it writes, by torch's name.
+    dtype: Optional[str] = None
+
+    #: Sizes of what it writes, outermost first.
+    shape: Optional[list[Union[int, str]]] = None
+
+    #: Its body, one operation a line.
+    body: list[str] = field(default_factory=list)
+
+    #: What it reads.
+    reads: list[Access] = field(default_factory=list)
+
+    #: What it writes.
+    writes: list[Access] = field(default_factory=list)
+
+    #: FX nodes of `aten` that it came from.
+    origins: list[str] = field(default_factory=list)
+
+    #: Lines of the snippet that it came from.
+    lines: list[int] = field(default_factory=list)
+
+    #: Whether nothing that the graph gives depends on it.
+    dead: bool = False
+
+    #: Of a scatter: the buffer whose values it begins with.
+    updates: Optional[str] = None
+
+    #: The buffer of which it fills a part, with other nodes.
+    part_of: Optional[str] = None
+
+    #: Of a library call: its code, where view(buffer, shape, stride, offset) is a part of a buffer.
+    call: Optional[str] = None
+
+    #: True for an ATen call that we have no lowering for.
+    fallback: bool = False
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the buffers of a graph take, its inputs not counted, in bytes."""
+
+    #: The most that is alive at one time.
+    peak_bytes: int = 0
+
+    #: Our kernels in the order in which they were written.
+    unordered_peak_bytes: int = 0
+
+    #: Every buffer of our kernels in memory of its own, none let go.
+    without_reuse_bytes: int = 0
+
+    #: Buffers that get the memory of others.
+    reuses: list[Reuse] = field(default_factory=list)
+
+    #: The most that is alive at one time without fusion.
+    unfused_peak_bytes: int = 0
+
+    #: Every buffer in memory of its own without fusion.
+    unfused_without_reuse_bytes: int = 0
+
+    #: Buffers that would get the memory of others without fusion.
+    unfused_reuses: list[Reuse] = field(default_factory=list)
+
+    #: What is alive while each kernel runs, and after the last.
+    live_bytes: list[int] = field(default_factory=list)
+
+    #: The same without fusion, node by node.
+    unfused_live_bytes: list[int] = field(default_factory=list)
+
+    #: The plan without fusion; `first` and `last` are positions among the nodes not dead.
+    unfused_buffers: list[Buffer] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NamedSize:
+    """A size of the snippet that a sweep can name, with its value as written."""
+
+    #: The size as a sweep names it.
+    name: str = ""
+
+    #: Its value as written.
+    value: int = 0
+
+    #: Lines of the snippet that it stands in.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the reader must know about how the snippet was run (an input that was chosen, a device that was
+    replaced, a stage that does not apply). `line` is a line of the snippet."""
+
+    #: The note, in sentences.
+    message: str = ""
+
+    #: The line of the snippet that it is about.
+    line: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """How the process of the snippet ran and ended, as the service saw it. The snippet cannot change any of this."""
+
+    #: Which attempt this is: earlier ones were lost with their worker.
+    attempt: int = 1
+
+    #: Why it was over, empty while it runs: "exited" by itself, a limit that it overstepped ("time_limit",
+    #: "output_limit", "report_limit", "memory_limit", "disk_limit"), "cancelled", or "worker_lost".
+    ending: str = ""
+
+    #: Exit code of the process, where it exited.
+    exit_code: Optional[int] = None
+
+    #: Number of the signal that ended the process, if one did.
+    signal: Optional[int] = None
+
+    #: From the snippet's start to its end, or until now while it runs; all waiting included.
+    wall_seconds: float = 0.0
+
+    #: How long it may run, without waiting for the device; null where it has not begun.
+    wall_limit_seconds: Optional[float] = None
+
+    #: Of these: waiting until others had timed on the device.
+    waited_seconds: float = 0.0
+
+    #: Processor time of all its processes.
+    processor_seconds: Optional[float] = None
+
+    #: Most memory of all its processes at one time.
+    peak_memory_bytes: Optional[int] = None
+
+    #: Most memory on the GPU at one time.
+    peak_gpu_memory_bytes: Optional[int] = None
+
+    #: What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.
+    tier: Optional[str] = None
+
+    #: The layers of that in force, in words.
+    isolation: list[str] = field(default_factory=list)
+
+    #: Version of Python on the worker.
+    python: str = ""
+
+    #: Version of torch on the worker.
+    torch: str = ""
+
+    #: Version of Triton on the worker, where it has one.
+    triton: Optional[str] = None
+
+    #: "cpu" or "cuda": what it was given.
+    device: str = ""
+
+    #: Name of that device.
+    device_name: str = ""
+
+    #: What the report says and cannot be, a sentence each. Such a report is not given as an answer again, and the
+    #: figures that cannot be are left out.
+    contradictions: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a pair of nodes: the scheduler's last answer, and whether both are in one kernel in the end, be it
+    by the fusion of others."""
+
+    #: The scheduler's last answer.
+    verdict: Literal["fused", "refused", "never considered"] = "fused"
+
+    #: Id of the reason, as in GET /api/v1/reasons; null where it never asked.
+    reason: Optional[str] = None
+
+    #: Whether both are in one kernel in the end.
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class OutputErrors:
+    """One output of a graph with rounded values, of eager and of compiled, element by element."""
+
+    #: Its ATen node.
+    output: str = ""
+
+    #: Its dtype by torch's name.
+    dtype: str = ""
+
+    #: How many elements were compared; a complex one is two.
+    elements: int = 0
+
+    #: Errors of eager PyTorch; null where not comparable.
+    eager: Optional[ElementErrors] = None
+
+    #: Errors of ours; null where not comparable.
+    compiled: Optional[ElementErrors] = None
+
+
+@dataclass(frozen=True)
+class PaddingCopy:
+    """A matrix that has to be copied for a padded product: `left`, `right` or `bias`, to have a border of zeros, or the
+    `result`, to have eager's strides. `bytes` are read and written."""
+
+    #: The node of `aten` that is copied.
+    node: str = ""
+
+    #: What it is in the product.
+    what: Literal["left", "right", "bias", "result"] = "left"
+
+    #: Bytes that are read and written.
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class PaddingDecision:
+    """Whether a matrix product is computed at sizes that eight divides, and why: a border of zeros is added to what it
+    takes, and nobody reads what comes of that. Or several calls compute it ("apart"), each of rows that lie so far
+    apart that they start in the same place of a piece of sixteen bytes."""
+
+    #: How the product is computed.
+    verdict: Literal["padded", "apart", "kept"] = "padded"
+
+    #: Id of the reason, as in GET /api/v1/reasons.
+    reason: str = ""
+
+    #: The reason in a sentence.
+    message: str = ""
+
+    #: Node of `aten`.
+    product: str = ""
+
+    #: Rows, inner size and columns of the product as it is written.
+    sizes: list[Union[int, str]] = field(default_factory=list)
+
+    #: Those that it has, or would have, padded.
+    padded: list[Union[int, str]] = field(default_factory=list)
+
+    #: The library's call at the sizes as written.
+    predicted_kept_us: Optional[float] = None
+
+    #: The padded call, or those of rows apart.
+    predicted_padded_us: Optional[float] = None
+
+    #: All that is copied for it.
+    predicted_copies_us: Optional[float] = None
+
+    #: The first less the other two.
+    predicted_saved_us: Optional[float] = None
+
+    #: What has to be copied for it.
+    copies: list[PaddingCopy] = field(default_factory=list)
+
+    #: Lines of the snippet that it is about.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What a device does at most, by the record that the compiler has of it."""
+
+    #: The device's name.
+    device: str = ""
+
+    #: 10^9 bytes a second that a large kernel reads and writes.
+    gb_per_s: float = 0.0
+
+    #: 10^9 float32 operations a second; a fused multiply-add is two.
+    gflop_per_s: float = 0.0
+
+    #: The same of the tensor cores on half types; null where there are none.
+    half_product_gflop_per_s: Optional[float] = None
+
+    #: Whether `gb_per_s` was measured on such a device; else it is assumed. Operations are the data sheet's, or assumed
+    #: of a CPU.
+    is_measured: bool = False
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What TorchInductor made of the same graphs."""
+
+    #: The other compiler.
+    name: str = "TorchInductor"
+
+    #: What it launches, in order, library calls included.
+    kernels: list[Kernel] = field(default_factory=list)
+
+    #: What it made of the snippet, or why it was not asked, in sentences.
+    message: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """A compilation made because no earlier code of the function fitted the call: the guard that failed, and how."""
+
+    #: The user's function that was compiled again.
+    function: str = ""
+
+    #: What the call had and the code did not allow, in a sentence.
+    reason: str = ""
+
+    #: The first line of that function in the snippet.
+    line: Optional[int] = None
+
+    #: The condition that failed, of the newest code there was.
+    guard: Optional[str] = None
+
+    #: What it was about, as the snippet writes it.
+    subject: Optional[str] = None
+
+    #: What the guard asks for.
+    expected: Optional[str] = None
+
+    #: What the call had instead.
+    actual: Optional[str] = None
+
+    #: The graph that was made for the new value.
+    graph: Optional[str] = None
+
+    #: What the new graph leaves open and the earlier one did not.
+    symbolic: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A node that nothing had to be done for. It is one of `fx` where it is "dead", else of `aten`; in a training step
+    also one that repeated another before forward and backward were split."""
+
+    #: Why nothing had to be done.
+    kind: Literal["dead", "common_subexpression", "constant", "view", "cast", "copy"] = "dead"
+
+    #: The node that is gone.
+    node: str = ""
+
+    #: The same in a sentence.
+    because: str = ""
+
+    #: Lines of the snippet that it came from.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Whether the launches of a graph are recorded and replayed as one CUDA graph, and why. What is told of a recording
+    is empty where there is none."""
+
+    #: How launches reach the device.
+    verdict: Literal["replayed", "one_by_one"] = "replayed"
+
+    #: Id of the reason, as in GET /api/v1/reasons.
+    reason: str = ""
+
+    #: The reason in a sentence.
+    message: str = ""
+
+    #: The numbers that the reason speaks of, by name.
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    #: `cuda_graphs`, with what the mode makes of it.
+    option: Literal["auto", "on", "off"] = "auto"
+
+    #: The library call that stands in the way.
+    node: Optional[str] = None
+
+    #: Its lines in the snippet.
+    lines: list[int] = field(default_factory=list)
+
+    #: Launches of a call, library calls among them.
+    launches: int = 0
+
+    #: Library calls among the launches.
+    library_calls: int = 0
+
+    #: Launches that were recorded.
+    recorded_launches: Optional[int] = None
+
+    #: Library calls that were recorded.
+    recorded_library_calls: Optional[int] = None
+
+    #: Kernels that are launched after each replay, so that their results need no copy.
+    launched_after: list[str] = field(default_factory=list)
+
+    #: How each input of a recording is read.
+    inputs: list[ReplayInput] = field(default_factory=list)
+
+    #: Bytes that are copied to the recording's memory in each call.
+    copied_in_bytes: Optional[int] = None
+
+    #: Bytes that are copied out of it in each call.
+    copied_out_bytes: Optional[int] = None
+
+    #: Of a forward graph: what it saves and gives without a copy.
+    held_bytes: Optional[int] = None
+
+    #: Of the pool that all recordings on one stream share, as torch counts it.
+    pool_bytes: Optional[int] = None
+
+    #: How many recordings were made.
+    recordings: int = 0
+
+    #: Calls that were replays so far, those of timing among them.
+    replays: int = 0
+
+    #: Calls that went out one by one though there was a recording.
+    launched_calls: int = 0
+
+    #: A call launch by launch.
+    launched: Optional[CallTimes] = None
+
+    #: A replay.
+    replayed: Optional[CallTimes] = None
+
+    #: What a replay was expected to take the host.
+    predicted_host_us: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class ReplayInput:
+    """An input of a recording: "in_place" is read where the caller has it, "copied" goes to the recording's memory in
+    each call, "held" lies in that of the graph that made it, which gives it without a copy."""
+
+    #: The input's name in `aten`.
+    name: str = ""
+
+    #: Bytes of all its elements.
+    bytes: int = 0
+
+    #: Where a replay reads it.
+    way: Literal["in_place", "copied", "held"] = "in_place"
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """A buffer in the memory of another one that is no longer needed; `in_place` if one kernel reads the one while it
+    writes the other."""
+
+    #: The buffer that gets the memory.
+    buffer: str = ""
+
+    #: The buffer whose memory it was.
+    takes_over: str = ""
+
+    #: Bytes that this spares.
+    bytes: int = 0
+
+    #: Whether one kernel reads the one while it writes the other.
+    in_place: bool = False
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Something that is computed better in another way: replaced, or kept and why."""
+
+    #: Attention written by hand, or the mask or repeated heads of a call of torch's own; in a training step a sum of
+    #: rows that hold one number, or where maxima over windows lie.
+    what: Literal["attention", "mask", "heads", "one-hot sum", "picked numbers", "pooling places"] = "attention"
+
+    #: Whether it was replaced.
+    verdict: Literal["replaced", "kept"] = "replaced"
+
+    #: Id of the reason, as in docs/rewrites.md.
+    reason: str = ""
+
+    #: The reason in a sentence.
+    message: str = ""
+
+    #: What exactly it was found in, in this graph.
+    detail: str = ""
+
+    #: What the author can do, where there is something.
+    remedy: str = ""
+
+    #: The nodes of `fx` that were replaced.
+    nodes: list[str] = field(default_factory=list)
+
+    #: Lines of the snippet that it is about.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of the scheduler: what it asked, and the fusion that it took as the best; at the end of all, those of
+    small kernels that share launches."""
+
+    #: Its number, counted from 1.
+    number: int = 0
+
+    #: The two units, and the number of what they became.
+    fused: list[tuple[int, int, int]] = field(default_factory=list)
+
+    #: How many pairs were refused in it.
+    refused: int = 0
+
+    #: How many units there are after it.
+    units: int = 0
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """A tensor that the forward graph keeps for the backward graph."""
+
+    #: The node of the forward graph that made it.
+    node: str = ""
+
+    #: The input of the backward graph that it is.
+    input: str = ""
+
+    #: An input or an output of the forward graph lives anyway; an activation is kept for this alone.
+    kind: Literal["input", "output", "activation"] = "input"
+
+    #: Its sizes, outermost first.
+    shape: list[Union[int, str]] = field(default_factory=list)
+
+    #: Its dtype by torch's name.
+    dtype: str = ""
+
+    #: Bytes of all its elements.
+    bytes: int = 0
+
+    #: Lines of the snippet that made it.
+    lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the cost model expects of a fusion. Both times are predictions, in microseconds."""
+
+    #: The rule that the fusion would be made by, such as vertical.
+    category: str = ""
+
+    #: Bytes that it spares reading and writing.
+    bytes_saved: int = 0
+
+    #: How far apart the two stand in the order of the loop nodes.
+    distance: int = 0
+
+    #: Predicted microseconds of one kernel of both.
+    fused_us: Optional[float] = None
+
+    #: Predicted microseconds of both kernels one after another.
+    unfused_us: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a decision as it was when it was asked about: a group of nodes, or a library call."""
+
+    #: Number of the unit; see `rounds`.
+    unit: int = 0
+
+    #: Its loops, those of a reduction after the bar; empty: a library call.
+    space: str = ""
+
+    #: How often its loops run together: a number, or a formula of open sizes.
+    iterations: Optional[Union[int, str]] = None
+
+    #: What it does with the shared buffer.
+    does: Literal["writes", "reads", "touches"] = "touches"
+
+    #: The element of the shared buffer, by its loops.
+    index: list[IndexTerm] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the pipeline, its wall time, and how it ended."""
+
+    #: The stage.
+    name: str = ""
+
+    #: Its wall time, in milliseconds.
+    ms: float = 0.0
+
+    #: How it ended.
+    status: Literal["done", "failed", "skipped"] = "done"
+
+    #: Why it failed or was skipped, in a sentence.
+    message: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The answer bar. `*_error` is the largest relative error against float64; `speedup` is eager_ms / compiled_ms. A
+    wrong result has no speed: where the report's `wrong_results` name "compiled", `compiled_ms` and `speedup` are null,
+    and where they name "peer", `peer_ms` is. An error is null where one of the outputs cannot be compared, as NaN."""
+
+    #: Launches of eager PyTorch.
+    eager_kernels: Optional[int] = None
+
+    #: Launches of ours, library calls among them.
+    kernels: Optional[int] = None
+
+    #: Launches of TorchInductor; null where they speak of other calls.
+    peer_kernels: Optional[int] = None
+
+    #: Bytes that eager moves.
+    eager_bytes: Optional[int] = None
+
+    #: One kernel for each loop node and library call.
+    unfused_bytes: Optional[int] = None
+
+    #: Bytes that our kernels and library calls move.
+    bytes: Optional[int] = None
+
+    #: Bytes that any compiler must move.
+    floor_bytes: Optional[int] = None
+
+    #: Distinct graph breaks.
+    graph_breaks: int = 0
+
+    #: Compilations that were made because a guard failed.
+    recompiles: int = 0
+
+    #: Milliseconds of eager, the median.
+    eager_ms: Optional[float] = None
+
+    #: Milliseconds of compiled, the median.
+    compiled_ms: Optional[float] = None
+
+    #: Milliseconds of TorchInductor, the median.
+    peer_ms: Optional[float] = None
+
+    #: How many times as fast compiled is as eager.
+    speedup: Optional[float] = None
+
+    #: The largest relative error of eager against float64.
+    eager_error: Optional[float] = None
+
+    #: The largest relative error of compiled against float64.
+    compiled_error: Optional[float] = None
+
+    #: The answer in a sentence or two; empty while it is running.
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """One snippet at several sizes, in ascending order; each size is compared with the one before it that has
+    kernels."""
+
+    #: The size that was swept.
+    name: str = ""
+
+    #: What the snippet becomes at each size, in ascending order.
+    sizes: list[SweptSize] = field(default_factory=list)
+
+    #: Those that flip first; see `more_pairs`.
+    pairs: list[SweptPair] = field(default_factory=list)
+
+    #: How many pairs are not listed.
+    more_pairs: int = 0
+
+    #: Where something flips, in a sentence.
+    verdict: str = ""
+
+    #: What the reader must know besides.
+    message: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class SweptPair:
+    """A pair of nodes, matched by name, with its outcome at each size in order; null where there is no such pair."""
+
+    #: The graph that the pair is in.
+    graph: str = ""
+
+    #: The first of the two, as a loop node.
+    a: str = ""
+
+    #: The second of the two, as a loop node.
+    b: str = ""
+
+    #: What became of them at each size, in order; null where there is no such pair.
+    outcomes: list[Optional[Outcome]] = field(default_factory=list)
+
+    #: Whether the outcomes differ.
+    flips: bool = False
+
+
+@dataclass(frozen=True)
+class SweptSize:
+    """What the snippet becomes at one size. A figure is null where it is not known."""
+
+    #: The value of the size.
+    value: int = 0
+
+    #: What went wrong at this size, in a sentence.
+    error: Optional[str] = None
+
+    #: Outputs that rounding does not explain: there is no time of the compiled call then.
+    wrong_results: list[WrongResult] = field(default_factory=list)
+
+    #: Generated kernels and library calls.
+    launches: Optional[int] = None
+
+    #: The generated ones among them.
+    kernels: Optional[int] = None
+
+    #: Bytes that all kernels and library calls move.
+    bytes: Optional[int] = None
+
+    #: Bytes that any compiler must move.
+    floor_bytes: Optional[int] = None
+
+    #: The generated kernels, one after another.
+    predicted_us: Optional[float] = None
+
+    #: The generated kernels together, each on its own.
+    measured_us: Optional[float] = None
+
+    #: Milliseconds of a call of eager, the median.
+    eager_ms: Optional[float] = None
+
+    #: Milliseconds of a compiled call, the median.
+    compiled_ms: Optional[float] = None
+
+    #: How each Triton kernel runs its loops: "pointwise", "persistent", "looped", "split", "team" or "look_back".
+    plans: dict[str, Any] = field(default_factory=dict)
+
+    #: What differs from the size before.
+    flips: list[Flip] = field(default_factory=list)
+
+    #: How many flips are not listed.
+    more_flips: int = 0
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A size or a number that a graph leaves open, so that one graph serves every value in `range`."""
+
+    #: The symbol, such as s0.
+    name: str = ""
+
+    #: What it is, as the snippet writes it: `n`, `x.size(0)`.
+    source: str = ""
+
+    #: Its value in the call that was traced.
+    value: Optional[str] = None
+
+    #: The values that the graph serves, such as at least 2.
+    range: str = ""
+
+    #: The line of the snippet that brings it in.
+    line: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class TensorLoads:
+    """What a kernel loads of one tensor: `memory_bytes`, each element once, come from memory; the rest of
+    `loaded_bytes` are loads of elements that were loaded before, which caches give while they hold them."""
+
+    #: The buffer that is loaded.
+    tensor: str = ""
+
+    #: Bytes that come from memory: each element once.
+    memory_bytes: int = 0
+
+    #: Bytes of all loads, those of elements that were loaded before among them.
+    loaded_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TensorTraffic:
+    """What one launch moves of one tensor: each element that it needs is read once and written once."""
+
+    #: The buffer.
+    tensor: str = ""
+
+    #: Bytes that are read of it.
+    read_bytes: int = 0
+
+    #: Bytes that are written of it.
+    written_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TileDescriptor:
+    """A matrix that a kernel gets as a descriptor of its tiles, as Triton's TensorDescriptor; all in elements."""
+
+    #: The buffer that it describes.
+    buffer: str = ""
+
+    #: Rows and columns of the matrix.
+    shape: tuple[int, int] = (0, 0)
+
+    #: Elements from one row to the next, and from one column to the next.
+    strides: tuple[int, int] = (0, 0)
+
+    #: Rows and columns of a tile.
+    tile: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class TimingResult:
+    """`contestants` are those whose results are right, or could not be checked."""
+
+    #: How times were taken, in sentences.
+    method: str = ""
+
+    #: The GPU's name, or cpu.
+    device: str = ""
+
+    #: Whether the L2 cache was cleared before each sample.
+    cold_l2: bool = False
+
+    #: The times of each way to run the calls.
+    contestants: list[Contestant] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The bytes that a graph moves between memory and a device, counted from shapes and not measured, in three ways to
+    run it: eager (one kernel for each call), unfused (one for each loop node and library call), fused (our kernels)."""
+
+    #: Missing where the graph cannot be run on shapes alone.
+    eager: Optional[ExecutionTraffic] = None
+
+    #: One launch for each loop node and library call.
+    unfused: Optional[ExecutionTraffic] = None
+
+    #: Our kernels.
+    fused: Optional[ExecutionTraffic] = None
+
+    #: Bytes that any compiler must move.
+    floor_bytes: Optional[int] = None
+
+    #: What of each tensor that is.
+    floor: list[TensorTraffic] = field(default_factory=list)
+
+    #: Each tensor on its way to each of its readers.
+    edges: list[EdgeTraffic] = field(default_factory=list)
+
+    #: Of tensors that fusion keeps out of memory.
+    saved_written_bytes: int = 0
+
+    #: Of `edges` whose reader needs no read of its own.
+    saved_read_bytes: int = 0
+
+    #: What kernels read that their nodes alone would not: to compute values again.
+    more_read_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One thing that an option asked to be otherwise, and what came of it."""
+
+    #: The option that asked.
+    option: Literal["force", "forbid", "rules_off", "largest_group", "device_model"] = "force"
+
+    #: The two nodes, the rule, the number or the device, as they were asked for.
+    asked: list[str] = field(default_factory=list)
+
+    #: What became of it.
+    outcome: Literal["done", "refused", "no effect", "unknown name"] = "done"
+
+    #: The graph that has the two nodes.
+    graph: Optional[str] = None
+
+    #: Id of the reason, as in GET /api/v1/reasons.
+    reason: Optional[str] = None
+
+    #: The outcome in a sentence.
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class WrongResult:
+    """An output that rounding does not explain. Of its contestant there is no time, and of the kernels of its graph
+    there is none."""
+
+    #: Whose output it is.
+    contestant: Literal["compiled", "peer"] = "compiled"
+
+    #: The graph that gives it; null for a result of a whole call.
+    graph: Optional[str] = None
+
+    #: The function that was called.
+    entry: Optional[str] = None
+
+    #: Its name: of a graph's output the ATen node, of a call's "the gradient of x".
+    output: str = ""
+
+    #: Its relative error against float64; null where it cannot be compared.
+    error: Optional[float] = None
+
+    #: That of eager's output; null where the output cannot be compared.
+    eager_error: Optional[float] = None
+
+    #: The largest error that was allowed; null where the output cannot be compared.
+    tolerance: Optional[float] = None
+
+    #: Which output is wrong and by how much, in a sentence.
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that came of one exploration. `status` is "running" until the last stage has ended, and "wrong_result"
+    where all stages ended and a compiled result is wrong, here or at a size of the sweep. The service sets "cancelled"
+    where somebody asked for the end, and "dropped" where nobody waited for it any longer."""
+
+    #: Version of this format.
+    version: int = 3
+
+    #: Id of the exploration: a hash of the snippet, the options, the build and the device.
+    id: str = ""
+
+    #: How it ended, or that it is running.
+    status: Literal[
+        "running", "ok", "wrong_result", "user_error", "timeout", "out_of_memory", "crashed", "cancelled", "dropped"
+    ] = "running"
+
+    #: The snippet as it was given.
+    source: str = ""
+
+    #: The options that it was given, by name; those that are unset are left out.
+    options: dict[str, Any] = field(default_factory=dict)
+
+    #: Id of the exploration that this one is compared with.
+    based_on: Optional[str] = None
+
+    #: What came of each option that asks for other decisions.
+    what_if: list[WhatIf] = field(default_factory=list)
+
+    #: The figures of all graphs together.
+    summary: Summary = field(default_factory=lambda: Summary())
+
+    #: Versions, device and seed.
+    environment: Environment = field(default_factory=lambda: Environment())
+
+    #: The stages that have ended, in order.
+    stages: list[Stage] = field(default_factory=list)
+
+    #: What the reader must know about how the snippet was run.
+    notes: list[Note] = field(default_factory=list)
+
+    #: Every graph that was captured, in order.
+    graphs: list[Graph] = field(default_factory=list)
+
+    #: Every distinct graph break, with or without a graph.
+    breaks: list[GraphBreak] = field(default_factory=list)
+
+    #: What Dynamo did, one entry a compilation.
+    compilations: list[Compilation] = field(default_factory=list)
+
+    #: Outputs that rounding does not explain.
+    wrong_results: list[WrongResult] = field(default_factory=list)
+
+    #: What TorchInductor made of the same; null where it was not asked.
+    peer: Optional[Peer] = None
+
+    #: Times of eager and compiled; null where none were taken.
+    timing: Optional[TimingResult] = None
+
+    #: Sizes that a sweep of this snippet can name.
+    sizes: list[NamedSize] = field(default_factory=list)
+
+    #: The snippet at other sizes, where that was asked for.
+    sweep: Optional[SweepResult] = None
+
+    #: Training, checked from end to end.
+    gradients: list[GradientCheck] = field(default_factory=list)
+
+    #: What the snippet printed, cut at a stated length.
+    output: str = ""
+
+    #: What stopped it; null where nothing did.
+    error: Optional[Error] = None
+
+    #: What the service saw of it from outside; null of one that it did not run.
+    observed: Optional[Observed] = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Why two loop nodes are, or are not, in one kernel."""
+
+    #: The graph that has both; two names with a comma between where none has.
+    graph: str = ""
+
+    #: The first loop node's name.
+    a: str = ""
+
+    #: The second loop node's name.
+    b: str = ""
+
+    #: What became of the two.
+    verdict: Literal["fused", "refused", "never considered"] = "fused"
+
+    #: Id of the reason, as GET /api/v1/reasons lists them.
+    reason: str = ""
+
+    #: The reason in a sentence, with its numbers.
+    message: str = ""
+
+    #: What would have to be so for them to fuse; "" if unknown.
+    would_fuse_if: str = ""
+
+    #: Where the two ended: one kernel, or that of a and that of b.
+    kernels: list[str] = field(default_factory=list)
+
+    #: Lines of the snippet that the two come from.
+    lines: list[int] = field(default_factory=list)
+
+    #: The decisions that the answer rests on, in their order.
+    decisions: list[Decision] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of both explorations; null where it is not known."""
+
+    #: What the figure is of, in words.
+    name: str = ""
+
+    #: How it is known: from shapes, from the device's model, or by a clock.
+    kind: Literal["counted", "predicted", "measured"] = "counted"
+
+    #: Its unit; "" for a number of things.
+    unit: Literal["", "bytes", "us", "ms"] = ""
+
+    #: What a predicted or measured figure speaks of; both, if two differ.
+    device: str = ""
+
+    #: Its value in the first exploration.
+    before: Optional[float] = None
+
+    #: Its value in the second exploration.
+    after: Optional[float] = None
+
+    #: after - before
+    change: Optional[float] = None
+
+    #: after / before
+    ratio: Optional[float] = None
+
+    #: Measured, and no measurable difference.
+    is_noise: bool = False
+
+
+@dataclass(frozen=True)
+class KernelChange:
+    """Kernels that hold the same nodes in both explorations."""
+
+    #: The graph's name in the first exploration, or in the second if only that has it.
+    graph: str = ""
+
+    #: Its name in the second; null if that lacks it.
+    graph_after: Optional[str] = None
+
+    #: The loop nodes that these kernels hold, by the first exploration's names.
+    nodes: list[str] = field(default_factory=list)
+
+    #: What became of the kernels: merged is fewer kernels, split is more.
+    relation: Literal["same", "split", "merged", "regrouped", "only before", "only after"] = "regrouped"
+
+    #: Their kernels in the first exploration.
+    before: KernelSum = field(default_factory=lambda: KernelSum())
+
+    #: Their kernels in the second exploration.
+    after: KernelSum = field(default_factory=lambda: KernelSum())
+
+
+@dataclass(frozen=True)
+class KernelSum:
+    """Kernels of one exploration together; a sum is null where one of its terms is not known."""
+
+    #: The kernels' names.
+    names: list[str] = field(default_factory=list)
+
+    #: Their places among the graph's kernels, counted from 0.
+    places: list[int] = field(default_factory=list)
+
+    #: Bytes that they read and write, counted from shapes.
+    bytes: int = 0
+
+    #: Their predicted time in microseconds.
+    predicted_us: Optional[float] = None
+
+    #: Their measured time in microseconds.
+    measured_us: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class OptionChange:
+    """An option that the two explorations have different values of."""
+
+    #: The option's name.
+    name: str = ""
+
+    #: Its value in the first; null where it was not asked for.
+    before: Any = None
+
+    #: Its value in the second; null where it was not asked for.
+    after: Any = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`before` and `after` are ids; `what_if` says what came of the options of the latter."""
+
+    #: Id of the first exploration.
+    before: str = ""
+
+    #: Id of the second exploration.
+    after: str = ""
+
+    #: Options that differ.
+    options: list[OptionChange] = field(default_factory=list)
+
+    #: What came of each option of the second exploration.
+    what_if: list[WhatIf] = field(default_factory=list)
+
+    #: Whether both are explorations of the same source.
+    is_same_source: bool = True
+
+    #: In sentences: what else differs, and makes figures hard to compare.
+    differences: list[str] = field(default_factory=list)
+
+    #: Every figure that one of the two has at least.
+    figures: list[Figure] = field(default_factory=list)
+
+    #: Where the two divide the same nodes differently.
+    kernels: list[KernelChange] = field(default_factory=list)
+
+    #: Kernels that hold the same nodes in both.
+    unchanged: list[KernelChange] = field(default_factory=list)
+
+    #: A compiled result of one of the two is wrong: it has no times.
+    is_wrong: bool = False
+
+    #: What is wrong, if anything is, and what changed.
+    verdict: str = ""

@@ -1,0 +1,214 @@
+"""What is shown of a report: text everywhere, HTML in a notebook. Everything in it may be a stranger's, so every text
+is escaped, and nothing is a script, a link of theirs, or loaded from anywhere."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from html import escape
+from typing import Any, Optional
+
+MOST_ROWS = 60
+_MOST_CHARACTERS = 60
+_MOST_REFUSALS = 3
+#: What a table of such rows shows, in this order; of other rows it shows every field that is plain.
+_COLUMNS = {
+    "Kernel": ("graph", "name", "kind", "nodes", "bytes", "predicted_us", "measured_us", "gb_per_s", "user_lines"),
+    "Decision": ("graph", "a", "b", "round", "kind", "verdict", "reason", "message", "shared_bytes", "would_fuse_if",
+                 "bytes_saved", "fused_us", "unfused_us", "lines"),
+    "Answer": ("graph", "a", "b", "verdict", "reason", "message", "would_fuse_if", "kernels", "lines"),
+}  # fmt: skip
+_STYLE = (
+    "<style>.fusionscope{font-family:system-ui,sans-serif;line-height:1.45}"
+    ".fusionscope .bar{border-left:4px solid #0072b2;padding:.3em .8em;margin:.3em 0}"
+    ".fusionscope .wrong{border-color:#b00020}.fusionscope table{font-variant-numeric:tabular-nums}"
+    ".fusionscope td{text-align:left}.fusionscope .predicted{font-style:italic}</style>"
+)
+
+
+def record(row: Any) -> dict[str, Any]:
+    """The columns of one row, by name."""
+    if not is_dataclass(row):
+        return dict(row)
+    score = getattr(row, "score", None)
+    known = {one.name: getattr(row, one.name) for one in fields(row)}
+    if score is not None:
+        known.update((name, getattr(score, name)) for name in ("bytes_saved", "fused_us", "unfused_us"))
+    columns = _COLUMNS.get(type(row).__name__)
+    if columns is None:
+        return {name: value for name, value in known.items() if not is_dataclass(value)}
+    return {name: known.get(name) for name in columns}
+
+
+def refusals(decisions: Sequence[Any], kernels: Sequence[Any]) -> list[Any]:
+    """The last refusal of each pair that ended in two kernels, those with most bytes at stake first."""
+    homes: dict[tuple[str, str], set[str]] = {}
+    for kernel in kernels:
+        for node in kernel.nodes:
+            homes.setdefault((kernel.graph, node), set()).add(kernel.name)
+    last: dict[tuple[str, frozenset[str]], Any] = {}
+    for decision in decisions:
+        ends = [homes.get((decision.graph, node), set()) for node in (decision.a, decision.b)]
+        if decision.verdict == "refused" and ends[0].isdisjoint(ends[1]):
+            last[decision.graph, frozenset((decision.a, decision.b))] = decision
+    return sorted(last.values(), key=lambda one: -at_stake(one))
+
+
+def at_stake(decision: Any) -> int:
+    """Bytes that a fusion would save, by the cost model; else those of the buffer that both touch."""
+    saved = decision.score.bytes_saved if decision.score is not None else None
+    return int(saved or decision.shared_bytes or 0)
+
+
+# --- text
+
+
+def report_text(report: Any) -> str:
+    contents = report.contents
+    lines = [*(wrong.message for wrong in contents.wrong_results)]
+    if contents.error is not None:
+        lines.append(_error_words(contents.error))
+    elif report.verdict:
+        lines.append(report.verdict)
+    else:
+        lines.append(f"Status: {contents.status}.")
+    kernels = report.kernels
+    if kernels:
+        lines += ["", table_text([_kernel_row(kernel) for kernel in kernels])]
+    for refusal in report.refusals[:_MOST_REFUSALS]:
+        lines += ["", *_refusal_words(refusal)]
+    for one in contents.breaks:
+        lines += ["", _break_words(one)]
+    return "\n".join([*map(visible, lines), "", report.url])
+
+
+def table_text(records: Sequence[Mapping[str, Any]]) -> str:
+    if not records:
+        return "(none)"
+    shown = records[:MOST_ROWS]
+    names = [name for name in shown[0] if any(one.get(name) not in (None, "", []) for one in shown)]
+    rows = [names, *([_cut(_cell(one.get(name))) for name in names] for one in shown)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(names))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    if len(records) > len(shown):
+        lines.append(f"... and {len(records) - len(shown)} more")
+    return "\n".join(map(visible, lines))
+
+
+def visible(text: str) -> str:
+    """Without characters that steer a terminal or reorder what is read."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "\ufffd" for c in text)
+
+
+def _kernel_row(kernel: Any) -> dict[str, Any]:
+    time = f"{kernel.measured_us:,.1f}\N{NARROW NO-BREAK SPACE}µs" if kernel.measured_us is not None else ""
+    predicted = (
+        f"{kernel.predicted_us:,.1f}\N{NARROW NO-BREAK SPACE}µs predicted"
+        if not time and kernel.predicted_us is not None
+        else ""
+    )
+    return {"": f"K{kernel.place + 1}", "kernel": kernel.name, "bytes": bytes_words(kernel.bytes),
+            "time": time or predicted, "nodes": kernel.nodes}  # fmt: skip
+
+
+def bytes_words(count: int) -> str:
+    """With the binary prefix that leaves one to four digits before the point."""
+    value, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{count}\N{NARROW NO-BREAK SPACE}B" if unit == "B" else f"{value:,.1f}\N{NARROW NO-BREAK SPACE}{unit}"
+
+
+def _refusal_words(refusal: Any) -> list[str]:
+    stake = at_stake(refusal)
+    cost = f", {bytes_words(stake)} at stake" if stake else ""
+    lines = [f"{refusal.a} and {refusal.b} were not fused{cost}: {refusal.message}"]
+    return [*lines, f"They would fuse if: {refusal.would_fuse_if}"] if refusal.would_fuse_if else lines
+
+
+def _break_words(one: Any) -> str:
+    where = f" at line {one.line}" if one.line is not None else ""
+    return f"Graph break{where}: {one.title or one.reason}. {one.remedy}".strip()
+
+
+def _error_words(error: Any) -> str:
+    where = f" (line {error.line})" if error.line else ""
+    return f"{error.type}{where}: {error.message}" + (f" {error.hint}" if error.hint else "")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (int, float, list, tuple)):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(one) for one in value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _cut(text: str) -> str:
+    text = re.sub(r"[ \t\r\n]+", " ", text).strip()
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+
+
+# --- HTML
+
+
+def report_html(report: Any) -> str:
+    contents = report.contents
+    is_wrong = bool(contents.wrong_results) or contents.error is not None
+    told = [one.message for one in contents.wrong_results]
+    told.append(_error_words(contents.error) if contents.error is not None else report.verdict or contents.status)
+    parts = [f'<div class="bar{" wrong" if is_wrong else ""}">{"<br>".join(map(_safe, told))}</div>']
+    if report.kernels:
+        parts.append(report.map.svg())
+        parts.append(
+            f"<details open><summary>Kernels</summary>{_rows_html(map(_kernel_row, report.kernels))}</details>"
+        )
+    refused = [" ".join(_refusal_words(one)) for one in report.refusals[:_MOST_REFUSALS]]
+    refused += map(_break_words, contents.breaks)
+    if refused:
+        parts.append(f"<ul>{''.join(f'<li>{_safe(one)}</li>' for one in refused)}</ul>")
+    decisions = report.decisions
+    if decisions:
+        rows = _rows_html(decisions.records())
+        parts.append(f"<details><summary>{len(decisions)} decisions</summary>{rows}</details>")
+    url = escape(report.url, quote=True)
+    parts.append(f'<a href="{url}" target="_blank" rel="noopener">Open the exploration</a>')
+    return f'<div class="fusionscope">{_STYLE}{"".join(parts)}</div>'
+
+
+def table_html(records: Sequence[Mapping[str, Any]]) -> str:
+    return f'<div class="fusionscope">{_STYLE}{_rows_html(records)}</div>'
+
+
+def kernel_html(kernel: Any) -> str:
+    title = f"K{kernel.place + 1} {kernel.name}, {bytes_words(kernel.bytes)}"
+    return f'<div class="fusionscope"><b>{_safe(title)}</b><pre>{_safe(kernel.source)}</pre></div>'
+
+
+def _rows_html(records: Iterable[Mapping[str, Any]]) -> str:
+    rows = list(records)
+    if not rows:
+        return "<p>None.</p>"
+    names = [name for name in rows[0] if any(row.get(name) not in (None, "", []) for row in rows)]
+    head = "".join(f"<th>{_safe(name)}</th>" for name in names)
+    body = "".join(
+        f"<tr>{''.join(_cell_html(_cell(row.get(name))) for name in names)}</tr>" for row in rows[:MOST_ROWS]
+    )
+    more = f"<p>… and {len(rows) - MOST_ROWS} more</p>" if len(rows) > MOST_ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell_html(text: str) -> str:
+    whole = f' title="{_safe(text)}"' if len(text) > _MOST_CHARACTERS else ""
+    predicted = ' class="predicted"' if text.endswith(" predicted") else ""
+    return f"<td{whole}{predicted}>{_safe(_cut(text))}</td>"
+
+
+def _safe(text: Optional[str]) -> str:
+    return escape(visible(text or ""), quote=True)

@@ -1,0 +1,124 @@
+"""The answer to an exploration on one screen of a terminal: what is wrong, the verdict, the kernels with their times,
+and the refusals that cost most. Everything else is in `printer`."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from compiler.refusals import Refusal, costliest
+from compiler.report import Graph, Kernel, Report
+from compiler.wording import counted
+from server.beside import print_what_if
+from server.captured import break_sentences
+from server.figures import binary_bytes, microseconds, milliseconds
+from server.plain_text import visible
+from server.printer import print_error
+from server.wrong import untimed_sentence, wrong_sentences
+
+_MOST_KERNELS = 12
+_MOST_REFUSALS = 3
+_MOST_BREAKS = 5
+
+
+def print_answer(report: Report, console: Console) -> None:
+    """A wrong result comes first, then the verdict, or what the snippet failed with."""
+    for sentence in wrong_sentences(report.wrong_results):
+        console.print(f"[bold red]{_safe(sentence)}[/]")
+    if report.error is not None:
+        print_error(report, console)
+    elif report.summary.verdict:
+        colour = "red" if report.status == "wrong_result" else "green"
+        console.print(f"[bold {colour}]{_safe(report.summary.verdict)}[/]")
+    _print_times(report, console)
+    print_what_if(report, console)
+    if report.sweep is not None:
+        console.print(f"Sizes of {_safe(report.sweep.name)}: {_safe(report.sweep.verdict)}")
+    _print_kernels(report, console)
+    for broken in report.breaks[:_MOST_BREAKS]:
+        first, *rest = break_sentences(broken)
+        console.print(f"\n[yellow]Graph break[/]: {_safe(first)}")
+        if broken.remedy:
+            console.print(f"  {_safe(rest[0])}")
+    for refusal in costliest(report.graphs, _MOST_REFUSALS):
+        _print_refusal(refusal, report, console)
+    _print_rest(report, console)
+
+
+def _print_times(report: Report, console: Console) -> None:
+    if report.timing is None:
+        return
+    times = [
+        f"{one.name} {milliseconds(one.median_ms)} ({milliseconds(one.low_ms)} to {milliseconds(one.high_ms)})"
+        for one in report.timing.contestants
+    ]
+    console.print(f"{_safe(report.timing.device)}: {', '.join(times)}; medians, and the middle half of the samples.")
+    if untimed := untimed_sentence(report):
+        console.print(f"[red]{_safe(untimed)}[/]")
+
+
+def _print_kernels(report: Report, console: Console) -> None:
+    """In the order of their launches; of many, those that take longest."""
+    found = [(graph, place, kernel) for graph in report.graphs for place, kernel in enumerate(graph.kernels)]
+    if not found:
+        return
+    ranked = sorted(range(len(found)), key=lambda number: -_weight(found[number][2]))
+    shown = [found[number] for number in sorted(ranked[:_MOST_KERNELS])]
+    is_one = len({graph.name for graph, _, _ in shown}) == 1
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", *([] if is_one else ["graph"]), "kernel", "lines", "bytes", "time"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+    for graph, place, kernel in shown:
+        where = [] if is_one else [graph.name]
+        lines = ", ".join(map(str, kernel.user_lines))
+        cells = [f"K{place + 1}", *where, kernel.name, lines, binary_bytes(kernel.bytes), _time(kernel, graph, report)]
+        table.add_row(*map(_safe, cells))
+    console.print()
+    console.print(table)
+    if len(found) > len(shown):
+        console.print(f"and {counted(len(found) - len(shown), 'other kernel')}, which take less time.")
+    for told in (graph.disturbed for graph in report.graphs):
+        if told:
+            console.print(f"[yellow]{_safe(told)}[/]")
+
+
+def _weight(kernel: Kernel) -> float:
+    return kernel.measured_us or kernel.predicted_us or kernel.bytes / 1e6
+
+
+def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
+    if kernel.measured_us is not None:
+        busy = ", on a busy machine" if graph.disturbed else ""
+        rate = f", {kernel.gb_per_s:,.0f} GB/s" if kernel.gb_per_s is not None else ""
+        return f"{microseconds(kernel.measured_us)}{rate}{busy}"
+    if kernel.predicted_us is not None:
+        return f"{microseconds(kernel.predicted_us)} predicted for {report.environment.decides_for}"
+    return ""
+
+
+def _print_refusal(refusal: Refusal, report: Report, console: Console) -> None:
+    decision = refusal.decision
+    stake = f", {binary_bytes(refusal.bytes)} at stake" if refusal.bytes else ""
+    lines = f" (lines {', '.join(map(str, decision.lines))})" if decision.lines else ""
+    where = "" if len(report.graphs) == 1 else f" of {refusal.graph}"
+    console.print(f"\n[red]Not fused[/]: {_safe(f'{decision.a} and {decision.b}{where}{lines}{stake}')}")
+    console.print(f"  {_safe(decision.message)}")
+    if decision.would_fuse_if:
+        console.print(f"  It would fuse if {_safe(decision.would_fuse_if)}.")
+
+
+def _print_rest(report: Report, console: Console) -> None:
+    """What there is besides, and how to see it."""
+    decisions = sum(len(graph.decisions) for graph in report.graphs)
+    there = [counted(len(report.notes), "note")] if report.notes else []
+    there += [counted(decisions, "decision")] if decisions else []
+    if report.output:
+        there.append("what the snippet printed")
+    if there or report.graphs:
+        named = ", ".join(["graphs", *there])
+        console.print(f"\n[dim]--all prints everything: {named}, and the text of the kernels.[/]")
+
+
+def _safe(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,91 @@
+"""`fusionscope diff`: two files, reports, or explorations of a service, side by side."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from server.commands.given import WRONG_USE, options_from, read_text, stages_on_stderr, stdout_to_stderr
+
+if TYPE_CHECKING:
+    from compiler.report import Report
+
+_ID = re.compile(r"[0-9a-f]{20}")
+_SECONDS = 60
+
+
+def diff(
+    before: Annotated[
+        str, typer.Argument(help="A Python file, a report as JSON, or the id of an exploration of a service.")
+    ],
+    after: Annotated[str, typer.Argument(help="The other one, in any of these forms.")],
+    service: Annotated[
+        str | None, typer.Option(envvar="FUSIONSCOPE_URL", help="The service that ids are of.")
+    ] = "http://127.0.0.1:8000",
+    device: Annotated[str | None, typer.Option(help='"cpu" or "cuda", for files.')] = None,
+    target: Annotated[str | None, typer.Option(help="GPU to generate kernels for, such as sm_90, for files.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON, and nothing else.")] = False,
+) -> None:
+    """Print what is different: figures, and kernels matched by what they compute.
+
+    A file runs in this process, with your own rights. Exits with 0 when there is a comparison, and with 2 when one of
+    the two is none of these things.
+    """
+    with stdout_to_stderr() as output:
+        from compiler.comparison import compare
+        from server.beside import print_comparison
+
+        one, two = (_report(given, service, device, target) for given in (before, after))
+        comparison = compare(one, two)
+        if json:
+            output.write(comparison.model_dump_json(indent=2) + "\n")
+        else:
+            print_comparison(comparison, Console(file=output, highlight=False))
+        raise typer.Exit(0)
+
+
+def _report(given: str, service: str | None, device: str | None, target: str | None) -> Report:
+    from pydantic import ValidationError
+
+    from compiler.report import Report
+
+    path = Path(given)
+    is_id = _ID.fullmatch(given) is not None and not path.exists()
+    if not is_id and path.suffix != ".json":
+        from compiler.pipeline import explore
+
+        with stages_on_stderr() as told:
+            return explore(read_text(path), options_from(device=device, target=target, max_seconds=60.0), told)
+    text = _stored(given, service) if is_id else read_text(path)
+    try:
+        return Report.model_validate_json(text)
+    except ValidationError as wrong:
+        told_ = wrong.errors()[0]
+        typer.echo(f"{given} is no report of this version: {told_['msg']}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+def _stored(id: str, service: str | None) -> str:
+    """The report of an exploration, as the service has it; with the token of FUSIONSCOPE_TOKEN where that is set."""
+    address = f"{(service or '').rstrip('/')}/api/v1/explorations/{id}"
+    if not address.startswith(("http://", "https://")):
+        typer.echo(f"--service: {service!r} is no address; it begins with http:// or https://", err=True)
+        raise typer.Exit(WRONG_USE)
+    token = os.environ.get("FUSIONSCOPE_TOKEN")
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # of http or https: see above
+            return str(answer.read().decode("utf-8"))
+    except urllib.error.HTTPError as refused:
+        told = f"the service answered with {refused.code} {refused.reason}"
+    except OSError as failure:
+        told = f"no service answers at {service}: {failure}"
+    typer.echo(f"{id} cannot be read: {told}", err=True)
+    raise typer.Exit(WRONG_USE)

@@ -1,0 +1,77 @@
+"""What several commands are given: files, options, exit codes, and a standard output that nothing else writes to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from compiler.options import Options
+    from compiler.report import Report
+
+FAILED_SNIPPET = 1
+WRONG_USE = 2
+WRONG_RESULT = 3
+
+
+def options_from(**chosen: Any) -> Options:
+    """The options of an exploration, those that are None left out; a command that is used wrongly ends here."""
+    from pydantic import ValidationError
+
+    from compiler.options import Options
+
+    try:
+        return Options.model_validate({name: value for name, value in chosen.items() if value is not None})
+    except ValidationError as invalid:
+        for error in invalid.errors():
+            where = ".".join(str(part) for part in error["loc"]).replace("rules_off", "rule-off").replace("_", "-")
+            typer.echo(f"--{where}: {error['msg']}" if where else error["msg"], err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+def read_text(file: Path) -> str:
+    """The text of a file, or of standard input for `-`; a file that cannot be read ends the command."""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        typer.echo(f"{file} cannot be read: {failure}", err=True)
+        raise typer.Exit(WRONG_USE) from None
+
+
+@contextlib.contextmanager
+def stdout_to_stderr() -> Iterator[TextIO]:
+    """While a snippet runs, all that is printed, even by native code, goes to stderr. Yields the real stdout, which is
+    closed when the block ends."""
+    sys.stdout.flush()
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as real:
+        os.dup2(2, 1)
+        try:
+            yield real
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def stages_on_stderr() -> Iterator[Callable[[Report], None]]:
+    """What an exploration is to be told its stages by: one line that changes, where somebody watches stderr."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+
+    def show(report: Report) -> None:
+        ended = " · ".join(f"{stage.name} {stage.ms / 1000:.1f} s" for stage in report.stages if stage.status == "done")
+        sys.stderr.write(f"\r\x1b[2K{ended}"[:200])
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\r\x1b[2K")
+        sys.stderr.flush()

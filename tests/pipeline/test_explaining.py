@@ -1,0 +1,93 @@
+"""A function of this process, explored where it is: the lines are those of its file, and nothing of it is changed."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+
+import fusionscope
+from fusionscope import Report
+
+SCALE = 2.0
+HERE = Path(__file__).read_text()
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * SCALE
+
+
+def softmax(x: torch.Tensor, axis: int) -> torch.Tensor:
+    e = (scaled(x) - x.amax(axis, keepdim=True)).exp()
+    return e / e.sum(axis, keepdim=True)
+
+
+class Block(torch.nn.Module):
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(features))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x * self.weight) + scaled(x)
+
+
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(HERE.splitlines(), start=1) if text in line)
+
+
+UNTIMED = {"timing": {"enabled": False}, "target": "sm_90"}
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return fusionscope.explain(softmax, **UNTIMED)(torch.randn(32, 48), -1)
+
+
+def test_one_call_has_a_report_with_the_lines_of_its_file(report: Report) -> None:
+    assert report.error is None and report.status == "ok"
+    assert report.source == HERE
+    (kernel,) = report.graphs[0].kernels
+    assert set(kernel.user_lines) == {line_of("return x * SCALE"), line_of("e = (scaled"), line_of("return e / e.sum")}
+    assert report.graphs[0].function == "softmax"
+
+
+def test_the_answer_is_printed(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    fusionscope.show(report)
+    assert capsys.readouterr().out.startswith(report.summary.verdict.split()[0])
+
+
+def test_a_module_keeps_its_state_and_its_code() -> None:
+    block = Block(8)
+    before = Block.forward.__code__, scaled.__code__
+    x = torch.randn(4, 8)
+    report = fusionscope.explain(block, **UNTIMED)(x)
+    assert report.error is None, report.error
+    assert {line_of("torch.tanh"), line_of("return x * SCALE")} <= set(report.graphs[0].kernels[0].user_lines)
+    assert (Block.forward.__code__, scaled.__code__) == before
+    assert inspect.getsourcefile(Block.forward) == __file__
+    assert torch.equal(block(x), torch.tanh(x) + 2 * x)
+
+
+def test_a_function_of_a_function_and_what_it_changes() -> None:
+    factor = 3.0
+
+    def updates(x: torch.Tensor) -> torch.Tensor:
+        x.mul_(factor)
+        return x.sin()
+
+    x = torch.ones(16)
+    report = fusionscope.explain(updates, **UNTIMED)(x)
+    assert report.error is None, report.error
+    assert line_of("x.mul_(factor)") in report.graphs[0].kernels[0].user_lines
+    assert torch.equal(x, torch.ones(16)), "a copy was changed"
+
+
+def test_what_goes_wrong_is_the_reports() -> None:
+    report = fusionscope.explain(softmax, **UNTIMED)(torch.randn(4, 4), 7)
+    assert report.error is not None and report.error.line == line_of("e = (scaled")
+    with pytest.raises(TypeError, match="takes a function or a module, not a int"):
+        fusionscope.explain(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a sweep puts sizes into the text"):
+        fusionscope.explain(softmax, sweep={"name": "N", "values": [1, 2]})

@@ -1,0 +1,171 @@
+"""What the command line says of an exploration on one screen, of a file that is checked, and of two that differ."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from compiler.expectations import Expected, findings
+from compiler.options import Options, Timing
+from compiler.pipeline import explore
+from compiler.refusals import costliest
+from compiler.report import Error, GraphBreak, Report, WrongResult
+from server.answer import print_answer
+from server.cli import app
+from server.figures import binary_bytes, milliseconds
+
+SOFTMAX = """import torch
+
+
+def softmax(x):
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+softmax(torch.randn(64, 256))
+"""
+SPLIT = SOFTMAX.replace("    return", "    print('stop')\n    return")
+
+
+def explored(source: str, **options: object) -> Report:
+    chosen = {"device": "cpu", "target": "sm_90", "timing": Timing(enabled=False), **options}
+    report = explore(source, Options.model_validate(chosen))
+    assert report.error is None
+    return report
+
+
+@pytest.fixture(scope="module")
+def whole() -> Report:
+    return explored(SOFTMAX)
+
+
+@pytest.fixture(scope="module")
+def apart() -> Report:
+    return explored(SOFTMAX, forbid=[("exp", "sum_1")])
+
+
+@pytest.fixture(scope="module")
+def broken() -> Report:
+    return explored(SPLIT, produce=("capture", "lower", "schedule", "codegen"))
+
+
+def screen(report: Report) -> str:
+    console = Console(file=io.StringIO(), width=120, highlight=False)
+    print_answer(report, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_verdict_is_first_and_everything_fits_on_a_screen(apart: Report) -> None:
+    lines = screen(apart).splitlines()
+    assert lines[0] == "5 eager kernels became 2 kernels."
+    assert len(lines) < 40
+    text = "\n".join(lines)
+    assert all(kernel.name in text for kernel in apart.graphs[0].kernels)
+    assert "µs predicted for NVIDIA H200" in text
+    assert "Not fused: exp and sum_1" in text and "exp and sum_1 are to stay apart" in text
+    assert "--all prints everything" in lines[-1]
+
+
+def test_a_break_has_its_line_and_its_remedy(broken: Report) -> None:
+    text = screen(broken)
+    assert "at line 6" in text and "Print after the compiled function" in text
+
+
+def test_what_is_wrong_comes_before_the_verdict(whole: Report) -> None:
+    wrong = WrongResult(contestant="compiled", output="div", message="div is off by 3.")
+    text = screen(whole.model_copy(update={"wrong_results": [wrong], "status": "wrong_result"}))
+    assert text.startswith("wrong result: div is off by 3.")
+    failed = whole.model_copy(update={"error": Error(type="ValueError", message="\x1b[2Jno", line=5)})
+    assert "ValueError at line 5: " in screen(failed) and "\x1b[2J" not in screen(failed)
+
+
+def test_the_costliest_refusals_are_of_pairs_that_stayed_apart(whole: Report, apart: Report) -> None:
+    assert costliest(whole.graphs, 3) == []
+    found = costliest(apart.graphs, 9)
+    homes = {node: kernel.name for kernel in apart.graphs[0].kernels for node in kernel.nodes}
+    assert found and all(homes[one.decision.a] != homes[one.decision.b] for one in found)
+    assert [one.bytes for one in found] == sorted((one.bytes for one in found), reverse=True)
+
+
+def test_expectations_that_are_met(whole: Report) -> None:
+    found = findings(whole, Expected(most_kernels=1, most_bytes=1 << 20, no_breaks=True, baseline=whole))
+    assert [one.check for one in found] == ["right", "max-kernels", "max-bytes", "no-breaks", "baseline"]
+    assert all(one.is_met for one in found)
+
+
+def test_a_lost_fusion_is_told_with_its_reason(whole: Report, apart: Report) -> None:
+    (lost,) = (one for one in findings(apart, Expected(baseline=whole)) if one.check == "baseline")
+    assert not lost.is_met and lost.line in (5, 6)
+    assert "1 kernel became 2" in lost.message and "were not fused, since" in lost.message
+    (gained,) = (one for one in findings(whole, Expected(baseline=apart)) if one.check == "baseline")
+    assert gained.is_met
+
+
+def test_a_break_that_is_new_is_told_at_its_line(whole: Report, broken: Report) -> None:
+    found = [one for one in findings(broken, Expected(no_breaks=True, baseline=whole)) if not one.is_met]
+    assert {one.check for one in found} >= {"no-breaks", "baseline"}
+    assert all(one.line == 6 for one in found if "break" in one.message)
+    known = GraphBreak.model_validate(broken.breaks[0].model_dump())
+    before = whole.model_copy(update={"breaks": [known], "graphs": []})
+    assert all(one.is_met for one in findings(broken, Expected(baseline=before)))
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory, whole: Report) -> dict[str, tuple[int, str]]:
+    """What `check` and `diff` print, by the form, and how they exit; without exploring again."""
+    folder = tmp_path_factory.mktemp("check")
+    (folder / "model.py").write_text(SOFTMAX)
+    (folder / "before.json").write_text(whole.model_dump_json())
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("compiler.pipeline.explore", lambda *_: whole)
+        for form in ("text", "json", "junit", "github"):
+            arguments = ["check", "model.py", "--max-kernels", "0", "--format", form, "--baseline", "before.json"]
+            found[form] = run(arguments, folder)
+        found["met"] = run(["check", "model.py", "--no-breaks"], folder)
+        found["diff"] = run(["diff", "before.json", "model.py"], folder)
+        found["no report"] = run(["check", "model.py", "--baseline", "model.py"], folder)
+    return found
+
+
+def run(arguments: list[str], folder: Path) -> tuple[int, str]:
+    """The exit code, and what was written to the descriptor of standard output."""
+    kept, path = os.dup(1), folder / "stdout"
+    with path.open("w") as file:
+        os.dup2(file.fileno(), 1)
+        try:
+            code = CliRunner().invoke(app, arguments).exit_code
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+    return code, path.read_text()
+
+
+def test_the_findings_are_written_as_asked(outputs: dict[str, tuple[int, str]]) -> None:
+    told = "1 kernel, and at most 0 may be."
+    assert all(outputs[form][0] == 1 for form in ("text", "json", "junit", "github"))
+    assert f"failed max-kernels: {told}" in outputs["text"][1]
+    assert {"check": "max-kernels", "met": False, "message": told, "line": None} in json.loads(outputs["json"][1])
+    suite = ElementTree.fromstring(outputs["junit"][1])
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert outputs["github"][1] == f"::error file=model.py,title=Fusionscope max-kernels::{told}\n"
+
+
+def test_how_they_exit(outputs: dict[str, tuple[int, str]]) -> None:
+    assert outputs["met"][0] == 0 and "no-breaks: No graph breaks." in outputs["met"][1]
+    assert outputs["diff"][0] == 0 and "bytes" in outputs["diff"][1]
+    assert outputs["no report"][0] == 2
+
+
+def test_numbers_have_three_digits_and_their_unit() -> None:
+    assert [binary_bytes(n) for n in (0, 1023, 1024, 3 << 20)] == ["0 B", "1023 B", "1.0 KiB", "3.0 MiB"]
+    assert [milliseconds(n) for n in (0.5, 12.34, 1500)] == ["500 µs", "12.3 ms", "1,500 ms"]
