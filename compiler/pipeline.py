@@ -32,7 +32,7 @@ import torch
 
 from compiler import report as rep
 from compiler.backend import device_of
-from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds
+from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds, unstopped
 from compiler.capture.called import Called
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
@@ -473,8 +473,9 @@ class Exploration:
 
     def _publish_peer(self, peer: rep.Peer) -> None:
         """What the peer made is on the page before others are asked, and before anybody is timed."""
-        self.report.peer = peer
-        self.on_stage(self.report)
+        with unstopped():
+            self.report.peer = peer
+            self.on_stage(self.report)
 
     def sweep(self) -> str | None:
         """Each size leaves a stage of its own, so that what is known of it is published at once, beside the summary of

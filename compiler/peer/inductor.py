@@ -128,6 +128,8 @@ def explore_peer(
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         recording.seconds = perf_counter() - started
+    # A later call may compile anew, which is no part of this.
+    recording.on_generated = lambda: None
     return compiled, ExploredPeer(recording.modules, _message(recording, mode), recording.seconds)
 
 
