@@ -3,8 +3,11 @@
     python -m bench.reproducers tests/snippets/*.py
     python -m bench.reproducers --device cuda --out reproducers.json server/examples/*.py
     python -m bench.reproducers --language triton --keep FOLDER snippet.py     # the Triton twin, in its interpreter
+    python -m bench.reproducers --patterns all                                 # the pattern suite, at its CPU sizes
+    python -m bench.reproducers --patterns softmax_by_hand --size tiny
 
-The exit status is 1 where one of them fails or gives a wrong result.
+`agrees` is true where the report calls the compiled results right and the file of the kernel does too. The exit status
+is 1 where one of them fails or gives a wrong result.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +34,46 @@ PATIENCE_S = 300.0
 _ENDINGS = {"RIGHT": "right", "WRONG": "wrong", "NOT COMPARED": "not compared", "NEEDS A GPU": "needs a GPU"}
 
 
+@dataclass(frozen=True)
+class Program:
+    """A snippet of a file, or a pattern as one."""
+
+    name: str
+    source: str
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(asked.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results: list[dict[str, Any]] = []
-        for file in asked.files:
-            for one in run_all(Path(file), folder, asked.device, asked.language):
+        for program in [*_snippets(asked.files), *_patterns(asked.patterns, asked.size)]:
+            for one in run_all(program, folder, asked.device, asked.language):
                 results.append(one)
                 if asked.out:  # what was found stays, should this be stopped
                     Path(asked.out).write_text(_as_json(results) + "\n")
     print(_as_json(results))
     return int(any(one["status"] in ("wrong", "failed") for one in results))
+
+
+def _snippets(files: Sequence[str]) -> list[Program]:
+    return [Program(Path(file).name, Path(file).read_text()) for file in files]
+
+
+def _patterns(names: str | None, size: str) -> list[Program]:
+    from bench.patterns import CASES
+
+    wanted = () if names is None else tuple(case.name for case in CASES) if names == "all" else names.split(",")
+    return [Program(name, _PATTERN.format(name=name, size=size)) for name in wanted]
+
+
+#: A pattern of the suite as a snippet: its function, and the inputs that the suite gives it.
+_PATTERN = """import torch
+from bench.patterns import PATTERNS
+case = PATTERNS["{name}"]
+case.call(torch.compile(case.function))(*case.inputs("{size}", torch.device("cpu"), 0))
+"""
 
 
 def _as_json(results: list[dict[str, Any]]) -> str:
@@ -52,7 +83,9 @@ def _as_json(results: list[dict[str, Any]]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.reproducers", description=__doc__)
-    parser.add_argument("files", nargs="+", help="Snippets.")
+    parser.add_argument("files", nargs="*", help="Snippets.")
+    parser.add_argument("--patterns", metavar="NAMES", help="Patterns with commas between, or all.")
+    parser.add_argument("--size", default="small", choices=("small", "tiny"), help="Which inputs patterns are given.")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="Where the snippets are explored.")
     parser.add_argument("--language", choices=("cpp", "triton"), help="Which of two renderings of a kernel is run.")
     parser.add_argument("--keep", help="A folder that the files stay in.")
@@ -60,22 +93,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_all(snippet: Path, folder: Path, device: str | None, language: str | None) -> Iterator[dict[str, Any]]:
-    """What came of each kernel of a snippet; "none" where no file can be written."""
-    report = explore(snippet.read_text(), Options(device=device, timing=Timing(enabled=False)))
+def run_all(program: Program, folder: Path, device: str | None, language: str | None) -> Iterator[dict[str, Any]]:
+    """What came of each kernel of a program; "none" where no file can be written. `agrees` is there
+    where the report calls the compiled results right: whether the file does too."""
+    report = explore(program.source, Options(device=device, timing=Timing(enabled=False)))
     report = Report.model_validate_json(report.model_dump_json())  # as whoever asks the service for the file has it
     for graph in report.graphs:
         for kernel in graph.kernels:
             name = kernel.name if kernel.kind != "extern" else kernel.nodes[-1]
-            told = {"snippet": snippet.name, "graph": graph.name, "kernel": name}
+            told = {"snippet": program.name, "graph": graph.name, "kernel": name}
             try:
                 text = reproducer(report, name, graph.name, language)  # type: ignore[arg-type]
             except (NoReproducerError, KeyError) as reason:
                 yield {**told, "status": "none", "said": [str(reason)]}
                 continue
-            file = folder / f"{snippet.stem}_{graph.name}_{name}.py"
+            file = folder / f"{Path(program.name).stem}_{graph.name}_{name}.py"
             file.write_text(text)
-            yield {**told, **run(file)}
+            ended = run(file)
+            if report.status == "ok" and ended["status"] in ("right", "wrong"):
+                ended["agrees"] = ended["status"] == "right"
+            yield {**told, **ended}
 
 
 def run(file: Path) -> dict[str, Any]:

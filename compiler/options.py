@@ -72,6 +72,53 @@ class Sweep(BaseModel):
         return tuple(sorted(values))
 
 
+class KernelArgument(BaseModel):
+    """What a Triton kernel gets in one place of its argument list."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: str = Field(
+        max_length=64,
+        pattern=r"^[\w*\[\], <>]+$",
+        description="As Triton writes it, such as *fp32, i64 or tensordesc<fp16[64, 64]>.",
+        examples=["*fp32"],
+    )
+    is_divisible: bool = Field(default=False, description="Whether an address or a number is a multiple of 16.")
+
+
+class KernelToCompile(BaseModel):
+    """A kernel that the source holds, and what to compile it for. The source is then no snippet: nothing is captured
+    or run, and `machine_code` of the report is what came of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(max_length=200, pattern=r"^[A-Za-z_]\w*$", description="The function's name.")
+    language: Literal["triton", "cpp", "inductor"] = Field(
+        default="triton",
+        description='"inductor" is a text of TorchInductor\'s: a module with Triton in it or, for the host, C++.',
+    )
+    target: str = Field(
+        default="sm_90",
+        pattern=r"^(sm_\d{2,3}|gfx942|host)$",
+        description='A GPU, such as sm_90 or gfx942; "host" for C++.',
+    )
+    arguments: tuple[KernelArgument, ...] = Field(default=(), max_length=512, description="Of a Triton kernel.")
+    constants: dict[str, int] = Field(default_factory=dict, description="Values of its constexpr arguments.")
+    launch: dict[str, int] = Field(
+        default_factory=dict,
+        description="Triton's options: num_warps, num_stages, maxnreg.",
+        examples=[{"num_warps": 4}],
+    )
+
+    @field_validator("launch")
+    @classmethod
+    def _known_launch(cls, launch: dict[str, int]) -> dict[str, int]:
+        unknown = sorted(set(launch) - {"num_warps", "num_stages", "maxnreg", "debug"})
+        if unknown:
+            raise ValueError(f"there is no option {unknown[0]!r} of a launch; there are num_warps, num_stages, maxnreg")
+        return launch
+
+
 #: The rules of fusion, which `rules_off` and the knob `disable` may name.
 FUSION_KINDS = (
     "vertical",
@@ -190,6 +237,9 @@ class Options(BaseModel):
         default=None,
         description="Explore the snippet at several values of one of its sizes.",
         examples=[{"name": "N", "values": [256, 4096]}],
+    )
+    machine_code: KernelToCompile | None = Field(
+        default=None, description="Compile one kernel, which the source holds, down to machine code; do nothing else."
     )
     seed: int = Field(default=0, description="Seed set before the snippet runs.")
 

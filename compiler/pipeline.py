@@ -6,12 +6,15 @@
     codegen   kernels become Triton and C++ text, and the wrapper that launches them
     run       the kernels are compiled and run; eager's and their error against float64
     measure   eager and compiled, interleaved; a wrong result has no speed, and is not timed
+    profile   each kernel alone
     compare   TorchInductor on the same calls, if asked for
+    emulate   the Triton twin of each kernel of a CPU, in Triton's interpreter
     sweep     all of it again at other sizes, if asked for
 
 Each stage fills its part of the report, which is then handed to `on_stage`. A stage that fails is a result too: the
-report keeps what the stages before it found. What the stages do to one graph is `compile.py`, without reports, as
-`torch.compile(f, backend="fusionscope")` has it. To read on, one file of each folder:
+report keeps what the stages before it found. The verdict is there after `measure`; what comes later makes it firmer.
+What the stages do to one graph is `compile.py`, without reports, as `torch.compile(f, backend="fusionscope")` has it.
+To read on, one file of each folder:
 
     capture/capture.py      the entry to capture; rewrite/rewriting.py is what is changed before gradients are derived
     lowering/lower.py       the walk over ATen nodes, ir/ what they become; layout/, folding/, padding/ choose before it
@@ -74,7 +77,7 @@ from compiler.shares import (
     CALLS_UNTIMED,
     GRADIENTS_UNCHECKED,
     Shares,
-    for_kernels,
+    for_calls,
     kernels_left_out,
     peer_left_out,
     shared_out,
@@ -87,6 +90,9 @@ from compiler.sweep.sizes import offered
 from compiler.what_if import other_names, outcomes
 
 OnStage = Callable[[rep.Report], None]
+
+#: Stages that are asked for with an earlier one: its verdict does not wait for them.
+_PART_OF = {"profile": "measure", "emulate": "run"}
 
 
 def explore(
@@ -102,10 +108,15 @@ def explore(
 
     `lease` is held around what is timed, where others time on the device too; see `compiler.lease`. `changes` may be
     made beforehand, in a process that waits for a snippet: it takes a millisecond or two. With `called` nothing of the
-    source is run: it is the text around a function of this process, whose call is explored.
+    source is run: it is the text around a function of this process, whose call is explored. Where the options ask for
+    machine code, the source is a kernel, and nothing of the above happens: see `machine_code/levels.py`.
     """
-    turns, changes = TimingTurns(lease), changes or SnippetChanges()
     told = on_stage or (lambda _: None)
+    if options is not None and options.machine_code is not None:
+        from compiler.machine_code.levels import explore_kernel
+
+        return explore_kernel(source, options, options.machine_code, told)
+    turns, changes = TimingTurns(lease), changes or SnippetChanges()
     run = Exploration(source, options or Options(), told, turns=turns, changes=changes, called=called)
     run.stage("capture", run.capture)
     run.stage("lower", run.lower)
@@ -113,7 +124,9 @@ def explore(
     run.stage("codegen", run.codegen)
     run.stage("run", run.run)
     run.stage("measure", run.measure)
+    run.stage("profile", run.profile)
     run.stage("compare", run.compare)
+    run.stage("emulate", run.emulate)
     if run.options.sweep is not None:
         run.stage("sweep", run.sweep)
     report = run.finish()
@@ -133,6 +146,7 @@ def explore_size(
     if with_times:
         run.stage("run", run.run)
         run.stage("measure", run.measure)
+        run.stage("profile", run.profile)
     return run
 
 
@@ -193,23 +207,27 @@ class Exploration:
         if name == "capture" and self.report.error is not None:
             status = "failed"
         self.report.stages.append(rep.Stage(name=name, ms=round(milliseconds, 3), status=status, message=message))
-        # Should the next stage be stopped from outside, this is the report. The verdict is for the whole.
-        self.report.summary = self._summary().model_copy(update={"verdict": ""})
+        # Should the next stage be stopped from outside, this is the report.
+        self.report.summary = self._summary()
+        if not any(stage.name == "measure" for stage in self.report.stages):
+            self.report.summary.verdict = ""
         self.on_stage(self.report)
 
     def _reason_to_skip(self, name: str) -> str | None:
         if name == "sweep":  # it runs the snippet anew, whatever became of it at the size that is written
             return None
-        if self.options.produce is not None and name not in self.options.produce:
+        if self.options.produce is not None and _PART_OF.get(name, name) not in self.options.produce:
             return "this stage was not asked for"
         if name != "capture" and not self.alive:
             return "there is no graph to work on"
         if self.shares.are_spent_for(name):
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
-        if name == "measure" and not self.options.timing.enabled:
+        if name in ("measure", "profile") and not self.options.timing.enabled:
             return "timing was turned off"
         if name == "compare" and not self._asks_others:
             return "the peer was not asked for"
+        if name == "emulate" and self.device.type == "cuda":
+            return "the Triton kernels ran on the GPU"
         return None
 
     @property
@@ -320,17 +338,6 @@ class Exploration:
                 note_resources(executable, work.report, work.compilation.model.target)
         self._check_training()
         self._withhold_times()
-        if self.device.type != "cuda" and not self.is_brief:
-            self._check_twins()
-
-    def _check_twins(self) -> None:
-        """The Triton kernels of what runs on a CPU: after all checks of what runs here."""
-        emulated = [work for work in self.alive if work.captured.inputs is not None]
-        for work, share in shared_out(self.shares.emulation, emulated):
-            with self._each(work, "run"):
-                assert work.captured.inputs is not None
-                with products_in_float32(work.captured.runner.has_slow_products):
-                    check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
 
     @property
     def _has_backward(self) -> bool:
@@ -381,11 +388,8 @@ class Exploration:
 
     def _measure(self) -> str | None:
         assert self.captured is not None
-        without_times = self._withhold_times()
-        right = [work for work in self.alive if work.report.name not in without_times]
-        budget = self.shares.times_before_peer if self._asks_others else self.shares.times
-        self._measure_kernels(right, for_kernels(budget))
-        self._note_left_out(right)
+        self._withhold_times()
+        budget = for_calls(self._for_times)
         if len(self.alive) < len(self.work):
             return "not every graph was compiled, so eager and compiled were not timed against each other"
         if not self.captured.timed_entries:
@@ -398,12 +402,27 @@ class Exploration:
                 )
         except OutOfTime:
             self._note(CALLS_UNTIMED)
-        if self._disturbed_beside_calls() is not None:
-            self._measure_kernels(right, for_kernels(budget))
-            self._mark_disturbed()
-        for work in right:
+        for work in self._right():
             present_replay(work.compilation, work.report)
         return "the compiled calls were not timed: their results are wrong" if self.is_wrong else None
+
+    @property
+    def _for_times(self) -> Budget:
+        return self.shares.times_before_peer if self._asks_others else self.shares.times
+
+    def _right(self) -> list[Work]:
+        """The graphs whose results are not wrong, which alone have times."""
+        without_times = self._withhold_times()
+        return [work for work in self.alive if work.report.name not in without_times]
+
+    def profile(self) -> None:
+        right = self._right()
+        with self.turns.turn():
+            self._measure_kernels(right, self._for_times)
+            if self._disturbed_beside_calls() is not None:
+                self._measure_kernels(right, self._for_times)
+        self._mark_disturbed()
+        self._note_left_out(right)
 
     def _measure_kernels(self, right: list[Work], budget: Budget) -> None:
         """Each kernel alone; the graphs share what one of them would have."""
@@ -493,6 +512,15 @@ class Exploration:
         except SyntaxError:
             return "the snippet is no Python program, so no size was found in it"
         return self.report.sweep.message
+
+    def emulate(self) -> None:
+        """The Triton kernels of what runs on a CPU. No figure of the verdict depends on them, so they come after it."""
+        emulated = [work for work in self.alive if work.captured.inputs is not None and work.compilation.executable]
+        for work, share in shared_out(self.shares.emulation, emulated):
+            with self._each(work, "emulate"):
+                assert work.captured.inputs is not None
+                with products_in_float32(work.captured.runner.has_slow_products):
+                    check_by_emulation(work.compilation, work.report, work.captured.inputs, share)
 
     def plans(self) -> dict[str, str]:
         """How each Triton kernel goes through its loops, by the kernel's name, or by its graph's and its own."""

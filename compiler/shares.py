@@ -23,12 +23,12 @@ _FOR_CAPTURE = 0.7
 _FOR_ASSEMBLY, _FOR_EMULATION = 0.25, 0.1
 #: The comparison with float64.
 _FOR_CHECKS = 0.35
-#: Times, where the peer comes after them; and of these the kernels'.
-_FOR_TIMES, _FOR_KERNELS = 0.5, 0.4
+#: Times, where the peer comes after them; and of these the calls', which come before the kernels'.
+_FOR_TIMES, _FOR_CALLS = 0.5, 0.6
 #: What stays for the summary, and for what could not be stopped at once.
 _RESERVE = 0.1
 #: Stages without which an exploration has its graphs, decisions and kernels all the same.
-_LEFT_OUT_FIRST = ("run", "measure", "compare")
+_LEFT_OUT_FIRST = ("run", "measure", "profile", "compare", "emulate")
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Shares:
         return stage in _LEFT_OUT_FIRST and self.whole.is_spent
 
 
-def for_kernels(times: Budget) -> Budget:
-    """The part of the time for measuring in which kernels are timed alone."""
-    return times.share(_FOR_KERNELS)
+def for_calls(times: Budget) -> Budget:
+    """The part of the time for measuring in which eager and compiled are timed against each other."""
+    return times.share(_FOR_CALLS)
 
 
 def shared_out(budget: Budget, items: Sequence[_Item]) -> Iterator[tuple[_Item, Budget]]:

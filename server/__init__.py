@@ -20,7 +20,7 @@ passed_on                             what of the environment they pass on to wh
 cli, commands/, doctor                the command line
 answer, printer, summary, beside,
   swept                               a report on one screen, all of it for a terminal, and as Markdown
-document, plain_text                  the same as one HTML file, and what makes quoted text safe
+document, drawing, plain_text         the same as one HTML file, its picture, and what makes quoted text safe
 captured, launches, memory, figures   the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong
 gallery, reasons, glossary, highlight examples, reasons, words and colours, for readers

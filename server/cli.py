@@ -1,4 +1,5 @@
-"""The command line: `fusionscope serve | web | worker | token | explore | check | diff | bench | doctor | examples`.
+"""The command line: `fusionscope serve | web | worker | token | explore | check | diff | machine-code | bench |
+doctor | examples`.
 
 Each command is a function of `server.commands`. `fusionscope --install-completion` completes them in a shell.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from server.commands import checking, differing, exploring, others, serving
+from server.commands import checking, compiling, differing, exploring, others, serving
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +20,7 @@ app.command()(serving.web)
 app.command()(exploring.explore)
 app.command()(checking.check)
 app.command()(differing.diff)
+app.command()(compiling.machine_code)
 app.command()(serving.token)
 app.command()(serving.worker)
 app.command(

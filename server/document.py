@@ -1,8 +1,9 @@
 """A report as one HTML file that stands alone: no script, nothing loaded, readable from a disk or a mail.
 
-It is the Markdown of `summary`, made HTML by markdown-it, with coloured code, a table of contents, and the report
-itself as inert JSON for programs. The page's own scripts are no part of it: they take two megabytes and ask the service
-for half of what they show, which a file cannot. Its policy allows the one style sheet, by hash, and nothing else.
+It is the Markdown of `summary`, made HTML by markdown-it, with the kernels drawn behind the answer, coloured
+code, a table of contents, and the report itself as inert JSON for programs. The page's own scripts are no part of it:
+they take two megabytes and ask the service for half of what they show, which a file cannot. Its policy allows the one
+style sheet, by hash, and nothing else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from compiler.report import Report
+from server import drawing
 from server.highlight import MAX_BYTES, highlight_lines, style_sheet
 from server.plain_text import one_line
 
@@ -29,20 +31,31 @@ _FOLDED_LINES = 60
 
 _LAYOUT = """
 :root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 0 auto; padding: 1rem 1.5rem 4rem }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 90rem; margin: 0 auto; padding: 1rem 1.5rem 4rem;
+  background: light-dark(#fff, #131920); color: light-dark(#17202b, #dfe6ee) }
+h1 { font-size: 1.25rem; font-weight: 600; opacity: .75 }
+h2 { font-size: 1.3rem; border-top: 1px solid #8884; padding-top: 1.25rem }
 h1, h2, h3 { line-height: 1.25; margin: 2rem 0 .5rem; overflow-wrap: anywhere }
+h1 { margin-top: 0 }
 pre, table { overflow-x: auto; display: block; max-width: 100% }
-pre { border: 1px solid #8888; border-radius: 4px; padding: .5rem; line-height: 1.4; counter-reset: line }
+pre { border: 1px solid #8884; border-radius: 6px; padding: .5rem; line-height: 1.4; counter-reset: line }
 code { font: .875em ui-monospace, monospace }
 pre .line { counter-increment: line }
 pre .line::before { content: counter(line); display: inline-block; width: 3em; margin-right: 1em; text-align: right;
   opacity: .6; user-select: none }
-table { border-collapse: collapse }
-th, td { border: 1px solid #8888; padding: .25rem .6rem; text-align: left }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { border-bottom: 1px solid #8884; padding: .25rem .75rem .25rem 0; text-align: left }
 blockquote { border-left: 4px solid #8888; margin-left: 0; padding-left: 1rem }
-nav ul { columns: 18rem; padding-left: 1.2rem }
-nav .level3 { margin-left: 1.2rem }
+nav ul { padding: 0; margin: 0; list-style: none; font-size: .85rem }
+nav .level3 { margin-left: 1rem }
+nav a { color: inherit; text-decoration: none }
+nav a:hover { text-decoration: underline }
 li { overflow-wrap: anywhere }
+summary { cursor: pointer }
+@media (min-width: 70rem) {
+  body { display: grid; grid-template-columns: 15rem minmax(0, 1fr); gap: 2.5rem }
+  nav { position: sticky; top: 1rem; max-height: calc(100vh - 2rem); overflow-y: auto }
+}
 @media print { details::details-content { content-visibility: visible } nav { display: none } }
 """
 
@@ -50,7 +63,7 @@ li { overflow-wrap: anywhere }
 @lru_cache
 def _style() -> str:
     dark = "@media (prefers-color-scheme: dark) {\n" + style_sheet("dark") + "\n}\n"
-    return _LAYOUT + style_sheet("light") + "\n" + dark
+    return _LAYOUT + drawing.style() + style_sheet("light") + "\n" + dark
 
 
 @lru_cache
@@ -65,7 +78,11 @@ def document(report: Report, text: str, json_body: bytes) -> str:
     parsed, environment = _parser(), dict[str, Any]()
     tokens = parsed.parse(text, environment)
     contents = _contents(tokens)
-    body = parsed.renderer.render(tokens, parsed.options, environment)
+    answer, rest = (parsed.renderer.render(part, parsed.options, environment) for part in _parted(tokens))
+    drawn = _drawings(report)
+    if drawn:
+        contents = '<li><a href="#drawn">Drawing</a></li>\n' + contents
+    body = answer + drawn + rest
     title = one_line(report.summary.verdict or report.status)
     return (
         "<!doctype html>\n"
@@ -85,6 +102,25 @@ def inert(json_body: bytes) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _parted(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """What stands before the first heading of the second level, which is the answer, and the rest."""
+    is_heading = (place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2")
+    first = next(is_heading, len(tokens))
+    return tokens[:first], tokens[first:]
+
+
+def _drawings(report: Report) -> str:
+    """Every graph's kernels, drawn."""
+    drawn = [(graph, drawing.drawing(graph)) for graph in report.graphs]
+    named = len(report.graphs) > 1
+    parts = [(f"<h3>{html.escape(one_line(graph.name))}</h3>\n" if named else "") + svg for graph, svg in drawn if svg]
+    legend = (
+        "<p>Kernels from the first launch to the last. At the right what goes from one to another through memory; "
+        "dashed at the left what was not fused, and why on hover and under Decisions.</p>\n"
+    )
+    return f'<h2 id="drawn">Kernels and what goes between them</h2>\n{legend}' + "\n".join(parts) if parts else ""
 
 
 def _contents(tokens: Sequence[Token]) -> str:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
 
 from compiler.comparison import Comparison, compare
+from compiler.machine_code.of_report import NotCompilable, kernel_to_compile
 from compiler.report import Observed, Report
 from compiler.why import MOST_PAIRS, Answer, UnknownNode, why
 from server.clients import Client
@@ -180,6 +185,22 @@ class Explorations:
         before = await self.report(before_id)
         return await derived(id, (), compare, before, after)
 
+    async def kernel_request(self, id: str, name: str, graph: str | None, **wanted: Any) -> ExplorationRequest:
+        """What has that kernel of the exploration compiled down to machine code (see `kernel_to_compile`); a `Problem`
+        where there is no such kernel, or nothing of it to compile."""
+        report = await self.report(id)
+        try:
+            source, kernel = await derived(
+                id, (KeyError, NotCompilable), kernel_to_compile, report, name, graph, **wanted
+            )
+            return ExplorationRequest(source=source, machine_code=kernel)
+        except KeyError:
+            raise Problem(404, no_kernel(report, name, graph, wanted.get("is_of_peer", False))) from None
+        except NotCompilable as reason:
+            raise Problem(409, f"The kernel {name[:200]} cannot be compiled so: {reason}") from None
+        except ValidationError as invalid:
+            raise Problem(409, f"The kernel {name[:200]} cannot be sent: {invalid.errors()[0]['msg']}.") from None
+
     async def _check_parent(self, id: str, source: str) -> None:
         try:
             parent = await self.report(id)
@@ -230,6 +251,17 @@ class Explorations:
                     await watch.finished.wait()
             except TimeoutError:
                 pass
+
+
+def no_kernel(report: Report, name: str, graph: str | None, is_of_peer: bool = False) -> str:
+    """The sentence of who asks for a kernel that is not there, with names that come near."""
+    graphs = [one for one in report.graphs if graph in (None, one.name)]
+    ours = [kernel for one in graphs for kernel in one.kernels]
+    names = [kernel.name for kernel in (report.peer.kernels if is_of_peer and report.peer else ours)]
+    near = difflib.get_close_matches(name, names, 3, 0.4) or names[:3]
+    where = "the other compiler" if is_of_peer else f"graph {graph[:200]}" if graph else "any graph"
+    hint = f" There is {' or '.join(near)}." if near else ""
+    return f"There is no kernel {name[:200]} in {where} of exploration {report.id}.{hint}"
 
 
 def _empty_body(job: Job) -> bytes:

@@ -18,3 +18,11 @@ def binary_bytes(count: int) -> str:
     power = max(0, (count.bit_length() - 1) // 10)
     prefix = ("", "Ki", "Mi", "Gi", "Ti")[min(power, 4)]
     return f"{count / 1024 ** min(power, 4):,.1f} {prefix}B" if prefix else f"{count} B"
+
+
+def byte_count(value: int) -> str:
+    """Three digits and a decimal unit, as on the page."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value} B"

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 
-from compiler.report import Environment, Graph, Kernel, Peer, Report
+from compiler.report import Environment, Graph, Kernel, MachineCode, Peer, Report
 from compiler.why import Answer, UnknownNode, why
 from compiler.wording import counted
 from server.beside import print_what_if
@@ -238,3 +238,29 @@ def print_error(report: Report, console: Console) -> None:
         console.print(shown)
     if error.hint:
         console.print(escape(error.hint))
+
+
+def print_machine_code(code: MachineCode, console: Console) -> None:
+    """The last level, each line with the line of the kernel's source, and what its instructions say."""
+    for level in code.levels[-1:]:
+        console.rule(f"{level.name} of {escape(code.kernel)} for {code.target}", align="left")
+        lines = dict(level.lines)
+        for number, text in enumerate(level.text.splitlines(), start=1):
+            console.print(f"[dim]{lines.get(number, ''):>4}[/]  {escape(text)}", soft_wrap=True)
+        if level.cut is not None:
+            console.print(level.cut)
+    mix = ", ".join(f"{count} {kind}" for kind, count in code.instructions.items() if count)
+    accesses = sorted({f"{one.instruction} ({one.bits} bits)" for one in code.accesses if one.bits is not None})
+    told = [
+        mix and f"Instructions: {mix}.",
+        accesses and f"Loads and stores: {', '.join(accesses)}.",
+        code.matrix_instructions and f"Matrix units: {', '.join(code.matrix_instructions)}.",
+        *(
+            f"Assembly lines {one.first} to {one.last}: {one.packed} on vectors, {one.scalar} not."
+            for one in code.loops
+        ),
+        *code.notes,
+    ]
+    for sentence in told:
+        if sentence:
+            console.print(escape(str(sentence)))

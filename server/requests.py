@@ -79,7 +79,7 @@ class HighlightRequest(BaseModel):
         description=f"The text to colour, at most {MOST_COLOURED_BYTES // 1024} KiB as UTF-8; a longer one is refused.",
         examples=["x = 1"],
     )
-    language: Literal["python", "cpp", "cuda", "ptx", "llvm", "text"] = Field(
+    language: Literal["python", "cpp", "cuda", "ptx", "llvm", "gas", "text"] = Field(
         default="python", description="What the text is written in."
     )
 

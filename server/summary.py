@@ -19,7 +19,7 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
-from server.figures import microseconds
+from server.figures import byte_count, microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences
@@ -63,10 +63,12 @@ def _answer(report: Report) -> str:
     # The verdict of a failed exploration is its error, said again.
     if summary.verdict and report.error is None:
         lines.append(summary.verdict)
+    device = report.environment.device_name or report.environment.device
+    where = f", measured on {cell(device)}" if device else ""
     rows = [
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
-        ("Bytes moved", summary.eager_bytes, summary.bytes, None),
-        ("Time (ms)", summary.eager_ms, *_times(report)),
+        ("Bytes moved", *map(_bytes, (summary.eager_bytes, summary.bytes)), None),
+        (f"Time (ms){where}", summary.eager_ms, *_times(report)),
         ("Error against float64", summary.eager_error, _error(report), None),
     ]
     known = [row for row in rows if any(value is not None for value in row[1:])]
@@ -130,7 +132,7 @@ def _graph(graph: Graph, environment: Environment) -> str:
     if graph.errors:
         parts.append(f"### Errors of {graph.name}\n\n{_errors(graph)}")
     if graph.decisions:
-        parts.append("### Decisions\n\n" + _listed([_decision(decision) for decision in graph.decisions]))
+        parts.append("### Decisions\n\n" + _listed([_decision(one) for one in _refused_first(graph.decisions)]))
     return joined(parts)
 
 
@@ -187,9 +189,15 @@ def kernel_times(kernel: Kernel, environment: Environment, is_disturbed: bool = 
     return times
 
 
+def _refused_first(decisions: list[Decision]) -> list[Decision]:
+    """What was not fused is what one asks about."""
+    return sorted(decisions, key=lambda one: one.verdict == "fused")
+
+
 def _decision(decision: Decision) -> str:
     change = f". It would fuse if {decision.would_fuse_if}." if decision.would_fuse_if else ""
-    return f"{code(decision.a)} and {code(decision.b)}: {decision.verdict}. {decision.message}{change}"
+    verdict = f"{decision.verdict} ({code(decision.reason)})"
+    return f"{code(decision.a)} and {code(decision.b)}: {verdict}. {decision.message}{change}"
 
 
 def _timing(report: Report) -> str:
@@ -234,6 +242,10 @@ def _environment(report: Report) -> str:
         ("seed", environment.seed),
     ]
     return "## Environment\n\n" + _listed([f"{name}: {value}" for name, value in known if value not in ("", None)])
+
+
+def _bytes(value: int | None) -> str | None:
+    return None if value is None else byte_count(value)
 
 
 def _cell(value: float | str | None) -> str:

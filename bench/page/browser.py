@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,3 +60,23 @@ def seen(page: Page, name: str) -> float:
 def longest_task(page: Page) -> float:
     """Milliseconds of the longest task of the main thread; 0 where none took 50."""
     return float(page.evaluate("Math.max(0, ...window.bench.tasks)"))
+
+
+@contextmanager
+def traced(browser: Browser) -> Iterator[list[float]]:
+    """Milliseconds of processor time of each task of a page's main thread that begins within, the longest first; there
+    once it is over. Other work of the machine stretches the time of a task by the clock, and not this."""
+    tasks: list[float] = []
+    browser.start_tracing(categories=["toplevel", "devtools.timeline"])
+    try:
+        yield tasks
+    finally:
+        events = json.loads(browser.stop_tracing())["traceEvents"]
+    threads = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+    }
+    of_tasks = (event for event in events if event["name"] in ("RunTask", "ThreadControllerImpl::RunTask"))
+    times = (event.get("tdur", 0) / 1000 for event in of_tasks if (event["pid"], event["tid"]) in threads)
+    tasks.extend(sorted(times, reverse=True))

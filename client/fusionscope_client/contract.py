@@ -94,6 +94,26 @@ class CallTimes:
 
 
 @dataclass(frozen=True)
+class CodeLevel:
+    """The kernel in one of the languages that it goes through."""
+
+    #: The language.
+    name: Literal["ttir", "ttgir", "llvm", "ptx", "sass", "amdgcn", "assembly"] = "ttir"
+
+    #: The code, without debug sections.
+    text: str = ""
+
+    #: Pairs: a line of `text`, a line of the source.
+    lines: list[tuple[int, int]] = field(default_factory=list)
+
+    #: Lines that there are.
+    all_lines: int = 0
+
+    #: What was left out at the end for its length, in a sentence.
+    cut: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Compilation:
     """One run of Dynamo over one function: its id in torch's logs, the graphs made, the bytecode before and after."""
 
@@ -945,6 +965,59 @@ class LoopNode:
 
 
 @dataclass(frozen=True)
+class MachineCode:
+    """One kernel compiled for one target, on no device: every level of its code, and what the last one says."""
+
+    #: Its function's name.
+    kernel: str = ""
+
+    #: What its source is written in.
+    language: Literal["triton", "cpp"] = "triton"
+
+    #: What it was compiled for: sm_90, gfx942, or host for this machine's processor.
+    target: str = ""
+
+    #: From the kernel's source down.
+    levels: list[CodeLevel] = field(default_factory=list)
+
+    #: Threads of a program.
+    threads: Optional[int] = None
+
+    #: Registers of a thread; of vectors on an AMD GPU.
+    registers: Optional[int] = None
+
+    #: Bytes that a thread spills and loads again.
+    spills: Optional[int] = None
+
+    #: Bytes of shared memory of a program.
+    shared_bytes: Optional[int] = None
+
+    #: Null where its rules are not known here.
+    occupancy: Optional[Occupancy] = None
+
+    #: Instructions of the last level by what they do, each counted once as it is written.
+    instructions: dict[str, Any] = field(default_factory=dict)
+
+    #: Loads and stores of the last level, in order.
+    accesses: list[MemoryAccess] = field(default_factory=list)
+
+    #: Different instructions of matrix units; empty where they are not used.
+    matrix_instructions: list[str] = field(default_factory=list)
+
+    #: Of a C++ kernel: its innermost loops.
+    loops: list[VectorLoop] = field(default_factory=list)
+
+    #: Of a C++ kernel: what the compiler says of loops.
+    remarks: list[VectorRemark] = field(default_factory=list)
+
+    #: Of a Triton kernel: the steps that changed it.
+    passes: list[Pass] = field(default_factory=list)
+
+    #: What is missing and why, in sentences.
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Memory:
     """What the buffers of a graph take, its inputs not counted, in bytes."""
 
@@ -977,6 +1050,29 @@ class Memory:
 
     #: The plan without fusion; `first` and `last` are positions among the nodes not dead.
     unfused_buffers: list[Buffer] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MemoryAccess:
+    """One load or store in the machine's code."""
+
+    #: Its line in the text of the last level.
+    line: int = 0
+
+    #: The line of the kernel's source, where it is known.
+    source_line: Optional[int] = None
+
+    #: Its name, with what changes its meaning.
+    instruction: str = ""
+
+    #: Which memory.
+    space: Literal["global", "shared", "local", "constant", "other"] = "global"
+
+    #: Whether it writes.
+    is_store: bool = False
+
+    #: Bits of one thread; null where many threads share one access.
+    bits: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -1064,6 +1160,43 @@ class Observed:
     #: What the report says and cannot be, a sentence each. Such a report is not given as an answer again, and the
     #: figures that cannot be are left out.
     contradictions: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How many warps a multiprocessor holds of this kernel at most, by NVIDIA's rules: computed, not measured."""
+
+    #: Warps that are there at once.
+    warps: int = 0
+
+    #: Warps that the multiprocessor has room for.
+    most_warps: int = 0
+
+    #: The quotient of the two.
+    percent: float = 0.0
+
+    #: Programs that are there at once.
+    programs: int = 0
+
+    #: What each resource allows.
+    limits: list[OccupancyLimit] = field(default_factory=list)
+
+    #: The resources that allow least.
+    limited_by: list[str] = field(default_factory=list)
+
+    #: Where the rules and the limits are written.
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class OccupancyLimit:
+    """How many programs one resource has room for on a multiprocessor."""
+
+    #: The resource.
+    by: Literal["registers", "shared memory", "warps", "programs"] = "registers"
+
+    #: Programs that it has room for.
+    programs: int = 0
 
 
 @dataclass(frozen=True)
@@ -1157,6 +1290,20 @@ class PaddingDecision:
 
     #: Lines of the snippet that it is about.
     lines: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One step of Triton that changed the kernel: what went out and what came in, as a unified diff."""
+
+    #: The language that it works on.
+    level: Literal["ttir", "ttgir", "llvm", "ptx", "sass", "amdgcn", "assembly"] = "ttir"
+
+    #: Its name in MLIR.
+    name: str = ""
+
+    #: The changed lines with two lines around them; cut where it is long.
+    diff: str = ""
 
 
 @dataclass(frozen=True)
@@ -1534,7 +1681,7 @@ class Summary:
     #: The largest relative error of compiled against float64.
     compiled_error: Optional[float] = None
 
-    #: The answer in a sentence or two; empty while it is running.
+    #: The answer in a sentence or two; empty until calls were timed.
     verdict: str = ""
 
 
@@ -1746,6 +1893,43 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class VectorLoop:
+    """An innermost loop of a C++ kernel in the compiler's assembly."""
+
+    #: Its first line in the assembly.
+    first: int = 0
+
+    #: Its last line: the jump back.
+    last: int = 0
+
+    #: Lines of the kernel's source that are computed in it.
+    source_lines: list[int] = field(default_factory=list)
+
+    #: Floating-point instructions on vectors.
+    packed: int = 0
+
+    #: Floating-point instructions on one number.
+    scalar: int = 0
+
+    #: The widest vector register in it; 0 without any.
+    bits: int = 0
+
+
+@dataclass(frozen=True)
+class VectorRemark:
+    """What the C++ compiler says of a loop, in its own words."""
+
+    #: The line of the kernel's source.
+    line: int = 0
+
+    #: Whether it made vectors.
+    is_vectorised: bool = False
+
+    #: Its words.
+    message: str = ""
+
+
+@dataclass(frozen=True)
 class WhatIf:
     """One thing that an option asked to be otherwise, and what came of it."""
 
@@ -1862,6 +2046,9 @@ class Report:
 
     #: The snippet at other sizes, where that was asked for.
     sweep: Optional[SweepResult] = None
+
+    #: Of an exploration whose source is a kernel: what that was compiled to.
+    machine_code: Optional[MachineCode] = None
 
     #: Training, checked from end to end.
     gradients: list[GradientCheck] = field(default_factory=list)

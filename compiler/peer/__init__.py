@@ -4,5 +4,6 @@
 `generated.py` reads the text that it generates. `our_terms.py` makes kernels of our graphs of that, by the nodes that
 `counterparts.py` finds for its own, and `aligned.py` sets both compilers' kernels side by side. `contestants.py` is
 the registry of all others; `compare.py` is the stage, which checks and times them beside ours. `preload.py` imports
-TorchInductor ahead of time. Nothing else of the compiler knows TorchInductor.
+TorchInductor ahead of time, and `kernel_text.py` reads one of its kernels for whoever compiles that alone. Nothing
+else of the compiler knows TorchInductor.
 """

@@ -47,6 +47,16 @@ from compiler.report.kernels import (
     TileDescriptor,
 )
 from compiler.report.loops import Access, LoopNode, Removed
+from compiler.report.machine_code import (
+    CodeLevel,
+    MachineCode,
+    MemoryAccess,
+    Occupancy,
+    OccupancyLimit,
+    Pass,
+    VectorLoop,
+    VectorRemark,
+)
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
@@ -85,6 +95,7 @@ __all__ = [
     "Artefact",
     "Buffer",
     "CallTimes",
+    "CodeLevel",
     "Compilation",
     "Contestant",
     "ContestantOutcome",
@@ -112,14 +123,19 @@ __all__ = [
     "LayoutConversion",
     "LayoutDecision",
     "LoopNode",
+    "MachineCode",
     "Memory",
+    "MemoryAccess",
     "NamedSize",
     "Note",
     "Observed",
+    "Occupancy",
+    "OccupancyLimit",
     "Outcome",
     "OutputErrors",
     "PaddingCopy",
     "PaddingDecision",
+    "Pass",
     "Peak",
     "Peer",
     "PeerBuffer",
@@ -154,6 +170,8 @@ __all__ = [
     "TileDescriptor",
     "TimingResult",
     "Traffic",
+    "VectorLoop",
+    "VectorRemark",
     "WhatIf",
     "WrongResult",
 ]

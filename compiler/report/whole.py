@@ -20,6 +20,7 @@ from compiler.report.capture import (
 from compiler.report.decisions import Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf
 from compiler.report.kernels import Kernel
 from compiler.report.loops import LoopNode, Removed
+from compiler.report.machine_code import MachineCode
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel, example
 from compiler.report.observed import Observed
@@ -205,7 +206,7 @@ class Summary(ReportModel):
     compiled_error: float | None = Field(
         default=None, description="The largest relative error of compiled against float64."
     )
-    verdict: str = Field(default="", description="The answer in a sentence or two; empty while it is running.")
+    verdict: str = Field(default="", description="The answer in a sentence or two; empty until calls were timed.")
 
 
 class Report(ReportModel):
@@ -240,6 +241,9 @@ class Report(ReportModel):
     )
     sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")
     sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, where that was asked for.")
+    machine_code: MachineCode | None = Field(
+        default=None, description="Of an exploration whose source is a kernel: what that was compiled to."
+    )
     gradients: list[GradientCheck] = Field(default=[], description="Training, checked from end to end.")
     output: str = Field(default="", description="What the snippet printed, cut at a stated length.")
     error: Error | None = Field(default=None, description="What stopped it; null where nothing did.")

@@ -1,18 +1,28 @@
 """Imported by a process that forks others to compile in: what each of them would otherwise find out or compile anew.
 
-That is the launcher's library, which compiler and CPU there are, the device functions that Triton's kernels are
-linked with, and the hash of Triton's own library, by which it names what it keeps. Nothing here starts a
-thread or touches a GPU.
+That is what is imported by a first use of Dynamo, Triton and ours, a tenth of a second; the launcher's library, which
+compiler and CPU there are, the device functions that Triton's kernels are linked with, and the hash of Triton's own
+library, by which it names what it keeps. Nothing here starts a thread or touches a GPU.
 """
 
 from __future__ import annotations
 
+import importlib
 from contextlib import suppress
 
 from compiler.runtime.cpp_compiler import CompilerMissing, machine
 from compiler.runtime.device_functions import UnknownLibrary, function_texts
 from compiler.runtime.launcher import launcher_library
 from compiler.runtime.triton_setup import hash_of_triton
+
+for name in (
+    "compiler.lowering.decompositions",
+    "compiler.rewrite.rewriting",
+    "torch.distributed.tensor.experimental._func_map",
+    "triton.compiler.code_generator",
+):
+    with suppress(ImportError):  # another release has it elsewhere, or there is no Triton
+        importlib.import_module(name)
 
 with suppress(CompilerMissing):  # each exploration says so itself
     machine()

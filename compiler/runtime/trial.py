@@ -24,8 +24,7 @@ from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
 from compiler.runtime.measure import measure
-from compiler.runtime.triton_offline import ptx_lines
-from compiler.runtime.triton_source import file_name
+from compiler.runtime.triton_offline import ptx_lines, source_file
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -182,7 +181,7 @@ def note_resources(executable: Executable, report: rep.Graph, target: str) -> No
             kernel.shared_bytes = getattr(launch, "shared_bytes", None)
         ptx = getattr(launch, "ptx", None)
         if ptx is not None and kernel.same_as is None:
-            lines = lines_through(ptx_lines(ptx, file_name(launch.kernel)), kernel.lines)
+            lines = lines_through(ptx_lines(ptx, source_file(launch.kernel)), kernel.lines)
             kernel.also.append(rep.KernelArtifact(language="ptx", target=target, source=ptx, lines=lines))
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.rendered import RenderedKernel
+from compiler.machine_code.texts import SourceFile, located_by_directives
 from compiler.runtime.assembler import taken, without_limit
 from compiler.runtime.triton_library import library_options
 from compiler.runtime.triton_source import (
@@ -57,23 +58,18 @@ def compile_offline(kernel: RenderedKernel, storage: dict[str, torch.dtype], tar
     started = time.perf_counter()
     try:
         compiled = _compile(kernel, storage, target)
-        limited = compiled.asm["ptx"]
-        ptx = without_limit(limited)
-        registers, spills = assemble(ptx)
-        if registers is not None and registers > int(str(kernel.config.get(LIMIT, registers))):
-            # As `triton_stages` does.
-            found = assemble(limited)
-            ptx, registers, spills = (ptx, registers, spills) if found[1] else (limited, *found)
+        limit = kernel.config.get(LIMIT)
+        ptx, assembled = as_launched(compiled.asm["ptx"], None if limit is None else int(str(limit)))
     except Exception as error:  # whatever stops the compiler is a result
         return OfflineResult(target, seconds=time.perf_counter() - started, error=_sentence(error))
     return OfflineResult(
         target,
         ptx,
-        registers,
-        spills,
+        assembled.registers,
+        assembled.spills,
         int(compiled.metadata.shared),
         time.perf_counter() - started,
-        ptx_lines(ptx, file_name(kernel)),
+        ptx_lines(ptx, source_file(kernel)),
     )
 
 
@@ -115,28 +111,47 @@ def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
 
 
-def assemble(ptx: str) -> tuple[int | None, int | None]:
-    """Registers and bytes of spills of the kernel in `ptx`, as NVIDIA's assembler reports them; None, None where no
-    assembler is at hand.
+@dataclass(frozen=True)
+class Assembled:
+    """What NVIDIA's assembler made of a kernel, and says of it: registers of a thread, bytes that one spills to local
+    memory and loads again. All None where no assembler is at hand.
 
     (The loaded kernel's own figures need a GPU, and `cuobjdump` gives the stack but not the spills.)"""
+
+    registers: int | None = None
+    spills: int | None = None
+    binary: bytes | None = field(default=None, repr=False)
+
+
+def assemble(ptx: str) -> Assembled:
+    """Assemble the kernel in `ptx`, with the numbers of its lines."""
     found = re.search(r"\.target\s+(\w+)", ptx)
-    if found is None:
-        return None, None
-    assembler = _assembler(found[1])
-    if assembler is None:
-        return None, None
+    assembler = _assembler(found[1]) if found is not None else None
+    if found is None or assembler is None:
+        return Assembled()
     with tempfile.TemporaryDirectory(prefix="fusionscope-") as folder:
         path = Path(folder) / "kernel.ptx"
         path.write_text(ptx)
+        binary = path.with_suffix(".cubin")
         report = subprocess.run(
-            [assembler, "-v", f"--gpu-name={found[1]}", str(path), "-o", str(path.with_suffix(".cubin"))],
+            [assembler, "-v", "-lineinfo", f"--gpu-name={found[1]}", str(path), "-o", str(binary)],
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         ).stderr
-    return taken(report)
+        return Assembled(*taken(report), binary.read_bytes() if binary.exists() else None)
+
+
+def as_launched(ptx: str, limit: int | None) -> tuple[str, Assembled]:
+    """The kernel in `ptx`, assembled as `triton_stages` does: with its `limit` of registers only where it takes more
+    by itself, and spills nothing for it."""
+    free = without_limit(ptx)
+    assembled = assemble(free)
+    if limit is None or assembled.registers is None or assembled.registers <= limit:
+        return free, assembled
+    limited = assemble(ptx)
+    return (free, assembled) if limited.spills else (ptx, limited)
 
 
 def _assembler(target: str) -> str | None:
@@ -148,32 +163,15 @@ def _assembler(target: str) -> str | None:
     return str(path) if path.exists() else None
 
 
-_LOCATION = re.compile(
-    r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:\s*,\s*function_name\s+\S+\s*,\s*inlined_at\s+(\d+)\s+(\d+)\s+\d+)?(.*)"
-)
+def source_file(kernel: RenderedKernel) -> SourceFile:
+    """The kernel's source as it is named in what it is compiled to."""
+    return SourceFile.of(file_name(kernel), kernel.source)
 
 
-def ptx_lines(ptx: str, file: str) -> tuple[tuple[int, int], ...]:
-    """(PTX line, line of `file`) for every instruction that has one.
-
-    An instruction of an inlined function (tl.sum) belongs to the line that calls it; Triton writes the chain of calls
-    as a comment behind the location: `// standard.py:293:36 @[ kernel.py:21:16 ]`."""
-    files = {int(number): name for number, name in re.findall(r'\.file\s+(\d+)\s+"([^"]+)"', ptx)}
-    found: list[tuple[int, int]] = []
-    current: int | None = None
-    for number, text in enumerate(ptx.splitlines(), start=1):
-        location = _LOCATION.match(text)
-        if location is not None:
-            current = _line_in(location, files, file)
-        elif current is not None and re.match(r"\s+[^\s.].*;\s*$", text):
-            found.append((number, current))
-    return tuple(found)
+def ptx_lines(ptx: str, file: SourceFile) -> tuple[tuple[int, int], ...]:
+    """(PTX line, line of `file`) for every instruction that has one."""
+    located = enumerate(located_by_directives(ptx, file), start=1)
+    return tuple((number, line) for number, (text, line) in located if line is not None and _INSTRUCTION.match(text))
 
 
-def _line_in(location: re.Match[str], files: dict[int, str], file: str) -> int | None:
-    chain = re.findall(re.escape(file) + r":(\d+):\d+", location[5] or "")
-    if chain:
-        return int(chain[-1])
-    if location[3] and files.get(int(location[3]), "").endswith(file):
-        return int(location[4])
-    return int(location[2]) if files.get(int(location[1]), "").endswith(file) else None
+_INSTRUCTION = re.compile(r"\s+[^\s.].*;\s*$")

@@ -16,23 +16,12 @@ from compiler.codegen.rendered import RenderedKernel, TileDescriptor
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.formulas import FUNCTIONS
 from compiler.ir.size import spelt_out
+from compiler.machine_code.of_report import ELEMENTS
 from compiler.runtime.triton_text import code_of, execute
 
 #: Triton's names of the pointers to elements of each dtype.
 POINTERS: dict[torch.dtype, str] = {
-    torch.float16: "*fp16",
-    torch.bfloat16: "*bf16",
-    torch.float32: "*fp32",
-    torch.float64: "*fp64",
-    torch.int8: "*i8",
-    torch.int16: "*i16",
-    torch.int32: "*i32",
-    torch.int64: "*i64",
-    torch.uint8: "*u8",
-    torch.uint16: "*u16",
-    torch.uint32: "*u32",
-    torch.uint64: "*u64",
-    torch.bool: "*i1",
+    **{getattr(torch, dtype): f"*{element}" for dtype, element in ELEMENTS.items()},
     **dict.fromkeys(FLOAT8, "*u8"),
 }
 

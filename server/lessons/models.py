@@ -27,6 +27,12 @@ _STEP: JsonDict = {
     "reveal_view": "at=kernel:graph_0/0",
     "claims": [{"text": "1 kernel", "kind": "report", "path": "summary.kernels", "about": ""}],
 }
+_ABOUT: JsonDict = {
+    "name": "round_trips",
+    "title": "Round trips to memory",
+    "idea": "Each kernel reads its inputs from memory and writes its result back.",
+    "minutes": 5,
+}
 _RECORDED: JsonDict = {
     "device": "NVIDIA H200",
     "torch": "2.13.0",
@@ -127,40 +133,32 @@ class Link(BaseModel):
     )
 
 
-class LessonHead(BaseModel):
-    """A lesson in a list."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        json_schema_extra={
-            "example": {
-                "name": "round_trips",
-                "title": "Round trips to memory",
-                "idea": "Each kernel reads its inputs from memory and writes its result back.",
-                "minutes": 5,
-                "steps": 3,
-            }
-        },
-    )
-
+class _About(BaseModel):
     name: str = Field(description="Unique among the lessons; stands in the page's address.", examples=["round_trips"])
     title: str = Field(description="Its title.", examples=["Round trips to memory"])
     idea: str = Field(description="The one idea that it is about, in a sentence or two: Markdown.")
     minutes: int = Field(description="How long it takes.", examples=[5])
+
+
+class LessonHead(_About):
+    """A lesson in a list."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={"example": {**_ABOUT, "steps": 3}},
+    )
+
     steps: int = Field(description="How many steps it has.", examples=[3])
 
 
-class Lesson(BaseModel):
+class Lesson(_About):
     """One lesson, whole."""
 
     model_config = ConfigDict(
         frozen=True,
         json_schema_extra={
             "example": {
-                "name": "round_trips",
-                "title": "Round trips to memory",
-                "idea": "Each kernel reads its inputs from memory and writes its result back.",
-                "minutes": 5,
+                **_ABOUT,
                 "steps": [_STEP],
                 "read_next": [{"title": "The memory hierarchy", "kind": "lesson", "name": "memory_hierarchy"}],
                 "recorded": [],
@@ -168,10 +166,6 @@ class Lesson(BaseModel):
         },
     )
 
-    name: str = Field(description="Unique among the lessons; stands in the page's address.", examples=["round_trips"])
-    title: str = Field(description="Its title.", examples=["Round trips to memory"])
-    idea: str = Field(description="The one idea that it is about, in a sentence or two: Markdown.")
-    minutes: int = Field(description="How long it takes.", examples=[5])
     steps: list[Step] = Field(description="Its steps, in order.")
     read_next: list[Link] = Field(default=[], description="What to read next.")
     recorded: list[Recorded] = Field(default=[], description="Figures of GPUs; empty where none were recorded.")

@@ -81,45 +81,56 @@ class _Reading:
         named = _NAME.fullmatch(self.path.name)
         if named is None:
             raise self.wrong(0, "a lesson's file is named like 01_round_trips.md: its place, and small letters.")
-        title, idea, minutes, steps, read_next = "", [], 0, [], []
-        draft: _Draft | None = None
-        is_last = False
+        (_, _, head), *parts = self.sections()
+        title, idea, minutes = self.head(head)
+        steps, read_next = [], []
+        for heading, place, tokens in parts:
+            if heading == LAST:
+                read_next += [
+                    self.link(self.place(token), *found)
+                    for token in tokens
+                    for found in _LINK.findall(self.text(token))
+                ]
+            else:
+                steps.append(self.step(heading, place, tokens))
+        self.demand(any(step.question for step in steps), 0, "it asks nothing: one step at least needs an `ask` block.")
+        name, folder = named[1], self.path.parent
+        return Lesson(
+            name=name,
+            title=title,
+            idea=idea,
+            minutes=minutes,
+            steps=steps,
+            read_next=read_next,
+            recorded=recorded_of(folder, name, steps),
+        )
+
+    def sections(self) -> list[tuple[str, int, list[Token]]]:
+        """Each heading of the second level, its place, and what stands below it; first what stands above them all."""
+        found: list[tuple[str, int, list[Token]]] = [("", 0, [])]
         for token in self.tokens:
-            place = self.place(token)
-            heading = self.headings.get(place) if token.type == "heading_open" else None
-            if heading is not None and token.tag == "h1":
-                title = heading
-            elif heading is not None and token.tag == "h2":
-                if draft is not None:
-                    steps.append(self.step(draft))
-                is_last = heading == LAST
-                draft = None if is_last else _Draft(heading, place)
-            elif is_last:
-                read_next += [self.link(place, *found) for found in _LINK.findall(self.text(token))]
-            elif draft is not None:
-                self.into(draft, token)
+            if token.type == "heading_open" and token.tag == "h2":
+                found.append((self.headings[self.place(token)], self.place(token), []))
+            else:
+                found[-1][2].append(token)
+        return found
+
+    def head(self, tokens: list[Token]) -> tuple[str, str, int]:
+        """The title, the idea and the minutes; what stands before the first step may be a program too."""
+        title, idea, minutes = "", [], 0
+        for token in tokens:
+            if token.type == "heading_open" and token.tag == "h1":
+                title = self.headings[self.place(token)]
             elif token.type == "fence":
                 self.block_before_steps(token)
             elif (found := _MINUTES.fullmatch(self.text(token).strip())) is not None:
                 minutes = int(found[1])
             else:
                 idea.append(self.text(token))
-        if draft is not None:
-            steps.append(self.step(draft))
         self.demand(bool(title), 0, "it needs a title: a first line such as `# Round trips to memory`.")
         self.demand(bool(idea), 0, "it needs its idea in a paragraph below the title.")
         self.demand(minutes > 0, 0, "it says how long it takes in a line of its own: `*5 minutes*`.")
-        self.demand(any(step.question for step in steps), 0, "it asks nothing: one step at least needs an `ask` block.")
-        name, folder = named[1], self.path.parent
-        return Lesson(
-            name=name,
-            title=title,
-            idea="\n\n".join(idea).strip(),
-            minutes=minutes,
-            steps=steps,
-            read_next=read_next,
-            recorded=recorded_of(folder, name, steps),
-        )
+        return title, "\n\n".join(idea).strip(), minutes
 
     def wrong(self, place: int, message: str) -> BadLesson:
         return BadLesson(self.path, place + 1, message)
@@ -230,7 +241,10 @@ class _Reading:
         self.demand(bool(sign), place, f"{line!r} is no claim: TEXT = PATH, TEXT in the program, or TEXT about WHAT.")
         return Claim(text=text.strip(), kind="other", about=about.strip())
 
-    def step(self, draft: _Draft) -> Step:
+    def step(self, heading: str, place: int, tokens: list[Token]) -> Step:
+        draft = _Draft(heading, place)
+        for token in tokens:
+            self.into(draft, token)
         self.demand(bool(self.source), draft.line, "a step needs a program: a `python snippet` block above it.")
         self.demand(bool(draft.before), draft.line, "a step begins with text.")
         if draft.question is not None:

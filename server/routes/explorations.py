@@ -21,8 +21,13 @@ from server.problems import Problem, problem_answers
 from server.requests import ExplorationRequest
 from server.routes.parameters import (
     Accept,
+    CodeTarget,
     Follower,
+    GraphName,
     Id,
+    KernelCompiler,
+    KernelLanguage,
+    KernelName,
     KnownTag,
     LastEventId,
     NodeName,
@@ -60,6 +65,12 @@ async def ask(
     wait: Wait = 0.0,
 ) -> Response:
     """Explores a snippet, or finds the report of one that was explored before."""
+    return await _explored(request, asked, service, admit, wait)
+
+
+async def _explored(
+    request: Request, asked: ExplorationRequest, service: Service, admit: Callable[[], None], wait: float
+) -> Response:
     try:
         exploration = await service.ask(asked, request.state.client, wait, admit)
     except QueueFull as full:
@@ -123,6 +134,39 @@ async def follow(
     again: it is told from `queued` on, under the number of the next attempt."""
     async for event in service.events(id, event_id(last_event_id), follower):
         yield ServerSentEvent(raw_data=event.data, event=event.name, id=str(event.id))
+
+
+@router.post(
+    "/{id}/kernels/{name}/machine-code",
+    response_model=Report,
+    responses={
+        200: {"description": "A report whose `machine_code` has it.", "content": report_answer("ok")},
+        202: {"model": Report, "description": "Under way; Location says where.", "content": report_answer("running")},
+        **problem_answers(403, 404, 409, 422, 429, 503),
+    },
+)
+async def machine_code(
+    request: Request,
+    id: Id,
+    name: KernelName,
+    service: Service,
+    admit: Annotated[Callable[[], None], Depends(admission)],
+    graph: GraphName = None,
+    compiler: KernelCompiler = "ours",
+    language: KernelLanguage = None,
+    target: CodeTarget = None,
+    wait: Wait = 0.0,
+) -> Response:
+    """Compiles one kernel down to machine code for a target, on no device, or finds what came of it before.
+
+    The answer is an exploration of its own, whose source is the kernel's text. Its `machine_code` has every level with
+    the lines of the kernel's source, and what the instructions say: registers, occupancy, widths of loads and stores.
+    Asked again with the same parameters, it is the same exploration: this may be repeated until it is there.
+    """
+    asked = await service.kernel_request(
+        id, name, graph, language=language, target=target, is_of_peer=compiler == "peer"
+    )
+    return await _explored(request, asked, service, admit, wait)
 
 
 @router.get("/{id}/why", responses={**cut_at(MOST_PAIRS), **problem_answers(404, 409, 422)})

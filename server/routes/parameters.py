@@ -62,6 +62,19 @@ KernelLanguage = Annotated[
         examples=["triton"],
     ),
 ]
+KernelCompiler = Annotated[
+    Literal["ours", "peer"],
+    Query(description='"peer" asks for a kernel of TorchInductor, where the report has some.', examples=["peer"]),
+]
+CodeTarget = Annotated[
+    str | None,
+    Query(
+        description='What to compile for: a GPU such as sm_80, sm_90, sm_100 or gfx942, or "host" for a C++ kernel; by '
+        "default the report's own target.",
+        pattern=r"^(sm_\d{2,3}|gfx942|host)$",
+        examples=["sm_90"],
+    ),
+]
 Wait = Annotated[float, Query(ge=0, le=60, description="Seconds to wait for the end.", examples=[30])]
 KnownTag = Annotated[
     str | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import re
 
@@ -14,7 +13,7 @@ from compiler.reproducer import NoReproducerError, reproducer
 from server.beside import comparison_as_markdown
 from server.derived import derived
 from server.document import document, policy
-from server.explorations import Exploration, Explorations
+from server.explorations import Exploration, Explorations, no_kernel
 from server.plain_text import visible
 from server.problems import Problem, problem_answers
 from server.routes.parameters import GraphName, Id, KernelLanguage, KernelName, KnownTag, Service
@@ -85,21 +84,13 @@ async def read_kernel(
     try:
         text = await derived(id, (KeyError, NoReproducerError), reproducer, report, name, graph, language)
     except KeyError:
-        raise Problem(404, _no_kernel(report, id, name, graph)) from None
+        raise Problem(404, no_kernel(report, name, graph)) from None
     except NoReproducerError as reason:
         raise Problem(409, f"The kernel {name[:200]} cannot be run alone: {reason}") from None
     answer = unless_known(visible(text).encode(), "text/x-python", exploration, if_none_match)
     file = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100]
     answer.headers["Content-Disposition"] = f'attachment; filename="{file}.py"'
     return answer
-
-
-def _no_kernel(report: Report, id: str, name: str, graph: str | None) -> str:
-    names = [kernel.name for one in report.graphs if graph in (None, one.name) for kernel in one.kernels]
-    near = difflib.get_close_matches(name, names, 3, 0.4) or names[:3]
-    where = f"graph {graph[:200]}" if graph else "any graph"
-    hint = f" There is {' or '.join(near)}." if near else ""
-    return f"There is no kernel {name[:200]} in {where} of exploration {id}.{hint}"
 
 
 async def rendered(service: Explorations, id: str, media_type: str, known_tags: str | None) -> Response:

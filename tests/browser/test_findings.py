@@ -135,6 +135,18 @@ def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_u
     expect(rows.first).to_contain_text("kind.extern")
 
 
+def test_a_pass_shows_what_it_changed_and_its_lines_light_their_partners(page: Page, server_url: str) -> None:
+    open_stored(page, server_url, look="?show=passes&pass=round-1")
+    lines = page.locator("#drawer .text-diff-line")
+    expect(page.locator("#drawer .text-diff-line.added")).to_have_text(re.compile(r"added: buf1 \+ buf2 \+ buf3"))
+    lines.filter(has_text="buf1 + buf2 + buf3").hover()
+    expect(page.locator(".lit-line").first).to_be_visible()
+    page.get_by_role("group", name="Pass").get_by_role("button", name="Operators").click()
+    expect(lines.filter(has_text="added: mm")).to_have_count(1)
+    expect(page).to_have_url(re.compile("pass=operators"))
+    assert not faults_known_to_axe(page)
+
+
 def test_each_figure_of_bytes_moved_is_a_sum_whose_terms_are_shown(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     page.locator("[data-figure=bytes]").click()
@@ -165,6 +177,8 @@ def test_an_edge_says_what_it_would_cost_in_memory(page: Page, server_url: str) 
     page.keyboard.press("Enter")
     expect(page.locator(".map-caption")).to_contain_text("It is written and read.")
     expect(page.locator(".map-svg [data-ref='edge:graph0/buf0 buf1']")).to_have_attribute("data-lit", "focus")
+    page.locator("#drawer tr[data-ref='edge:graph0/buf0 buf1'] button").click()
+    expect(page.get_by_test_id("why-verdict")).to_contain_text("Not fused")
 
 
 def test_a_kernel_shows_where_its_values_live(page: Page, server_url: str) -> None:

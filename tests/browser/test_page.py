@@ -127,6 +127,16 @@ def test_stages_fill_in_while_stale_panes_stay_grey(page: Page, server_url: str)
     expect(page).to_have_url(re.compile(r"/x/\w+\b"))
 
 
+def test_the_verdict_does_not_wait_for_what_depends_on_nothing_in_it(page: Page, server_url: str) -> None:
+    open_stored(page, server_url)
+    type_snippet(page, "# stuck with a verdict\n" + SOURCE)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".answer-line [data-running]")).to_contain_text("measure done · profile next")
+    expect(page.locator(".verdict")).to_contain_text("Softmax became one kernel")
+    page.locator("[data-action=stop]").click()
+    expect(page.locator(".status-chip")).to_have_text("stopped")
+
+
 def test_stop_cancels(page: Page, server_url: str) -> None:
     open_stored(page, server_url)
     type_snippet(page, "# stuck\n" + SOURCE)

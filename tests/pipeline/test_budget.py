@@ -170,7 +170,7 @@ def test_when_the_time_is_up_the_stages_that_are_left_say_so(monkeypatch: pytest
     report = explore(SNIPPET, Options(max_seconds=600, peer=True))
     stages = {stage.name: stage for stage in report.stages}
     assert report.graphs[0].kernels
-    for name in ("run", "measure", "compare"):
+    for name in ("run", "measure", "profile", "compare", "emulate"):
         assert stages[name].status == "skipped"
         assert "of the exploration were up" in (stages[name].message or "")
 

@@ -76,6 +76,27 @@ def test_nothing_is_loaded_and_no_script_runs() -> None:
     assert re.findall(r"<script[^>]*>", text) == ['<script type="application/json" id="report">']
 
 
+def test_kernels_are_drawn_with_what_goes_through_memory_and_what_was_refused() -> None:
+    edge = {"tensor": "buf0", "producer": "mm", "consumer": "exp", "written_bytes": 4096, "read_bytes": 4096}
+    graph = {
+        "name": "graph_0",
+        "kernels": [
+            {"name": f"k_{node}", "kind": "cpp", "source": "", "nodes": [node], "origins": [node]}
+            for node in ("mm", "exp")
+        ],
+        "traffic": {"edges": [{**edge, "saved_read_bytes": 0, "fate": "memory"}]},
+        "decisions": [
+            {"a": "mm", "b": "exp", "round": 1, "kind": "vertical", "verdict": "refused", "reason": "kind.extern"}
+            | {"message": "mm is a library call"}
+        ],
+    }
+    text = file_of(Report.model_validate({"id": "a" * 20, "source": "x = 1", "graphs": [graph]}))
+    (svg,) = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert "K1 mm" in svg and "K2 exp" in svg
+    assert re.search(r'class="through".*K1 to K2, through memory: 4.1 kB, buf0', svg, re.DOTALL)
+    assert re.search(r'class="refused".*mm and exp: mm is a library call', svg)
+
+
 def test_the_report_in_it_is_the_report() -> None:
     body = json.dumps({"source": f"</script><!--\u2028\u2029&amp;{HIDDEN[:8]}"}, ensure_ascii=False).encode()
     text = inert(body)

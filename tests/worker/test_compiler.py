@@ -57,7 +57,7 @@ async def test_an_exploration_is_told_stage_by_stage(compiling: Web) -> None:
     assert report["/graphs"] == 2 and report["/graphs/1/kernels"]
     assert report["/environment"]["torch"] and report["/environment"]["threads"] == 2
     stages = [stage["name"] for payload in done.payloads for stage in json.loads(payload).get("/stages", [])[-1:]]
-    assert stages == ["capture", "lower", "schedule", "codegen", "run", "measure", "compare"]
+    assert stages == ["capture", "lower", "schedule", "codegen", "run", "measure", "profile", "compare", "emulate"]
     assert done.ended is not None and done.ended.peak_memory_bytes is not None
     assert done.ended.last_output == ""
 

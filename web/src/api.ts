@@ -279,6 +279,22 @@ export const getVersion = (): Promise<Version> => call("/version");
 export const getExploration = (id: string): Promise<Report> => call(`/explorations/${encodeURIComponent(id)}`);
 export const startExploration = (request: ExplorationRequest, signal?: AbortSignal): Promise<Report> =>
   post("/explorations", request, signal);
+
+/** One kernel of an exploration, and what it is to be compiled for. */
+export interface KernelCode {
+  id: string;
+  kernel: string;
+  /** Its graph; null of a kernel of the peer. */
+  graph: string | null;
+  target: string;
+}
+
+/** An exploration of that kernel's text, done or still running; asked again, it is the same one. */
+export function compileKernel({ id, kernel, graph, target }: KernelCode, wait: number): Promise<Report> {
+  const query = new URLSearchParams({ target, wait: String(wait), ...(graph === null ? { compiler: "peer" } : { graph }) });
+  return call(`/explorations/${encodeURIComponent(id)}/kernels/${encodeURIComponent(kernel)}/machine-code?${query.toString()}`, { method: "POST" });
+}
+
 /** By what the service tells the streams of this page from others'. */
 const FOLLOWER = `follower=${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
 

@@ -11,7 +11,7 @@ import { explore } from "./explore";
 import { isNarrow } from "./layout";
 import { fieldsFrom, options, requestFrom } from "./options";
 import type { Report } from "./report";
-import { questionIn } from "./questions";
+import { givenAwayBy, questionIn } from "./questions";
 import * as state from "./state";
 import { inAddress, lookAt, number, text } from "./view";
 
@@ -67,6 +67,19 @@ function isTold(shown: Report): boolean {
 export const isStepShown = computed(() => {
   const shown = state.report.value;
   return step.value !== null && shown !== null && isTold(shown) && shown.source === step.value.source;
+});
+
+/** The key of a question that a link asks about the exploration on screen. */
+export const keyAskedHere = (question: api.Question): string => `${state.report.value?.id ?? ""}?${question.answer}`;
+
+/** What of the page stays hidden until the open question has an answer. */
+export const hiddenNow = computed<ReturnType<typeof givenAwayBy>>(() => {
+  const open = lesson.value;
+  const question = step.value ? step.value.question : askedHere.value;
+  const isOther = step.value !== null && state.report.value !== null && state.report.value.source !== step.value.source;
+  if (!question || isOther) return "nothing";
+  const key = step.value && open ? answerKey(open.name, Math.min(stepNumber.value, open.steps.length)) : keyAskedHere(question);
+  return answers.value[key] === undefined ? givenAwayBy(question.answer) : "nothing";
 });
 
 /** Look at what a query names, and stay at the step. */

@@ -1,5 +1,6 @@
-/** Questions about a report: as the address carries them, and whether an answer is right. */
+/** Questions about a report: as the address carries them, what gives their answer away, and whether one is right. */
 import type * as api from "./api";
+import type { FxNode, Graph, Report } from "./report";
 
 const LONGEST_QUESTION = 400;
 
@@ -17,6 +18,30 @@ export function questionIn(found: string): api.Question | null {
   } catch {
     return null;
   }
+}
+
+/**
+ * What of the page gives the answer away that a path leads to: "all" where the picture itself does, as it shows which
+ * graphs there are; "kernels" where the operations may stay. What is within one kernel or one plan of memory, no map shows.
+ */
+export function givenAwayBy(answer: string): "all" | "kernels" | "nothing" {
+  if (/^(graphs \||breaks)/.test(answer)) return "all";
+  return /kernels($| )|decisions|removed|loops|layouts|backward/.test(answer) ? "kernels" : "nothing";
+}
+
+const guessed = new WeakMap<Report, Report>();
+
+/** A report as it is while one guesses: operations, and nothing that the compiler made of them. */
+export function withoutKernels(shown: Report): Report {
+  let known = guessed.get(shown);
+  if (!known) {
+    const alive = (node: FxNode): FxNode => (node.dead ? { ...node, dead: false } : node);
+    const graphs = shown.graphs.map((graph): Graph => ({
+      ...graph, fx: graph.fx.map(alive), aten: graph.aten.map(alive), kernels: [], decisions: [], rounds: [], traffic: null,
+    }));
+    guessed.set(shown, (known = { ...shown, graphs, peer: null }));
+  }
+  return known;
 }
 
 /** Of a value of the report: the answer in words. */

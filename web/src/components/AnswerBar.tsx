@@ -121,7 +121,7 @@ function Verdict() {
   return (
     <p class="verdict" data-tone={isWrong(shown) || isDoubted(shown) ? "bad" : undefined}>
       {isFailed(shown) && <span class="status-chip">{STATUS_WORDS[shown.status as keyof typeof STATUS_WORDS]}</span>} {verdictOf(shown)}
-      {previous.value && <span class="quiet"> What is grey is from the previous version.</span>}
+      {previous.value && !isRunning.value && <span class="quiet"> What is grey is from the previous version.</span>}
     </p>
   );
 }
@@ -146,7 +146,8 @@ export function AnswerBar() {
         ))}
       </div>
       <div class="answer-line">
-        {offline.value ? <Offline /> : isRunning.value ? <Progress /> : <Verdict />}
+        {offline.value ? <Offline /> : (!isRunning.value || report.value?.summary.verdict) && <Verdict />}
+        {isRunning.value && !offline.value && <Progress />}
         {isRunning.value && (
           <button type="button" class="stop" onClick={() => void stop()} data-action="stop">
             Stop

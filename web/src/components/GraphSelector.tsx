@@ -1,3 +1,4 @@
+import { hiddenNow } from "../lessons";
 import type { Graph } from "../report";
 import { graphIndex, report } from "../state";
 
@@ -10,7 +11,8 @@ function nameOf(graph: Graph): string {
 /** Which of a snippet's graphs the panes show; a snippet with one graph needs no choice. */
 export function GraphSelector() {
   const graphs = report.value?.graphs ?? [];
-  if (graphs.length < 2) return null;
+  // How many there are may be what one is to guess.
+  if (graphs.length < 2 || hiddenNow.value === "all") return null;
   return (
     <label class="field graph-field">
       <span>Graph</span>

@@ -32,6 +32,13 @@ const KEYS: [string, [string, string][]][] = [
     ],
   ],
   [
+    "Cards and lessons",
+    [
+      ["← ↑ → ↓", "on ⠿: move the card"],
+      ["← →", "in a lesson: step back, next step"],
+    ],
+  ],
+  [
     "Toolbar and separators",
     [
       ["← →", "next word; on a separator: resize"],

@@ -6,22 +6,27 @@ import { typed } from "../typing";
 type TextField = "entry" | "inputs" | "seed" | "sweep";
 type ChoiceField = "device" | "target" | "mode" | "cuda_graphs" | "dynamic" | "training";
 
-const CHOICES: Record<ChoiceField, [string, string][]> = {
-  device: [["", "where the server has it best"], ["cpu", "on the CPU"], ["cuda", "on the GPU"]],
-  target: [
-    ["", "as the server is set"],
-    ["sm_75", "T4 (sm_75)"],
-    ["sm_80", "A100 (sm_80)"],
-    ["sm_86", "A10 (sm_86)"],
-    ["sm_89", "L4 (sm_89)"],
-    ["sm_90", "H100 (sm_90)"],
-    ["sm_100", "B200 (sm_100)"],
-  ],
-  mode: [["", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]],
-  cuda_graphs: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]],
-  dynamic: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]],
-  training: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]],
-};
+const CHOICES: { name: ChoiceField; label: string; says: string; values: [string, string][] }[] = [
+  {
+    name: "target",
+    label: "Kernels for",
+    says: "The GPU that Triton kernels are generated for.",
+    values: [
+      ["", "as the server is set"],
+      ["sm_75", "T4 (sm_75)"],
+      ["sm_80", "A100 (sm_80)"],
+      ["sm_86", "A10 (sm_86)"],
+      ["sm_89", "L4 (sm_89)"],
+      ["sm_90", "H100 (sm_90)"],
+      ["sm_100", "B200 (sm_100)"],
+    ],
+  },
+  { name: "device", label: "Runs", says: "Where tensors are, and where it is measured.", values: [["", "where the server has it best"], ["cpu", "on the CPU"], ["cuda", "on the GPU"]] },
+  { name: "mode", label: "Mode", says: "What torch.compile is asked to aim at.", values: [["", "default"], ["reduce-overhead", "less host time (reduce-overhead)"], ["max-autotune", "tries more (max-autotune)"]] },
+  { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]] },
+  { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
+  { name: "training", label: "Backward graph", says: "Whether the backward pass is captured as well.", values: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]] },
+];
 
 function change<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {
   setOption(name, value);
@@ -35,18 +40,6 @@ function Field({ label, says, children }: { label: string; says: string; childre
       <span>{label}</span>
       {children}
     </label>
-  );
-}
-
-function Choice({ name }: { name: ChoiceField }) {
-  return (
-    <select value={options.value[name]} onChange={(event) => change(name, event.currentTarget.value)}>
-      {CHOICES[name].map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
   );
 }
 
@@ -107,24 +100,17 @@ function Folded() {
       </fieldset>
       <fieldset>
         <legend>How it is compiled</legend>
-        <Field label="Kernels for" says="The GPU that Triton kernels are generated for.">
-          <Choice name="target" />
-        </Field>
-        <Field label="Runs" says="Where tensors are, and where it is measured.">
-          <Choice name="device" />
-        </Field>
-        <Field label="Mode" says="What torch.compile is asked to aim at.">
-          <Choice name="mode" />
-        </Field>
-        <Field label="CUDA graphs" says="Whether launches are replayed as one CUDA graph.">
-          <Choice name="cuda_graphs" />
-        </Field>
-        <Field label="Sizes stay open" says="Whether one compilation serves many sizes.">
-          <Choice name="dynamic" />
-        </Field>
-        <Field label="Backward graph" says="Whether the backward pass is captured as well.">
-          <Choice name="training" />
-        </Field>
+        {CHOICES.map(({ name, label, says, values }) => (
+          <Field key={name} label={label} says={says}>
+            <select value={options.value[name]} onChange={(event) => change(name, event.currentTarget.value)}>
+              {values.map(([value, text]) => (
+                <option key={value} value={value}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </Field>
+        ))}
       </fieldset>
       <div class="option-end">
         <Check name="refresh" label="Run again" says="Does not answer from the store." />

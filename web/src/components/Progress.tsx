@@ -1,11 +1,11 @@
-/** How far an exploration is: in a sentence, and the time of each stage. */
+/** How far an exploration is: in a sentence, and the time of each stage until there is a verdict. */
 import { useEffect, useState } from "preact/hooks";
 import * as format from "../format";
 import type { Report } from "../report";
 import { previous, queuePosition, report, runningSince, stageSince, time } from "../state";
 
 /** The compiler's stages, in their order. */
-export const STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "compare"] as const;
+export const STAGES = ["capture", "lower", "schedule", "codegen", "run", "measure", "profile", "compare", "emulate"] as const;
 
 /** Counts on while something runs. */
 export function useNow(isRunning: boolean): number {
@@ -57,26 +57,29 @@ export function progressText(now: number): string {
 
 export function Progress() {
   const now = useNow(true);
+  const hasVerdict = Boolean(report.value?.summary.verdict);
   const stages = report.value?.stages ?? [];
   const next = nextStage(stages.map((stage) => stage.name));
   return (
     <>
-      <p class="verdict" data-running>
+      <p class={hasVerdict ? "quiet" : "verdict"} data-running>
         <span class="spinner" aria-hidden="true" />
         {progressText(now)}
       </p>
-      <ol class="stage-times" aria-label="Time of each stage">
-        {stages.map((stage) => (
-          <li key={stage.name} data-status={stage.status}>
-            {stage.name} <b>{format.milliseconds(stage.ms)}</b>
-          </li>
-        ))}
-        {next && time.value !== null && stageSince.value !== null && (
-          <li data-status="running">
-            {next} <b>{`${((now - stageSince.value) / 1000).toFixed(1)} s`}</b>
-          </li>
-        )}
-      </ol>
+      {!hasVerdict && (
+        <ol class="stage-times" aria-label="Time of each stage">
+          {stages.map((stage) => (
+            <li key={stage.name} data-status={stage.status}>
+              {stage.name} <b>{format.milliseconds(stage.ms)}</b>
+            </li>
+          ))}
+          {next && time.value !== null && stageSince.value !== null && (
+            <li data-status="running">
+              {next} <b>{`${((now - stageSince.value) / 1000).toFixed(1)} s`}</b>
+            </li>
+          )}
+        </ol>
+      )}
     </>
   );
 }

@@ -3,7 +3,7 @@ import { isEmbedded } from "../embed";
 import * as format from "../format";
 import { askedHere, lessonName } from "../lessons";
 import type { Summary } from "../report";
-import { isRunning, phoneTab, report, source } from "../state";
+import { examples, isRunning, phoneTab, report, source } from "../state";
 
 const STORED = "fusionscope.welcomed";
 
@@ -25,10 +25,10 @@ function pasteYourOwn(): void {
   }));
 }
 
-/** What became of the example, in a sentence. */
-function exampleText(summary: Summary | null): string {
-  if (summary?.kernels == null) return isRunning.value ? "The example below is being compiled now." : "The map shows them in the colour of their kernel.";
-  const before = summary.eager_kernels === null ? "The example" : `The example's ${format.count(summary.eager_kernels, "eager kernel")}`;
+/** What became of the example, or of the snippet that a link leads to, in a sentence. */
+function exampleText(summary: Summary | null, name: string): string {
+  if (summary?.kernels == null) return isRunning.value ? `The ${name} below is being compiled now.` : "The map shows them in the colour of their kernel.";
+  const before = summary.eager_kernels === null ? `The ${name}` : `The ${name}'s ${format.count(summary.eager_kernels, "eager kernel")}`;
   return `${before} became ${format.count(summary.kernels, "kernel")}.`;
 }
 
@@ -36,18 +36,19 @@ function exampleText(summary: Summary | null): string {
 export function Welcome() {
   // A lesson explains itself.
   if (!isNew.value || isEmbedded() || lessonName.value || askedHere.value) return null;
+  const name = examples.value.some((one) => one.source === report.value?.source) ? "example" : "snippet";
   return (
     <section class="welcome" aria-label="What this is">
       <p>
         <strong>Fusionscope shows which operations of your PyTorch code share a kernel, and why.</strong>
       </p>
-      <p>{exampleText(report.value?.summary ?? null)} Click an operation for its kernel, a red dashed line for the reason against fusing.</p>
+      <p>{exampleText(report.value?.summary ?? null, name)} Click an operation for its kernel, a red dashed line for the reason against fusing.</p>
       <p class="welcome-ways">
         <button type="button" class="primary" onClick={pasteYourOwn}>
           Paste your own code
         </button>
         <button type="button" onClick={dismiss}>
-          Keep the example
+          {`Keep the ${name}`}
         </button>
       </p>
     </section>

@@ -95,7 +95,7 @@ function measuredOf(summary: Summary, shown: Report): Figure[] {
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
           {spread && <span class="spread" title="Half of the distance between the quartiles, of the median">{` ${spread}`}</span>}
-          {summary.speedup !== null && ` (${format.ratio(summary.speedup)})`}
+          {summary.speedup !== null && !isWithinNoise(shown) && ` (${format.ratio(summary.speedup)})`}
         </>
       ),
       open: open("timing"),

@@ -22,6 +22,7 @@ import { LoopList } from "./detail/LoopList";
 import { MemoryPlan } from "./detail/MemoryPlan";
 import { NodeTable } from "./detail/NodeTable";
 import { Notes } from "./Notes";
+import { Passes } from "./passes/Passes";
 import { Replays } from "./detail/Replays";
 import { Empty } from "./Scroller";
 import { Roofline } from "./detail/Roofline";
@@ -134,6 +135,13 @@ export const VIEWS: readonly View[] = [
     badge: ({ graph }) => graph.loops.length,
     hasPart: ({ graph }) => graph.loops.length > 0,
     render: ({ graph }) => <LoopList graph={graph} />,
+  },
+  {
+    of: "graph",
+    id: "passes",
+    label: "Passes",
+    hasPart: ({ graph }) => graph.aten.length > 0,
+    render: ({ graph }) => <Passes graph={graph} />,
   },
   {
     of: "graph",

@@ -3,6 +3,7 @@ import { effect } from "@preact/signals";
 import { EditorState } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { paneUnderPointer, togglePin } from "../lighting";
+import { hiddenNow } from "../lessons";
 import { kindOf, numberIn, ref } from "../links";
 import type { Report } from "../report";
 import { focusOfLight, graph, hovered, isEdited, linesSpokenOf, links, lit, refs, report, shownReport, source } from "../state";
@@ -48,7 +49,7 @@ function messagesOf(shown: Report): LineMessage[] {
 function marksNow(): LineMarks {
   const now = report.value;
   const shown = now && (now.error || now.graphs.length > 0) ? now : shownReport.value;
-  if (!shown || isEdited.value || shown.source !== source.value) return NO_MARKS;
+  if (!shown || isEdited.value || hiddenNow.value !== "nothing" || shown.source !== source.value) return NO_MARKS;
   const lines = [...lit.value].filter((item) => kindOf(item) === "line").map(numberIn);
   const kernels = new Map<number, number[]>();
   (shown === shownReport.value ? graph.value : null)?.kernels.forEach((_kernel, place) => {

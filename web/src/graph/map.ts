@@ -5,6 +5,7 @@ import { edgeSentence, isSaved, trafficOfEdges } from "../moved";
 import type { EdgeTraffic, FxNode, Graph } from "../report";
 import { isInput, shortTarget } from "./covering";
 import { type Look, type Plan, planOf } from "./plan";
+import { moduleIn, mostCommon } from "./repeats";
 
 export { shortTarget } from "./covering";
 export { COLLAPSE_ABOVE, type Look } from "./plan";
@@ -41,7 +42,7 @@ export interface MapEdge {
 
 export interface Cluster {
   id: string;
-  kind: "kernel" | "layers";
+  kind: "kernel" | "layers" | "module";
   parent: string | null;
   /** Ids of nodes that lie in it and in no cluster within it. */
   members: string[];
@@ -112,6 +113,7 @@ function flowOf(plan: Plan): Flow {
   const steps: Flow["steps"] = [];
   const viewsOf = new Map<string, Set<string>>();
   const readersOf = new Map<string, Set<string>>();
+  const readByHidden = new Set<string>();
   for (const node of plan.nodes) {
     const id = plan.idOf(node.name);
     if (id === null) continue;
@@ -120,7 +122,9 @@ function flowOf(plan: Plan): Flow {
       for (const view of through) add(viewsOf, id, view);
       for (const from of sources) {
         steps.push({ from, to: node.name, argument });
-        if (!plan.isHidden(node.name)) add(readersOf, from, id);
+        // What a training step gives back of its inputs is no reading: the layer that computes with them tells of them.
+        if (plan.isHidden(node.name)) readByHidden.add(from);
+        else if (node.op !== "output" || !plan.foldsInputs) add(readersOf, from, id);
       }
     }
   }
@@ -129,9 +133,9 @@ function flowOf(plan: Plan): Flow {
   for (const node of plan.nodes) {
     if (!isInput(node)) continue;
     const readers = readersOf.get(node.name);
-    const isReadByHidden = !readers && steps.some((step) => step.from === node.name);
+    const isReadByHidden = !readers && readByHidden.has(node.name);
     const [reader] = readers ?? [];
-    const isTold = plan.foldsInputs && readers?.size === 1 && byName.get(reader ?? "")?.op !== "output";
+    const isTold = plan.foldsInputs && readers?.size === 1;
     if (isTold && reader) add(inputsOf, reader, node.name);
     if (isTold || isReadByHidden) leftOut.add(node.name);
   }
@@ -286,6 +290,36 @@ function edgeOf(refs: GraphRefs, from: MapNode, to: MapNode, size: number, traff
   };
 }
 
+function layerOf(plan: Plan, node: MapNode): string | null {
+  return plan.layerOf(node.members[0] ?? "")?.split(":")[0] ?? null;
+}
+
+/** The frame of each node: kernels one after another that ran in one module, where there are others beside them. */
+function modulesOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>): Map<string, Cluster> {
+  const moduleOf = new Map(plan.nodes.map((node) => [node.name, moduleIn(node.module)]));
+  const found = new Map<string, Cluster>();
+  let run: MapNode[] = [];
+  let key = "";
+  const close = (): void => {
+    const [first] = run;
+    const [parent = "", title = ""] = key.split(" ");
+    if (first && title !== "" && new Set(run.map((node) => node.kernels[0])).size > 1) {
+      const cluster: Cluster = { id: `m${first.id}`, kind: "module", parent: parent || null, members: [], kernel: null, count: 1, shown: 0, label: title.split(".").at(-1) ?? "", title };
+      for (const node of run) found.set(node.id, cluster);
+    }
+    run = [];
+  };
+  for (const node of drawn.values()) {
+    if (node.kernels.length === 0) continue;
+    const next = `${layerOf(plan, node) ?? ""} ${mostCommon(node.members.map((name) => moduleOf.get(name) ?? ""))}`;
+    if (next !== key) close();
+    key = next;
+    run.push(node);
+  }
+  close();
+  return found;
+}
+
 function clustersOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>): Cluster[] {
   const clusters = new Map<string, Cluster>();
   for (const layers of plan.layers) {
@@ -296,9 +330,11 @@ function clustersOf(plan: Plan, drawn: ReadonlyMap<string, MapNode>): Cluster[] 
       title: `${layers.count} times the same ${format.count(layers.period, "kernel")}${name ? `: ${layers.names[0]} to ${layers.names.at(-1)}` : ""}`,
     });
   }
+  const modules = plan.collapsed ? modulesOf(plan, drawn) : new Map<string, Cluster>();
   for (const node of drawn.values()) {
-    const first = node.members[0] ?? "";
-    const layer = plan.layerOf(first)?.split(":")[0] ?? null;
+    const module = modules.get(node.id);
+    const layer = module?.id ?? layerOf(plan, node);
+    if (module) clusters.set(module.id, module);
     const place = node.role === "group" ? undefined : node.kernels[0];
     if (place === undefined) {
       if (layer !== null) clusters.get(layer)?.members.push(node.id);

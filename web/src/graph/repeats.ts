@@ -1,8 +1,9 @@
 /**
- * Equal layers: stretches of kernels that run several times one after another. Two kernels are equal where one says
- * that its code is that of the other, or where both are the same library call over as many bytes. Pure.
+ * Equal layers: stretches of kernels that run several times one after another. Two kernels are equal where one says that
+ * its code is that of the other, or where both run the same operations over as many bytes: backward, the same code may
+ * name its arguments in another order. Pure.
  */
-import type { Graph, Kernel } from "../report";
+import type { Graph } from "../report";
 import { coveringOf } from "./covering";
 
 export interface Repeat {
@@ -20,10 +21,17 @@ export interface Repeat {
 const LONGEST_PERIOD = 240;
 const SHORTEST_PERIOD = 3;
 
-function classesOf(kernels: readonly Kernel[]): number[] {
+function classesOf(graph: Graph): number[] {
   const classes = new Map<string, number>();
-  return kernels.map((kernel) => {
-    const key = kernel.kind === "extern" ? `${kernel.name} ${kernel.bytes} ${kernel.flops}` : `code ${kernel.same_as ?? kernel.name}`;
+  const targets = new Map(graph.aten.map((node) => [node.name, node.target]));
+  const places = new Map(graph.kernels.map((kernel, place) => [kernel.name, place]));
+  const { operationsOf } = coveringOf(graph);
+  return graph.kernels.map((kernel, place) => {
+    const known = places.get(kernel.same_as ?? "") ?? place;
+    const { name, bytes, flops } = graph.kernels[known] ?? kernel;
+    const operations = operationsOf[known]?.map((operation) => targets.get(operation)).sort() ?? [];
+    // The number at a name's end counts the layers.
+    const key = [name.replace(/_\d+$/, ""), bytes, flops, ...operations].join(" ");
     const number = classes.get(key) ?? classes.size;
     classes.set(key, number);
     return number;
@@ -32,7 +40,7 @@ function classesOf(kernels: readonly Kernel[]): number[] {
 
 /** The longest stretches first, then what is left beside them. */
 export function repeatsOf(graph: Graph): Repeat[] {
-  const classes = classesOf(graph.kernels);
+  const classes = classesOf(graph);
   const found: Repeat[] = [];
   const open: [number, number][] = [[0, classes.length]];
   for (let next = open.pop(); next; next = open.pop()) {
@@ -93,7 +101,14 @@ export function layerIn(module: string | null): string {
   return /^(.*?\.?\d+)(\.|$)/.exec(module ?? "")?.[1] ?? "";
 }
 
-function mostCommon(words: readonly string[]): string {
+/** The part of a layer that an operation ran in: `model.layers.3.attention` of `model.layers.3.attention.out`. */
+export function moduleIn(module: string | null): string {
+  const layer = layerIn(module);
+  const [next = ""] = (module ?? "").slice(layer ? layer.length + 1 : 0).split(".");
+  return next === "" ? "" : layer ? `${layer}.${next}` : next;
+}
+
+export function mostCommon(words: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].sort((one, other) => other[1] - one[1])[0]?.[0] ?? "";

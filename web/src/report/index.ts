@@ -4,6 +4,7 @@ export type * from "./capture";
 export type * from "./decisions";
 export type * from "./kernels";
 export type * from "./loops";
+export type * from "./machine_code";
 export type * from "./memory";
 export type * from "./observed";
 export type * from "./peers";

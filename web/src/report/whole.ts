@@ -4,6 +4,7 @@ import type { Compilation, FxNode, GradientCheck, GraphBreak, Guard, Recompile, 
 import type { Decision, FoldingDecision, LayoutDecision, PaddingDecision, Round, WhatIf } from "./decisions";
 import type { Kernel } from "./kernels";
 import type { LoopNode, Removed } from "./loops";
+import type { MachineCode } from "./machine_code";
 import type { Buffer, Memory } from "./memory";
 import type { Observed } from "./observed";
 import type { Peer } from "./peers";
@@ -202,7 +203,7 @@ export interface Summary {
   eager_error: number | null;
   /** The largest relative error of compiled against float64. */
   compiled_error: number | null;
-  /** The answer in a sentence or two; empty while it is running. */
+  /** The answer in a sentence or two; empty until calls were timed. */
   verdict: string;
 }
 
@@ -246,6 +247,8 @@ export interface Report {
   sizes: NamedSize[];
   /** The snippet at other sizes, where that was asked for. */
   sweep: SweepResult | null;
+  /** Of an exploration whose source is a kernel: what that was compiled to. */
+  machine_code: MachineCode | null;
   /** Training, checked from end to end. */
   gradients: GradientCheck[];
   /** What the snippet printed, cut at a stated length. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Claim, Question } from "../api";
-import { differsHere, isRight, questionIn, shownValue } from "../questions";
+import { differsHere, givenAwayBy, isRight, questionIn, shownValue } from "../questions";
 
 const asked: Question = { text: "How many?", kind: "number", unit: "kernels", choices: [], answer: "summary.kernels" };
 const claim = (text: string): Claim => ({ text, kind: "report", path: "summary.kernels" });
@@ -14,6 +14,15 @@ describe("questions in the address", () => {
     for (const wrong of ["", "7", "{}", JSON.stringify({ ...asked, kind: "riddle" }), JSON.stringify({ ...asked, text: "x".repeat(401) }), JSON.stringify({ ...asked, choices: [null] })]) {
       expect(questionIn(wrong)).toBeNull();
     }
+  });
+});
+
+describe("what gives an answer away", () => {
+  it("is hidden, and nothing else is", () => {
+    expect(["graphs | count", "breaks | each line"].map(givenAwayBy)).toEqual(["all", "all"]);
+    const aboutKernels = ["summary.kernels", "graphs[0].kernels | count", "graphs[0].decisions | where verdict = fused | count", "graphs[0].removed | where kind = dead | each lines"];
+    expect(new Set(aboutKernels.map(givenAwayBy))).toEqual(new Set(["kernels"]));
+    expect(["graphs[0].kernels[0].levels.passes", "graphs[0].memory.peak_bytes | in MiB"].map(givenAwayBy)).toEqual(["nothing", "nothing"]);
   });
 });
 

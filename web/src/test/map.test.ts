@@ -86,6 +86,24 @@ describe("the map of a large graph", () => {
     expect(draw(large, look([`${layers!.id}:all`])).nodes).toHaveLength(75);
   });
 
+  it("takes kernels that run the same operations for equal, whatever their code says of each other", () => {
+    const told = { ...large, kernels: large.kernels.map((kernel) => ({ ...kernel, same_as: null })) };
+    expect(draw(told).nodes).toEqual(draw(large).nodes);
+  });
+
+  it("frames kernels that run in one module, beside others", () => {
+    const inModule = (node: FxNode): FxNode => ({ ...node, module: node.module?.replace("attend", "norm") ?? null });
+    const map = draw({ ...large, aten: large.aten.map(inModule) });
+    expect(map.clusters.filter(({ kind }) => kind === "module")).toMatchObject([{ label: "norm", title: "layers.0.norm", parent: "r1", members: ["k1", "k2"] }]);
+  });
+
+  it("draws no input of a layer that is not drawn, though the graph gives it back for a training step", () => {
+    const weights = [2, 5].map((layer) => ({ ...large.aten[0]!, name: `weight_${layer}` }));
+    const reads = (node: FxNode): FxNode => (node.name === "feed_2_0" ? { ...node, args: [...node.args, "weight_2"] } : node.name === "feed_5_0" ? { ...node, args: [...node.args, "weight_5"] } : node);
+    const aten = [...weights, ...large.aten.map((node) => (node.op === "output" ? { ...node, args: [...node.args, "weight_2", "weight_5"] } : reads(node)))];
+    expect(draw({ ...large, aten }).nodes.map(({ id }) => id)).toEqual(draw(large).nodes.map(({ id }) => id));
+  });
+
   it("leads the way in and out of equal layers through the one that is drawn, and never back to its top", () => {
     const ways = draw(large, look(["r1:5"])).edges.map(({ from, to }) => `${from} ${to}`);
     expect(ways).toEqual(["k0 k16", "k16 k17", "k17 k18", "k18 k73", "k73 output"]);

@@ -13,7 +13,7 @@ interface Way {
 
 function waysOf(id: string): Way[] {
   return [
-    { name: "One HTML file", about: "Stands alone, without a script: to be kept or sent. It holds the report as JSON.", href: documentOf(id, "html"), file: `fusionscope-${id}.html` },
+    { name: "One HTML file", about: "The answer, the kernels as a drawing and as code, every decision with its reason. It stands alone, without a script.", href: documentOf(id, "html"), file: `fusionscope-${id}.html` },
     { name: "Markdown", about: "The answer, kernels and decisions as text.", href: documentOf(id, "md"), file: `fusionscope-${id}.md` },
     { name: "Raw JSON", about: "Everything that the page knows of it.", href: rawOf(id), file: `fusionscope-${id}.json` },
   ];

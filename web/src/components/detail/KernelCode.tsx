@@ -1,5 +1,6 @@
 import { ref } from "../../links";
 import type { Graph, Kernel } from "../../report";
+import { refsOf } from "../../links";
 import { refs } from "../../state";
 import { inAddress, text } from "../../view";
 import { CodeView } from "../CodeView";
@@ -8,6 +9,7 @@ import { Empty, Scroller } from "../Scroller";
 import { TabPanel, Tabs } from "../Tabs";
 import { KernelLevels } from "./KernelLevels";
 import { Loop } from "./LoopList";
+import { MachineCode } from "./MachineCode";
 import { originsOf, type Rendering, renderingsOf } from "./renderings";
 
 /** The text that is open, of whichever kernel; one that a kernel does not have gives way to its own. */
@@ -15,6 +17,7 @@ const opened = inAddress<string | null>("text", null, text);
 
 const LEVELS = "levels";
 const LOOPS = "loops";
+const MACHINE = "machine";
 
 function Source({ kernel, place, index, shown, isPeer }: { kernel: Kernel; place: number; index: number; shown: Rendering; isPeer: boolean }) {
   return (
@@ -52,11 +55,23 @@ function Loops({ kernel, graph }: { kernel: Kernel; graph: Graph }) {
   );
 }
 
-/** The kernel's texts, where its values live, and its loops. `graph` is that of the kernel; the peer's have none here. */
-export function KernelCode({ kernel, place, graph }: { kernel: Kernel; place: number; graph: Graph | null }) {
+/** Lines of the kernel's texts by their refs. The peer's have nothing that they lead to, but light each other. */
+function linesOf(kernel: Kernel, place: number, graph: Graph | null): (language: string, line: number) => string {
+  const from = graph === null ? refsOf({ name: "peer" }) : refs.value;
+  const rendering = (language: string): number => (kernel.kind === language ? 0 : 1 + kernel.also.findIndex((one) => one.language === language));
+  return (language, line) => from.kernelLine(place, rendering(language), line);
+}
+
+/** The kernel's texts, its machine code, where its values live, and its loops. `graph` is that of the kernel; the peer's
+ * have none here. `id` is that of the exploration, once that has ended. */
+export function KernelCode({ kernel, place, graph, id }: { kernel: Kernel; place: number; graph: Graph | null; id: string | null }) {
   const renderings = renderingsOf(kernel);
   const launch = graph?.traffic?.fused?.launches[place];
-  const others = [...(launch ? [{ id: LEVELS, label: "Memory" }] : []), ...(graph ? [{ id: LOOPS, label: "Loops" }] : [])];
+  const others = [
+    ...(id !== null && kernel.kind !== "extern" ? [{ id: MACHINE, label: "Machine code" }] : []),
+    ...(launch ? [{ id: LEVELS, label: "Memory" }] : []),
+    ...(graph ? [{ id: LOOPS, label: "Loops" }] : []),
+  ];
   const tabs = [...renderings.map(({ id, label }) => ({ id, label })), ...others];
   const selected = tabs.find(({ id }) => id === opened.value)?.id ?? "source";
   const index = Math.max(0, renderings.findIndex(({ id }) => id === selected));
@@ -65,7 +80,9 @@ export function KernelCode({ kernel, place, graph }: { kernel: Kernel; place: nu
     <div class="kernel-card">
       <Tabs name="rendering" label={`Renderings of ${kernel.name}`} selected={selected} onSelect={(id) => (opened.value = id)} tabs={tabs} />
       <TabPanel name="rendering" selected={selected}>
-        {selected === LEVELS && graph && launch ? (
+        {selected === MACHINE && id !== null ? (
+          <MachineCode id={id} kernel={kernel} graph={graph?.name ?? null} refOf={linesOf(kernel, place, graph)} />
+        ) : selected === LEVELS && graph && launch ? (
           <KernelLevels graph={graph} kernel={kernel} launch={launch} />
         ) : selected === LOOPS && graph ? (
           <Loops kernel={kernel} graph={graph} />

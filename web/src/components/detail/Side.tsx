@@ -107,7 +107,7 @@ export function Side() {
         {kernel && shown ? (
           <>
             <About kernel={kernel} graph={graph} shown={shown.report} />
-            <KernelCode key={`${isPeer} ${place}`} kernel={kernel} place={place} graph={graph} />
+            <KernelCode key={`${isPeer} ${place}`} kernel={kernel} place={place} graph={graph} id={shown.report.status === "running" ? null : shown.report.id || null} />
           </>
         ) : (
           <Empty>{isRunning.value ? "Kernels show here when they are written." : "No kernel was made."}</Empty>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Question, ReportValue } from "../../api";
 import { kindOf, nameIn } from "../../links";
 import { isRight, shownValue } from "../../questions";
@@ -36,6 +36,13 @@ const ASKS: Record<Question["kind"], string> = {
 export function Asked({ question, given, found, onAnswer, children }: Properties) {
   const id = useId();
   const [typed, setTyped] = useState("");
+  const told = useRef<HTMLDivElement>(null);
+  const wasOpen = useRef(given === undefined);
+  useEffect(() => {
+    // The view that comes with the answer may have taken the room in which it stands.
+    if (wasOpen.current && given !== undefined) told.current?.scrollIntoView({ block: "start" });
+    wasOpen.current = given === undefined;
+  }, [given]);
   const said = typed || selected(question.kind);
   const submit = (event: Event): void => {
     event.preventDefault();
@@ -72,7 +79,7 @@ export function Asked({ question, given, found, onAnswer, children }: Properties
         </form>
       )}
       {given !== undefined && (
-        <div class="asked-told" role="status">
+        <div class="asked-told" role="status" ref={told}>
           <Verdict question={question} given={given} found={found} />
           {children}
         </div>

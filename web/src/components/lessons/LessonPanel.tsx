@@ -2,10 +2,10 @@ import type { Lesson } from "../../api";
 import { isEmbedded } from "../../embed";
 import * as format from "../../format";
 import {
-  answer, answerKey, answers, askedHere, closeLesson, goTo, isStepShown, lesson, lessonHeads, lookAtStep, openLesson, step, stepNumber, values,
+  answer, answerKey, answers, askedHere, closeLesson, goTo, isStepShown, keyAskedHere, lesson, lessonHeads, lookAtStep, openLesson, step, stepNumber, values,
 } from "../../lessons";
 import { differsHere } from "../../questions";
-import { examples, report, source } from "../../state";
+import { examples, reasonShown, source } from "../../state";
 import { Asked } from "./Asked";
 import { Prose } from "./Prose";
 
@@ -147,6 +147,10 @@ function ReadNext({ open }: { open: Lesson }) {
               <button type="button" class="link" onClick={() => void openLesson(name)}>
                 {title}
               </button>
+            ) : kind === "reason" ? (
+              <button type="button" class="link" onClick={() => (reasonShown.value = name)}>
+                {title}
+              </button>
             ) : (
               <>
                 {title}: <code>{name}</code>
@@ -163,7 +167,7 @@ function ReadNext({ open }: { open: Lesson }) {
 function QuestionOfALink() {
   const question = askedHere.value;
   if (!question) return null;
-  const key = `${report.value?.id ?? ""}?${question.answer}`;
+  const key = keyAskedHere(question);
   return (
     <section class="lesson-panel" aria-label="A question about this exploration" data-pane="lesson" tabIndex={-1}>
       <header>

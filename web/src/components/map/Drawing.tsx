@@ -1,7 +1,7 @@
 import { type Between, type Frame, HEAD, type Picture } from "../../graph/stack";
 
 import * as format from "../../format";
-import type { Cluster, MapEdge, MapNode } from "../../graph/map";
+import { type Cluster, cut, type MapEdge, type MapNode } from "../../graph/map";
 import type { Point } from "../../graph/dot";
 import type { Refusal } from "../../graph/refusals";
 import { refsOf } from "../../links";
@@ -110,6 +110,17 @@ function ClusterFrame({ cluster, frame }: { cluster: Cluster; frame: Frame }) {
       <g class={`kernel-box kernel-${(cluster.kernel ?? 0) % 8}`} data-ref={refsOf(frame.graph).kernel(cluster.kernel ?? 0)}>
         <title>{cluster.title}</title>
         <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} />
+      </g>
+    );
+  }
+  if (cluster.kind === "module") {
+    return (
+      <g class="module">
+        <title>{cluster.title}</title>
+        <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} />
+        <text class="near" x={box.x + 8} y={box.y + 16}>
+          {cut(cluster.label, Math.floor(box.width / 8))}
+        </text>
       </g>
     );
   }
@@ -241,6 +252,7 @@ function FrameShape({ frame, refusals, blobs, hasBoxes, stop }: FrameProps) {
       <FrameHead frame={frame} />
       <g transform={`translate(${frame.origin.x},${frame.origin.y})`}>
         {map.clusters.filter((cluster) => cluster.kind === "layers").map((cluster) => <ClusterFrame key={cluster.id} cluster={cluster} frame={frame} />)}
+        {map.clusters.filter((cluster) => cluster.kind === "module").map((cluster) => <ClusterFrame key={cluster.id} cluster={cluster} frame={frame} />)}
         {hasBoxes && map.clusters.filter((cluster) => cluster.kind === "kernel").map((cluster) => <ClusterFrame key={cluster.id} cluster={cluster} frame={frame} />)}
         {blobs.map((blob) => <BlobShape key={blob.key} blob={blob} frame={frame} />)}
         {map.edges.map((edge, place) => {

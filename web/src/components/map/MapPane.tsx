@@ -1,7 +1,9 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { costliestRefusals } from "../../graph/refusals";
+import { hiddenNow } from "../../lessons";
+import { withoutKernels } from "../../questions";
 import type { Report } from "../../report";
-import { fxLevel, isRunning, previous, report } from "../../state";
+import { fxLevel, isFailed, isRunning, previous, report } from "../../state";
 import { Empty } from "../Scroller";
 import { Costliest } from "./Costliest";
 import { Differences } from "./Differences";
@@ -17,9 +19,19 @@ function hasNodes(one: Report | null): one is Report {
 
 /** The newest report that has a graph to draw; the one before, grey, until it has. */
 function reportShown(): { shown: Report | null; stale: boolean } {
-  if (hasNodes(report.value)) return { shown: report.value, stale: false };
-  if (hasNodes(previous.value)) return { shown: previous.value, stale: true };
-  return { shown: null, stale: false };
+  const hidden = hiddenNow.value;
+  const newest = hasNodes(report.value) ? report.value : hasNodes(previous.value) ? previous.value : null;
+  if (newest === null || hidden === "all") return { shown: null, stale: false };
+  return { shown: hidden === "kernels" ? withoutKernels(newest) : newest, stale: newest !== report.value };
+}
+
+/** Why there is no map. */
+function emptyText(isDrawing: boolean): string {
+  if (hiddenNow.value === "all") return "The map shows the answer: it opens when you have given yours.";
+  if (isRunning.value) return "The graph shows here when it is captured.";
+  if (isDrawing) return "Drawing the map.";
+  if (report.value === null) return "The map of your code shows here.";
+  return isFailed(report.value) ? "It ended before a graph was captured." : "No graph was captured.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {
@@ -75,6 +87,7 @@ export function MapPane() {
     <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Map</h2>
+        {hiddenNow.value === "kernels" && <span class="quiet">without kernels until you have answered</span>}
         {shown && <SearchBox report={shown} />}
         {shown && <Toggles shown={shown} />}
       </div>
@@ -85,10 +98,10 @@ export function MapPane() {
             {peer ? <Differences peer={peer} /> : <Costliest refusals={refusals} />}
           </>
         ) : (
-          <Empty>{isRunning.value ? "The graph shows here when it is captured." : shown ? "Drawing the map." : "No graph was captured."}</Empty>
+          <Empty>{emptyText(shown !== null)}</Empty>
         )}
       </div>
-      {shown && <RoundBar />}
+      {shown && hiddenNow.value === "nothing" && <RoundBar />}
     </section>
   );
 }

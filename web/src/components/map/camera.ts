@@ -108,10 +108,11 @@ export function fit(box: Box, isCalm = false): void {
   centreOn({ x: box.x + box.width / 2, y: box.y + box.height / 2 }, k, isCalm);
 }
 
-/** A part of the map, readable: larger than that where it all fits. */
+/** A part of the map, readable: larger than that where it all fits. Nothing is above the map, so nothing is left free there. */
 export function show(box: Box, isCalm = false): void {
   const k = Math.max(READABLE, Math.min(1, scaleOf(box)));
-  centreOn({ x: box.x + box.width / 2, y: box.y + box.height / 2 }, k, isCalm);
+  const highest = (size.value.height - FOOT - 2 * MARGIN) / 2 / k;
+  centreOn({ x: box.x + box.width / 2, y: Math.max(highest, box.y + box.height / 2) }, k, isCalm);
 }
 
 /** Moves no more than it takes for a box to be seen. */

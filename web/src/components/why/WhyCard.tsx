@@ -21,11 +21,11 @@ const VERDICTS: Record<Answer["verdict"], string> = { fused: "Fused", refused: "
 
 const ENDS = /[.!?]$/;
 
-function Verdict({ answer }: { answer: Answer }) {
+function Verdict({ answer, seen }: { answer: Answer; seen: Set<string> }) {
   return (
     <p class="why-verdict" data-verdict={answer.verdict} data-testid="why-verdict">
       <b>{`${VERDICTS[answer.verdict]}: `}</b>
-      <Worded text={ENDS.test(answer.message) ? answer.message : `${answer.message}.`} />
+      <Worded text={ENDS.test(answer.message) ? answer.message : `${answer.message}.`} seen={seen} />
     </p>
   );
 }
@@ -76,16 +76,17 @@ function Rounds({ answer, graph }: { answer: Answer; graph: Graph | null }) {
 function Body({ answer, report }: { answer: Answer; report: Report }) {
   const graph = report.graphs.find(({ name }) => name === answer.graph) ?? null;
   const decision = decisionOf(answer, historyOf(answer, graph));
+  const seen = new Set<string>();
   return (
     <>
-      <Verdict answer={answer} />
+      <Verdict answer={answer} seen={seen} />
       <Rule answer={answer} graph={graph} />
       {decision && graph && <Sides decision={decision} graph={graph} />}
       {graph && <Numbers answer={answer} decision={decision} graph={graph} report={report} />}
       {answer.would_fuse_if && (
         <p class="why-would" data-testid="would-fuse-if">
           <b>Would fuse if </b>
-          <Worded text={`${answer.would_fuse_if.replace(/\.$/, "")}.`} />
+          <Worded text={`${answer.would_fuse_if.replace(/\.$/, "")}.`} seen={seen} />
         </p>
       )}
       <Try answer={answer} graph={graph} />

@@ -1,0 +1,80 @@
+/**
+ * What each of our passes made of a graph, as lines before and after it: capture → operators → loops → rounds of fusion. Pure.
+ *
+ * Captured nodes and operators have names of their own, so a line says what is computed, of which shape, for which line
+ * of the snippet: what both graphs compute alike is then equal, and only what was decomposed, rewritten or removed differs.
+ */
+import * as format from "../../format";
+import { shortTarget } from "../../graph/map";
+import { type GraphRefs, type Ref, refsOf } from "../../links";
+import type { FxNode, Graph, LoopNode } from "../../report";
+import { unitsAfter } from "../../rounds";
+
+export interface PassLine {
+  text: string;
+  ref: Ref;
+}
+
+export interface Pass {
+  id: string;
+  label: string;
+  /** What the pass does, in a sentence. */
+  about: string;
+  before: PassLine[];
+  after: PassLine[];
+}
+
+/** The passes that the report has both sides of, in order. A round that fused nothing changed nothing, and is none. */
+export function passesOf(graph: Graph): Pass[] {
+  const refs = refsOf(graph);
+  return [...decomposed(graph, refs), ...lowered(graph, refs), ...fusing(graph, refs)];
+}
+
+function decomposed(graph: Graph, refs: GraphRefs): Pass[] {
+  if (graph.fx.length === 0 || graph.aten.length === 0) return [];
+  const replaced = graph.rewrites.filter((one) => one.verdict === "replaced").length;
+  const about = `What Dynamo captured becomes ATen's operators: decomposed and functional${replaced ? `, with ${format.count(replaced, "rewrite")} of ours` : ""}.`;
+  return [{ id: "operators", label: "Operators", about, before: nodeLines(graph.fx, refs.fx), after: nodeLines(graph.aten, refs.aten) }];
+}
+
+function lowered(graph: Graph, refs: GraphRefs): Pass[] {
+  if (graph.aten.length === 0 || graph.loops.length === 0) return [];
+  const gone = graph.removed.length ? ` ${format.count(graph.removed.length, "node")} had nothing to be done for.` : "";
+  const about = `Operators become loops over their elements, and library calls.${gone}`;
+  return [{ id: "loops", label: "Loops", about, before: nodeLines(graph.aten, refs.aten), after: graph.loops.flatMap((loop) => loopLines(loop, refs)) }];
+}
+
+function fusing(graph: Graph, refs: GraphRefs): Pass[] {
+  const rounds = graph.rounds.filter((round) => round.fused.length > 0);
+  return rounds.map(({ number, fused, refused }) => ({
+    id: `round-${number}`,
+    label: `Round ${number}`,
+    about: `${format.count(fused.length, "fusion")}, ${format.count(refused, "refusal")}. Each line is what one kernel would compute.`,
+    before: unitLines(graph, number - 1, refs),
+    after: unitLines(graph, number, refs),
+  }));
+}
+
+function nodeLines(nodes: readonly FxNode[], toRef: (name: string) => Ref): PassLine[] {
+  return nodes.filter((node) => node.op !== "output").map((node) => ({ text: nodeText(node), ref: toRef(node.name) }));
+}
+
+function nodeText(node: FxNode): string {
+  const what = node.op === "placeholder" ? "input" : shortTarget(node);
+  const where = node.lines.length > 0 ? `line ${node.lines.at(-1)}` : "";
+  return [what, format.shape(node.shape), node.dtype ?? "", where].filter(Boolean).join("  ");
+}
+
+function loopLines(loop: LoopNode, refs: GraphRefs): PassLine[] {
+  const over = loop.reduction_sizes.length > 0 ? ` over ${format.shape(loop.reduction_sizes)}` : "";
+  const head = `${loop.name}: ${loop.kind === "extern" ? "library call" : loop.kind} ${format.shape(loop.sizes)}${over}${loop.dead ? ", dead" : ""}`;
+  return [head, ...loop.body.map((line) => `    ${line}`)].map((text) => ({ text, ref: refs.loop(loop.name) }));
+}
+
+/** In the order of the first loop of each, so that what a round leaves alone keeps its place. */
+function unitLines(graph: Graph, round: number, refs: GraphRefs): PassLine[] {
+  const places = new Map(graph.loops.map((loop, place) => [loop.name, place]));
+  const ordered = unitsAfter(graph, round).map((names) => [...names].sort((one, other) => places.get(one)! - places.get(other)!));
+  ordered.sort((one, other) => places.get(one[0]!)! - places.get(other[0]!)!);
+  return ordered.map((names) => ({ text: names.join(" + "), ref: refs.loop(names[0]!) }));
+}
