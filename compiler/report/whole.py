@@ -24,9 +24,10 @@ from compiler.report.machine_code import MachineCode
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel, example
 from compiler.report.observed import Observed
+from compiler.report.peers import Peer
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import OutputErrors, Peer, TimingResult, WrongResult
+from compiler.report.timings import OutputErrors, TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 3

@@ -43,6 +43,12 @@ def explore(
     open: Annotated[bool, typer.Option("--open", help="Also open that file in a browser.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Again whenever the file changes. Stop with Ctrl+C.")] = False,
     peer: Annotated[bool, typer.Option("--peer", help="Also compile and time with TorchInductor.")] = False,
+    peer_mode: Annotated[
+        str | None, typer.Option(help="TorchInductor's mode: default, reduce-overhead or max-autotune.")
+    ] = None,
+    contestant: Annotated[
+        list[str] | None, typer.Option(help="Who else is timed, such as aot_eager, cudagraphs, inductor-max-autotune.")
+    ] = None,
     why: Annotated[
         str | None, typer.Option(help="Two nodes, as in a,b: print why they are, or are not, in one kernel.")
     ] = None,
@@ -84,6 +90,8 @@ def explore(
         device=device,
         target=target,
         peer=peer,
+        peer_mode=peer_mode,
+        contestants=contestant or (),
         sweep=_sweep_of(sweep),
         force=[_pair_of(pair, "--force") for pair in force or ()],
         forbid=[_pair_of(pair, "--forbid") for pair in forbid or ()],
