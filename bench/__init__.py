@@ -9,6 +9,7 @@ wide/, models/, train/, opinfo/, programs/, fusion/, predictions/, layouts/, sch
 service/                           the service itself: answers, a crowd, kills
 page/                              the page in a browser: sizes over the wire, times, long tasks
 sandbox_gpu                        whether jobs in the sandbox can use a GPU, and what they need for it
+alignment                          whether TorchInductor's kernels are aligned with ours, and their lines with nodes
 reproducers                        each kernel of some snippets as a file of its own, run alone
 table, ratios, environment         results as tables and as a picture, and what they depend on
 """

@@ -7,7 +7,8 @@ Kernels are then divided into the smallest sets that cover the same nodes in bot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Literal
@@ -115,38 +116,47 @@ def _signatures(graph: Graph) -> list[tuple[str, tuple[str, ...]]]:
 
 def _of_graphs(one: Graph, two: Graph, names: Mapping[str, str]) -> list[KernelChange]:
     """The smallest sets of nodes that whole kernels of both hold."""
-    held_before = [(kernel, place, set(kernel.nodes)) for kernel, place in _kernels_of(one)]
-    held_after = [(kernel, place, {names.get(n, n) for n in kernel.nodes}) for kernel, place in _kernels_of(two)]
-    together: dict[str, set[str]] = {}
-    for _, _, held in (*held_before, *held_after):
-        nodes = held.union(*(together.get(node, ()) for node in held))
-        together.update(dict.fromkeys(nodes, nodes))
-    changes = []
-    for nodes in {id(nodes): nodes for nodes in together.values()}.values():
-        firsts, seconds = ([k for k in held if not nodes.isdisjoint(k[2])] for held in (held_before, held_after))
-        changes.append(
-            KernelChange(
-                graph=one.name,
-                graph_after=two.name,
-                nodes=_in_order(firsts or seconds),
-                relation=_relation([k[2] for k in firsts], [k[2] for k in seconds]),
-                before=_sum([(kernel, place) for kernel, place, _ in firsts]),
-                after=_sum([(kernel, place) for kernel, place, _ in seconds]),
-            )
+    befores, afters = _kernels_of(one), _kernels_of(two)
+    held_before = [set(kernel.nodes) for kernel, _ in befores]
+    held_after = [{names.get(node, node) for node in kernel.nodes} for kernel, _ in afters]
+    return [
+        KernelChange(
+            graph=one.name,
+            graph_after=two.name,
+            nodes=[
+                n for kernel, _ in ([befores[i] for i in firsts] or [afters[i] for i in seconds]) for n in kernel.nodes
+            ],
+            relation=relation_of([held_before[i] for i in firsts], [held_after[i] for i in seconds]),
+            before=_sum([befores[i] for i in firsts]),
+            after=_sum([afters[i] for i in seconds]),
         )
-    return changes
+        for firsts, seconds in partition(held_before, held_after)
+    ]
 
 
-def _in_order(held: list[tuple[Kernel, int, set[str]]]) -> list[str]:
-    return [node for kernel, _, _ in held for node in kernel.nodes]
+def partition(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> list[tuple[list[int], list[int]]]:
+    """The smallest sets of nodes that whole kernels of both hold: the places of the kernels of each. `before` and
+    `after` are the nodes of each kernel."""
+    together: dict[str, set[str]] = {}
+    for held in (*before, *after):
+        nodes = set(held).union(*(together.get(node, ()) for node in held))
+        together.update(dict.fromkeys(nodes, nodes))
+    return [
+        (
+            [place for place, held in enumerate(before) if not nodes.isdisjoint(held)],
+            [place for place, held in enumerate(after) if not nodes.isdisjoint(held)],
+        )
+        for nodes in {id(nodes): nodes for nodes in together.values()}.values()
+    ]
 
 
-def _relation(before: list[set[str]], after: list[set[str]]) -> Relation:
+def relation_of(before: Sequence[Set[str]], after: Sequence[Set[str]]) -> Relation:
+    """What became of kernels that hold these nodes."""
     if not after:
         return "only before"
     if not before:
         return "only after"
-    if {frozenset(nodes) for nodes in before} == {frozenset(nodes) for nodes in after}:
+    if Counter(map(frozenset, before)) == Counter(map(frozenset, after)):
         return "same"
     if len(before) == len(after):
         return "regrouped"

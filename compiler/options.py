@@ -145,6 +145,8 @@ LARGEST_GROUP = 512
 DEVICE_MODELS = ("H200", "H100", "A100", "RTX 4090", "B200", "T4", "cpu")
 
 NodeName = Annotated[str, Field(min_length=1, max_length=200)]
+#: How a contestant may be named; who there is depends on what is installed.
+ContestantName = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Za-z][\w-]*$")]
 #: Two nodes, each named as a loop, as a node of either FX graph, or as a kernel.
 NodePair = tuple[NodeName, NodeName]
 #: More pairs than this are no question about single fusions any more.
@@ -173,6 +175,20 @@ class Options(BaseModel):
         description="GPU that Triton kernels are generated for where no GPU is at hand, such as sm_80, sm_90.",
     )
     peer: bool = Field(default=False, description="Also compile and time with TorchInductor.")
+    peer_mode: Mode | None = Field(default=None, description="TorchInductor's mode; by default that of `mode`.")
+    peer_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        le=600,
+        description="Seconds that TorchInductor, and each other contestant, may take to compile and be checked.",
+    )
+    contestants: tuple[ContestantName, ...] = Field(
+        default=(),
+        max_length=8,
+        description="Who else is timed: inductor-default, inductor-reduce-overhead, inductor-max-autotune, aot_eager, "
+        "or a backend of torch._dynamo.list_backends(), such as cudagraphs.",
+        examples=[["aot_eager", "inductor-max-autotune"]],
+    )
     training: bool | None = Field(default=None, description="Capture the backward graph; by default if one is needed.")
     dynamic: bool | None = Field(
         default=None,
@@ -279,6 +295,16 @@ class Options(BaseModel):
     def replays(self) -> Literal["auto", "on", "off"]:
         """Whether launches are replayed: what `cuda_graphs` says, or what the mode means where that leaves it open."""
         return "on" if self.mode == "reduce-overhead" and self.cuda_graphs == "auto" else self.cuda_graphs
+
+    def without_what_if(self) -> Options:
+        """Those of the exploration that a "what if" is compared with: nothing asks for other decisions."""
+        names = ("force", "forbid", "rules_off", "largest_group", "device_model")
+        return self.model_copy(update={name: Options.model_fields[name].default for name in names})
+
+    @property
+    def is_what_if(self) -> bool:
+        """Whether any option asks for other decisions."""
+        return self.without_what_if() != self
 
     @property
     def disabled_rules(self) -> frozenset[str]:

@@ -35,7 +35,7 @@ import torch
 
 from compiler import report as rep
 from compiler.backend import device_of
-from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds
+from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds, unstopped
 from compiler.capture.called import Called
 from compiler.capture.capture import capture
 from compiler.capture.captured import Capture, CapturedGraph
@@ -69,7 +69,6 @@ from compiler.runtime.wrong_results import (
     gradient_checks,
     graphs_without_times,
     is_wrong,
-    is_wrong_anywhere,
     withhold_times,
 )
 from compiler.schedule.describe.schedule import sums_in_any_order
@@ -224,11 +223,15 @@ class Exploration:
             return f"the {in_seconds(self.options.max_seconds or 0)} of the exploration were up"
         if name in ("measure", "profile") and not self.options.timing.enabled:
             return "timing was turned off"
-        if name == "compare" and not self.options.peer:
+        if name == "compare" and not self._asks_others:
             return "the peer was not asked for"
         if name == "emulate" and self.device.type == "cuda":
             return "the Triton kernels ran on the GPU"
         return None
+
+    @property
+    def _asks_others(self) -> bool:
+        return self.options.peer or bool(self.options.contestants)
 
     @property
     def shares(self) -> Shares:
@@ -318,6 +321,7 @@ class Exploration:
                 if self.device.type != "cuda" and not self.is_brief:
                     share = self.shares.assembly.share(1 / len(self.alive))
                     attach_triton(work.compilation, work.report, self.options.target, share)
+        self._tell_what_if()
 
     def run(self) -> None:
         for place, work in enumerate(self.alive):
@@ -403,7 +407,7 @@ class Exploration:
 
     @property
     def _for_times(self) -> Budget:
-        return self.shares.times_before_peer if self.options.peer else self.shares.times
+        return self.shares.times_before_peer if self._asks_others else self.shares.times
 
     def _right(self) -> list[Work]:
         """The graphs whose results are not wrong, which alone have times."""
@@ -454,6 +458,8 @@ class Exploration:
                     mark_disturbed(work.report, why)
 
     def compare(self) -> str | None:
+        """The others come last: all of ours is published before they begin. Only the sweep has to come after them, as
+        it captures anew, and what was compiled before is gone then."""
         assert self.captured is not None
         from compiler.peer.compare import compare_with_peer
 
@@ -463,13 +469,31 @@ class Exploration:
             return None
         with silenced():
             timing, is_wrong = self.report.timing, self.is_wrong
+            graphs = self.report.graphs
             compared = compare_with_peer(
-                self.captured, self.options, timing, is_wrong, budget, self.turns, self.changes
+                self.captured,
+                self.options,
+                timing,
+                is_wrong,
+                budget,
+                self.turns,
+                self.changes,
+                graphs,
+                self._publish_peer,
             )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
+        errors = {"eager": self.report.summary.eager_error, "compiled": self.report.summary.compiled_error}
+        for one in compared.peer.contestants:
+            one.max_error = errors.get(one.name, one.max_error)
         self._mark_disturbed()
         return None
+
+    def _publish_peer(self, peer: rep.Peer) -> None:
+        """What the peer made is on the page before others are asked, and before anybody is timed."""
+        with unstopped():
+            self.report.peer = peer
+            self.on_stage(self.report)
 
     def sweep(self) -> str | None:
         """Each size leaves a stage of its own, so that what is known of it is published at once, beside the summary of
@@ -520,7 +544,7 @@ class Exploration:
             ends: dict[str, rep.Status] = {"InternalError": "crashed", TIME_LIMIT: "timeout"}
             self.report.status = ends.get(error.type, "user_error")
         else:
-            self.report.status = "wrong_result" if is_wrong_anywhere(self.report) else "ok"
+            self.report.status = "wrong_result" if self.report.has_wrong_result else "ok"
         self.on_stage(self.report)
         return self.report
 

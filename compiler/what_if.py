@@ -55,20 +55,9 @@ def other_names(compilation: GraphCompilation, graph: rep.Graph) -> dict[str, tu
 def _kernels_without(compilation: GraphCompilation) -> dict[str, tuple[str, ...]]:
     """The nodes of each kernel that there would be without the options."""
     assert compilation.loops is not None
-    plain = without(compilation.options)
+    plain = compilation.options.without_what_if()
     units = schedule(compilation.loops, compilation.model, plain).units
     return {unit.name: tuple(m.name for m in unit.members) for unit in units if not isinstance(unit, ExternNode)}
-
-
-def without(options: Options) -> Options:
-    """The options of the exploration that a "what if" is compared with."""
-    names = ("force", "forbid", "rules_off", "largest_group", "device_model")
-    return options.model_copy(update={name: Options.model_fields[name].default for name in names})
-
-
-def asks(options: Options) -> bool:
-    """Whether any option asks for other decisions."""
-    return without(options) != options
 
 
 # --- what came of it
@@ -77,7 +66,7 @@ def asks(options: Options) -> bool:
 def outcomes(report: rep.Report, options: Options, other_names: Sequence[OtherNames]) -> list[rep.WhatIf]:
     """What came of every such option, once decisions are made; nothing where no graph came that far. `other_names` are
     those of each graph, as above."""
-    if not asks(options):
+    if not options.is_what_if:
         return []
     asked = [_Asked(History(graph), names) for graph, names in zip(report.graphs, other_names, strict=True)]
     asked = [one for one in asked if one.is_scheduled]

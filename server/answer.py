@@ -12,7 +12,7 @@ from compiler.report import Graph, Kernel, Report
 from compiler.wording import counted
 from server.beside import print_what_if
 from server.captured import break_sentences
-from server.figures import binary_bytes, microseconds, milliseconds
+from server.figures import byte_count, microseconds, milliseconds
 from server.plain_text import visible
 from server.printer import print_error
 from server.wrong import untimed_sentence, wrong_sentences
@@ -72,7 +72,7 @@ def _print_kernels(report: Report, console: Console) -> None:
     for graph, place, kernel in shown:
         where = [] if is_one else [graph.name]
         lines = ", ".join(map(str, kernel.user_lines))
-        cells = [f"K{place + 1}", *where, kernel.name, lines, binary_bytes(kernel.bytes), _time(kernel, graph, report)]
+        cells = [f"K{place + 1}", *where, kernel.name, lines, byte_count(kernel.bytes), _time(kernel, graph, report)]
         table.add_row(*map(_safe, cells))
     console.print()
     console.print(table)
@@ -99,7 +99,7 @@ def _time(kernel: Kernel, graph: Graph, report: Report) -> str:
 
 def _print_refusal(refusal: Refusal, report: Report, console: Console) -> None:
     decision = refusal.decision
-    stake = f", {binary_bytes(refusal.bytes)} at stake" if refusal.bytes else ""
+    stake = f", {byte_count(refusal.bytes)} at stake" if refusal.bytes else ""
     lines = f" (lines {', '.join(map(str, decision.lines))})" if decision.lines else ""
     where = "" if len(report.graphs) == 1 else f" of {refusal.graph}"
     console.print(f"\n[red]Not fused[/]: {_safe(f'{decision.a} and {decision.b}{where}{lines}{stake}')}")

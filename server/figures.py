@@ -13,13 +13,6 @@ def milliseconds(value: float) -> str:
     return microseconds(1e3 * value) if value < 1 else f"{value:,.3g} ms" if value < 1000 else f"{value:,.0f} ms"
 
 
-def binary_bytes(count: int) -> str:
-    """With the binary prefix that leaves less than 1,024 before the point."""
-    power = max(0, (count.bit_length() - 1) // 10)
-    prefix = ("", "Ki", "Mi", "Gi", "Ti")[min(power, 4)]
-    return f"{count / 1024 ** min(power, 4):,.1f} {prefix}B" if prefix else f"{count} B"
-
-
 def byte_count(value: int) -> str:
     """Three digits and a decimal unit, as on the page."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.table import Table
 
-from compiler.report import Environment, Graph, Kernel, MachineCode, Report
+from compiler.report import Environment, Graph, Kernel, MachineCode, Peer, Report
 from compiler.why import Answer, UnknownNode, why
 from compiler.wording import counted
 from server.beside import print_what_if
@@ -54,6 +54,11 @@ def print_report(report: Report, console: Console) -> None:
     if report.peer is not None:
         message = report.peer.message or counted(len(report.peer.kernels), "kernel")
         console.print(f"\n[bold]{escape(report.peer.name)}[/]: {escape(message)}")
+        for sentence in difference_sentences(report.peer):
+            console.print(f"  {escape(sentence)}")
+        for row in report.peer.contestants:
+            if row.failure and row.name != "peer":
+                console.print(f"[bold]{escape(row.name)}[/]: {escape(row.failure)}")
     if report.output:
         console.rule("printed by the snippet", align="left")
         console.print(escape(report.output.rstrip()))
@@ -88,6 +93,23 @@ def print_why(report: Report, pair: tuple[str, str], console: Console, as_json: 
             said = f"{decision.a} + {decision.b}: {decision.verdict}, {decision.message}"
             console.print(f"    round {decision.round}: {escape(said)}")
     return True
+
+
+def difference_sentences(peer: Peer) -> list[str]:
+    """Where the two compilers cut differently, and why; equal differences once."""
+    return [
+        " ".join(
+            part
+            for part in (
+                f"{one.count} times: {one.sentence}" if one.count > 1 else one.sentence,
+                one.because,
+                f"In its own words, {one.refusal}." if one.refusal else "",
+            )
+            if part
+        )
+        for one in peer.alignment
+        if one.relation != "same" and one.count
+    ]
 
 
 def _print_capture(report: Report, console: Console) -> None:

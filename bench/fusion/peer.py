@@ -25,6 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bench.fusion.count import Count, run
 from bench.fusion.program import LARGE, Program
+from compiler.capture.describe import hint_of
 
 
 def count_peer(program: Program) -> Count:
@@ -37,7 +38,7 @@ def count_peer(program: Program) -> Count:
         with V.set_graph_handler(graph):
             moved = sum(_bytes_of(node) for node in graph.scheduler.nodes)
         counts.append(Count(launched.count("kernel"), launched.count("library"), moved))
-        return SimpleNamespace(__file__="", call=lambda _: _results_of(graph.module))
+        return SimpleNamespace(__file__="", call=lambda _: results_of(graph.module))
 
     torch._dynamo.reset()
     with ExitStack() as stack:
@@ -78,13 +79,14 @@ def _bytes_of(node: Any) -> int:
     return 0 if isinstance(node, NopKernelSchedulerNode) else int(node.get_read_write_buffers_sizes())
 
 
-def _results_of(graph: torch.fx.GraphModule) -> list[Any]:
+def results_of(graph: torch.fx.GraphModule) -> list[Any]:
     """Empty tensors as the graph returns them."""
     (output,) = (node for node in graph.graph.nodes if node.op == "output")
     results = []
     for node in output.args[0]:
         value = node.meta.get("val") if isinstance(node, torch.fx.Node) else node
         if isinstance(value, torch.Tensor):
-            value = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+            shape, stride = ([hint_of(size) for size in sizes] for sizes in (value.shape, value.stride()))
+            value = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
         results.append(value)
     return results

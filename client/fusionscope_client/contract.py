@@ -24,6 +24,44 @@ class Access:
 
 
 @dataclass(frozen=True)
+class AlignedKernels:
+    """Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both."""
+
+    #: The graph of ours.
+    graph: str = ""
+
+    #: What the other compiler made of ours: merged is fewer kernels.
+    relation: Literal["same", "split", "merged", "regrouped", "only ours", "only theirs"] = "same"
+
+    #: Nodes of `aten` that they compute, in the graph's order.
+    nodes: list[str] = field(default_factory=list)
+
+    #: Places of our kernels in the graph, counted from 0.
+    ours: list[int] = field(default_factory=list)
+
+    #: Places of the other compiler's kernels, counted from 0.
+    theirs: list[int] = field(default_factory=list)
+
+    #: What is different, in a sentence; empty where nothing is.
+    sentence: str = ""
+
+    #: The decision of ours that explains it; empty where none does.
+    because: str = ""
+
+    #: Place of that decision among the graph's `decisions`.
+    decision: Optional[int] = None
+
+    #: The two loop nodes that the decision is about.
+    pair: Optional[tuple[str, str]] = None
+
+    #: The other compiler's words for not fusing; empty where it has none.
+    refusal: str = ""
+
+    #: How often the same is found, as in equal layers; 0 where one before this tells of it.
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Artefact:
     """One text of torch's own trace, as its log prints it; `chars` is its length before it was cut."""
 
@@ -143,8 +181,8 @@ class Compilation:
 class Contestant:
     """Wall time of one way to run the same calls, in milliseconds; every sample is kept."""
 
-    #: Which way it is.
-    name: Literal["eager", "compiled", "peer"] = "eager"
+    #: Which way it is: "eager", "compiled" (ours), "peer", or another by its own name.
+    name: str = ""
 
     #: Every sample, in milliseconds, in the order in which they were taken.
     samples_ms: list[float] = field(default_factory=list)
@@ -160,6 +198,26 @@ class Contestant:
 
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class ContestantOutcome:
+    """One way to run the same calls: its time and its error, or why it has none."""
+
+    #: Its name, as the options ask for it.
+    name: str = ""
+
+    #: Milliseconds of a call, the median of all samples.
+    median_ms: Optional[float] = None
+
+    #: Seconds of its first call, compiling included.
+    compile_s: Optional[float] = None
+
+    #: Its largest relative error against float64.
+    max_error: Optional[float] = None
+
+    #: Why it has no time, in a sentence.
+    failure: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -1329,16 +1387,205 @@ class Peak:
 
 @dataclass(frozen=True)
 class Peer:
-    """What TorchInductor made of the same graphs."""
+    """What TorchInductor made of the same graphs, and how it and all other contestants fared."""
 
     #: The other compiler.
     name: str = "TorchInductor"
 
+    #: The mode that it was asked for.
+    mode: str = "default"
+
     #: What it launches, in order, library calls included.
-    kernels: list[Kernel] = field(default_factory=list)
+    kernels: list[PeerKernel] = field(default_factory=list)
+
+    #: Its graphs, in the order in which it compiled them.
+    graphs: list[PeerGraph] = field(default_factory=list)
+
+    #: Its kernels beside ours, the differences first.
+    alignment: list[AlignedKernels] = field(default_factory=list)
+
+    #: What it did not fuse, in its own words.
+    refusals: list[PeerRefusal] = field(default_factory=list)
+
+    #: Times and errors of all that were asked.
+    contestants: list[ContestantOutcome] = field(default_factory=list)
 
     #: What it made of the snippet, or why it was not asked, in sentences.
     message: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class PeerBuffer:
+    """A tensor of the other compiler's wrapper."""
+
+    #: Its name in the wrapper.
+    name: str = ""
+
+    #: Bytes of all its elements; 0 where the size is symbolic.
+    bytes: int = 0
+
+    #: Its dtype by torch's name.
+    dtype: Optional[str] = None
+
+    #: The buffer whose memory it gets.
+    takes_over: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class PeerGraph:
+    """One graph as the other compiler compiled it."""
+
+    #: The graph of ours that it is; null if there is none.
+    graph: Optional[str] = None
+
+    #: The function that launches its kernels, as Python.
+    wrapper: str = ""
+
+    #: Where `wrapper` launches which kernel.
+    launches: list[PeerLaunch] = field(default_factory=list)
+
+    #: Tensors that its kernels read and write.
+    buffers: list[PeerBuffer] = field(default_factory=list)
+
+    #: Nodes of its graph that have a counterpart in ours.
+    pairs: int = 0
+
+
+@dataclass(frozen=True)
+class PeerKernel:
+    """A launch of the other compiler in our terms: `origins` and the nodes of `lines` are nodes of `graph`'s `aten`,
+    `nodes` are the other compiler's own buffers."""
+
+    #: Its function's name, or the operator of a library call. Unique among generated kernels of a graph.
+    name: str = ""
+
+    #: What it is written in; extern is a library call.
+    kind: Literal["triton", "cpp", "extern"] = "triton"
+
+    #: The loop nodes that it computes.
+    nodes: list[str] = field(default_factory=list)
+
+    #: The nodes of `aten` that these came from.
+    origins: list[str] = field(default_factory=list)
+
+    #: Its whole text.
+    source: str = ""
+
+    #: The language of `source`, for who highlights it.
+    language: Literal["python", "cpp"] = "python"
+
+    #: Where each line of `source` comes from.
+    lines: list[KernelLine] = field(default_factory=list)
+
+    #: Lines of the snippet that it computes for.
+    user_lines: list[int] = field(default_factory=list)
+
+    #: Buffers that it reads.
+    reads: list[str] = field(default_factory=list)
+
+    #: Buffers that it writes.
+    writes: list[str] = field(default_factory=list)
+
+    #: Bytes that it moves: each read counted once, each write counted once.
+    bytes: int = 0
+
+    #: Floating-point operations, counted: each operation of an element as one, each element of a reduction as one, each
+    #: pair of a product as two; null of a library call that torch has no formula for.
+    flops: Optional[int] = None
+
+    #: Programs along each axis of the launch; null for C++ and library calls.
+    grid: Optional[list[int]] = None
+
+    #: How it was generated: tile sizes, warps, stages, workspace bytes and the like, by name.
+    config: dict[str, Any] = field(default_factory=dict)
+
+    #: Registers of a thread, by the assembler.
+    registers: Optional[int] = None
+
+    #: Bytes that a thread spills and loads again, by the assembler.
+    spills: Optional[int] = None
+
+    #: Bytes of shared memory of a program, by the assembler.
+    shared_bytes: Optional[int] = None
+
+    #: Microseconds that the cost model expects.
+    predicted_us: Optional[float] = None
+
+    #: Microseconds on the device, alone, the median of all samples.
+    measured_us: Optional[float] = None
+
+    #: 10^9 bytes a second: `bytes` by `measured_us`.
+    gb_per_s: Optional[float] = None
+
+    #: Percent of the device's memory bandwidth that this is; null on a CPU.
+    percent_of_peak: Optional[float] = None
+
+    #: Open sizes that a launch passes after the buffers, with their values in the first call.
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    #: Those of `writes` whose values before the launch matter.
+    updates: list[str] = field(default_factory=list)
+
+    #: Of a product on a CPU: the calls that a launch consists of, in order.
+    steps: list[KernelStep] = field(default_factory=list)
+
+    #: Buffers that are passed as descriptors.
+    descriptors: list[TileDescriptor] = field(default_factory=list)
+
+    #: The first kernel of the graph that is the same code but for names, if not this one.
+    same_as: Optional[str] = None
+
+    #: Of a generated kernel, where the target is a GPU.
+    levels: Optional[KernelLevels] = None
+
+    #: The same kernel for other targets.
+    also: list[KernelArtifact] = field(default_factory=list)
+
+    #: The graph of ours that it belongs to; null if it has none.
+    graph: Optional[str] = None
+
+    #: What its name and its loops say that it is.
+    form: Literal[
+        "pointwise", "reduction", "persistent reduction", "scan", "template", "foreach", "library call", "loops"
+    ] = "loops"
+
+    #: Whether its own nodes have counterparts in ours; if not, `origins` are the nearest that have, or those of its
+    #: lines.
+    is_exact: bool = True
+
+    #: Operators that it computes, as they were before decomposition.
+    fuses: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PeerLaunch:
+    """One line of the other compiler's wrapper that launches."""
+
+    #: The line in the wrapper, counted from 1.
+    line: int = 0
+
+    #: Place of what it launches among the other compiler's kernels, counted from 0.
+    kernel: int = 0
+
+
+@dataclass(frozen=True)
+class PeerRefusal:
+    """Two kernels that the other compiler did not fuse, with the last words that it had for it."""
+
+    #: The graph of ours that both belong to.
+    graph: Optional[str] = None
+
+    #: Places of the two among the other compiler's kernels, from 0.
+    kernels: tuple[int, int] = (0, 0)
+
+    #: A node of `aten` that the first computes.
+    a: str = ""
+
+    #: A node of `aten` that the second computes.
+    b: str = ""
+
+    #: The other compiler's own words.
+    message: str = ""
 
 
 @dataclass(frozen=True)

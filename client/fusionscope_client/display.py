@@ -114,13 +114,11 @@ def _kernel_row(kernel: Any) -> dict[str, Any]:
 
 
 def bytes_words(count: int) -> str:
-    """With the binary prefix that leaves one to four digits before the point."""
-    value, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{count}\N{NARROW NO-BREAK SPACE}B" if unit == "B" else f"{value:,.1f}\N{NARROW NO-BREAK SPACE}{unit}"
+    """Three digits and a decimal unit, as on the page."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g}\N{NARROW NO-BREAK SPACE}{unit}"
+    return f"{count}\N{NARROW NO-BREAK SPACE}B"
 
 
 def _refusal_words(refusal: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """From a snippet to graphs: run it as its author would, and keep what it compiles.
 
 capture, snippet, output, device              the snippet runs as a program
-top_level_calls, forms, inputs, annotations   what to call where it compiles nothing
+top_level_calls, forms, inputs                what to call where it compiles nothing
 called                                        a function of this process in the place of a snippet
 intercept, recorder, ledger                   the snippet's own `torch.compile`, and what is kept of each compilation
 captured, reference, replay                   what is left behind: graphs that can be run again, in float64 too

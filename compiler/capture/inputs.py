@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from compiler.capture.annotations import annotated_inputs
+from compiler.annotations import annotated_inputs
 from compiler.capture.captured import copy_values
 from compiler.capture.snippet import Snippet
 from compiler.options import InputSpec, Options

@@ -35,6 +35,8 @@ class Interception:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
+        # torch keeps these for the life of the process, torch.compile among them: not ours, with all that is behind it.
+        torch.overrides.get_ignored_functions()
         compile_before, optimize_before = torch.compile, torch._dynamo.optimize
         torch.compile, torch._dynamo.optimize = self.compile, self.optimize
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from compiler.capture.annotations import has_shape_annotations
+from compiler.annotations import has_shape_annotations
 from compiler.capture.called import Called
 from compiler.capture.device import STAND_IN, CudaStandIn, cuda_to_cpu
 from compiler.capture.top_level_calls import note_call, observe_top_level_calls

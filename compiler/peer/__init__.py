@@ -1,6 +1,9 @@
-"""TorchInductor on the same graph, in our terms: compiled by `inductor.py`, timed beside ours by `compare.py`.
+"""TorchInductor on the same graphs, in our terms, and whoever else may run the same calls.
 
-`launches.py` reads what its wrapper launches, `preload.py` imports it ahead of time, and `kernel_text.py` reads one of
-its kernels for whoever compiles that alone. Nothing else of the compiler
-knows TorchInductor.
+`inductor.py` asks TorchInductor and listens to it, through `launches.py`, which reads what its wrapper launches.
+`generated.py` reads the text that it generates. `our_terms.py` makes kernels of our graphs of that, by the nodes that
+`counterparts.py` finds for its own, and `aligned.py` sets both compilers' kernels side by side. `contestants.py` is
+the registry of all others; `compare.py` is the stage, which checks and times them beside ours. `preload.py` imports
+TorchInductor ahead of time, and `kernel_text.py` reads one of its kernels for whoever compiles that alone. Nothing
+else of the compiler knows TorchInductor.
 """

@@ -1,28 +1,40 @@
-"""The stage `compare`: TorchInductor on the calls that the snippet made, checked as ours are, and all whose results are
-right timed against each other."""
+"""The stage `compare`: TorchInductor, and whoever else was asked for, on the calls that the snippet made.
+
+All are made alike: compiled by a first call of each entry, and checked as ours are. Who fails says why, and costs the
+others nothing. Those whose results are right are then timed against each other, ours and eager among them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
+
+import torch
 
 from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import Capture, EntryCall
 from compiler.capture.reference import is_random
 from compiler.lease import TimingTurns
 from compiler.options import Options
-from compiler.peer.inductor import explore_peer
-from compiler.report import Kernel, Peer, TimingResult, WrongResult
+from compiler.peer.aligned import aligned
+from compiler.peer.contestants import ALWAYS, UnknownContestant, maker_of
+from compiler.peer.inductor import ExploredPeer, Recording, compiling_quickly, explore_peer
+from compiler.peer.our_terms import Translation
+from compiler.report import ContestantOutcome, Graph, Peer, TimingResult, WrongResult
 from compiler.runtime.gradients import check_call, graphs_of
-from compiler.runtime.measure import ContestantName, measure
-from compiler.runtime.wrong_results import checked_call
+from compiler.runtime.measure import measure
+from compiler.runtime.wrong_results import checked_call, finite, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
+
+#: A function that runs an entry, after its first call, and what was heard of it.
+Made = tuple[Callable[..., Any], ExploredPeer]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What came of the peer; `timing` is new where the peer was timed."""
+    """What came of the peer; `timing` is new where others than eager and ours were timed."""
 
     peer: Peer
     timing: TimingResult | None
@@ -30,14 +42,42 @@ class Compared:
 
 
 @dataclass
-class _Explored:
-    """The peer's function for every entry, and what was told of each."""
+class _Contestant:
+    """One who was asked: a function for every entry, and what was found of each; or why there is none."""
 
+    name: str
     functions: list[Callable[..., Any]] = field(default_factory=list)
-    kernels: list[Kernel] = field(default_factory=list)
+    explored: list[ExploredPeer] = field(default_factory=list)
+    on_generated: Callable[[], None] = lambda: None
     messages: list[str] = field(default_factory=list)
     wrong: list[WrongResult] = field(default_factory=list)
-    seconds: float = 0.0
+    error: float | None = None
+    failure: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        return sum(one.compile_s for one in self.explored)
+
+    @property
+    def has_times(self) -> bool:
+        return self.failure is None and not self.wrong
+
+    @property
+    def title(self) -> str:
+        return "TorchInductor" if self.name == "peer" else self.name
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The calls that all have to make."""
+
+    captured: Capture
+    options: Options
+    changes: SnippetChanges
+
+    @property
+    def entries(self) -> list[EntryCall]:
+        return self.captured.timed_entries
 
 
 def compare_with_peer(
@@ -48,94 +88,175 @@ def compare_with_peer(
     budget: Budget = UNLIMITED,
     turns: TimingTurns | None = None,
     changes: SnippetChanges = NO_CHANGES,
+    graphs: Sequence[Graph] = (),
+    publish: Callable[[Peer], None] = lambda _: None,
 ) -> Compared:
-    """TorchInductor's kernels for every callable that the snippet compiled, and new times with the peer among them.
+    """What TorchInductor makes of every callable that the snippet compiled, aligned with our `graphs`, and new times
+    with it and the other contestants of the options among them.
 
-    `timing` is what was measured without the peer. It is given back where the peer cannot compile the snippet, which is
-    then said in the peer's message, where its results are wrong, and where no times are wanted. Contestants that were
-    not interleaved with each other would not be comparable, so with the peer all are measured again; a compiled result
-    that is wrong stays out of it. A peer that has not compiled when the budget is spent is stopped; one for which there
-    is no time left beside the others is not timed. Its message says so. Times are taken in one of `turns`.
+    `timing` is what was measured without them. It is given back where nobody new can be timed, which the peer's message
+    or the contestant's failure then says. Contestants that were not interleaved with each other would not be
+    comparable, so all are measured again; a compiled result that is wrong stays out of it. Each has an equal part of
+    the budget, and no more than `options.peer_seconds`: who has not compiled by then is stopped. Times are taken in one
+    of `turns`. `publish` gets what is known before others are asked.
     """
-    limit = budget.left
-    entries = captured.timed_entries
-    found = _Explored()
-    with_backward = any(graph.phase == "backward" for graph in captured.graphs)
-    for entry in entries:
-        args, kwargs = entry.copy_arguments()
+    calls = _Calls(captured, options, changes)
+    others = [name for name in dict.fromkeys(options.contestants) if name not in ALWAYS]
+    asked = ["peer"] * options.peer + others
+    peer = Peer(mode=options.peer_mode or options.mode)
+    entered: list[_Contestant] = []
+    for place, name in enumerate(asked):
+        part = budget.share(1 / (len(asked) - place)) if place + 1 < len(asked) else budget
+        one = _Contestant(name)
+        entered.append(one)
+        if name == "peer":
+            one.on_generated = lambda one=one, so_far=peer: publish(_told(so_far, one, calls, graphs))  # type: ignore[misc]
+        _enter(one, calls, part.within(options.peer_seconds))
+        if name == "peer":
+            peer = _told(peer, one, calls, graphs)
+            publish(peer)
+    racing = [one for one in entered if one.has_times]
+    wrong = [found for one in entered if one.name == "peer" for found in one.wrong]
+    if timing is not None and racing and calls.entries and options.timing.enabled:
         try:
-            with budget.stopping(), changes.in_force():
-                function, explored = explore_peer(
-                    entry.eager, args, kwargs, captured.device, options.mode, with_backward=with_backward
-                )
-            wrong, unchecked = _check(entry, captured, function, budget, changes)
+            with (turns or TimingTurns()).turn():
+                timing = _raced(calls, timing, racing, is_compiled_wrong, budget)
         except OutOfTime:
-            message = f"TorchInductor had not compiled {entry.name} after the {in_seconds(limit)} that were left for it"
-            return Compared(Peer(message=f"{message}: allow more time (`max_seconds`)."), timing)
-        except Exception as error:  # the peer's failure is a finding, not a failure of ours
-            return Compared(_failed(entry, error), timing)
-        found.functions.append(function)
-        found.kernels += explored.kernels
-        found.seconds += explored.compile_s
-        found.wrong += wrong
-        told = " ".join(sentence for sentence in (explored.message, unchecked) if sentence)
-        found.messages.append(f"{entry.name}: {told}" if len(entries) > 1 else told)
-    peer = Peer(kernels=found.kernels, message=" ".join(found.messages) or None)
-    if timing is None or not entries or not options.timing.enabled or found.wrong:
-        return Compared(peer, timing, found.wrong)
-    try:
-        with (turns or TimingTurns()).turn():
-            return Compared(peer, _raced(captured, options, timing, found, is_compiled_wrong, budget, changes))
-    except OutOfTime:
-        late = "It was not timed: one call of each of the three takes longer than there was time left."
-        return Compared(peer.model_copy(update={"message": " ".join([*found.messages, late])}), timing)
+            late = "It was not timed: one call of each takes longer than there was time left."
+            peer = peer.model_copy(update={"message": " ".join(filter(None, [peer.message, late]))})
+    peer = peer.model_copy(update={"contestants": _outcomes(entered, timing)})
+    return Compared(peer, timing, wrong)
 
 
-def _failed(entry: EntryCall, error: Exception) -> Peer:
-    return Peer(message=f"TorchInductor failed on {entry.name}: {type(error).__name__}: {error}")
+def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:
+    """Compile every entry, and check the results. What the peer generated is kept where it is not built in time."""
+    limit = budget.left
+    for entry in calls.entries:
+        heard = ExploredPeer()
+        one.explored.append(heard)
+        try:
+            with budget.stopping(), calls.changes.in_force():
+                function, found = _make(one, entry, calls, Recording(heard.modules, on_generated=one.on_generated))
+        except OutOfTime:
+            message = f"{one.title} had not compiled {entry.name} after the {in_seconds(limit)} that were left for it"
+            one.failure = f"{message}: allow more time (`max_seconds`, `peer_seconds`)."
+            return
+        except Exception as error:  # its failure is a finding, not a failure of ours
+            one.failure = _failure(one, entry, error)
+            return
+        one.functions.append(function)
+        one.explored[-1] = found
+        unchecked = _check(one, entry, calls, budget)
+        told = " ".join(sentence for sentence in (found.message, unchecked) if sentence)
+        one.messages.append(f"{entry.name}: {told}" if len(calls.entries) > 1 else told)
 
 
-def _check(
-    entry: EntryCall, captured: Capture, function: Callable[..., Any], budget: Budget, changes: SnippetChanges
-) -> tuple[list[WrongResult], str]:
-    """What is wrong with the peer's results and gradients, and why they were not checked, if they were not."""
-    graphs = graphs_of(entry, captured)
+def _make(one: _Contestant, entry: EntryCall, calls: _Calls, recording: Recording) -> Made:
+    args, kwargs = entry.copy_arguments()
+    device = calls.captured.device
+    if one.name == "peer":
+        mode = calls.options.peer_mode or calls.options.mode
+        with_backward = any(graph.phase == "backward" for graph in calls.captured.graphs)
+        return explore_peer(entry.eager, args, kwargs, device, mode, with_backward=with_backward, recording=recording)
+    with compiling_quickly(device):
+        started = perf_counter()
+        function = maker_of(one.name)(entry.eager)
+        function(*args, **kwargs)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return function, ExploredPeer(compile_s=perf_counter() - started)
+
+
+def _failure(one: _Contestant, entry: EntryCall, error: Exception) -> str:
+    """The error's own words, without the advice of Dynamo that follows them."""
+    if isinstance(error, UnknownContestant):
+        return str(error)
+    inner = getattr(error, "inner_exception", None) or error
+    return f"{one.title} failed on {entry.name}: {type(inner).__name__}: {str(inner).strip().splitlines()[0]}"
+
+
+def _check(one: _Contestant, entry: EntryCall, calls: _Calls, budget: Budget) -> str:
+    """Note what is wrong with the results and gradients; gives why they were not checked, if they were not."""
+    graphs = graphs_of(entry, calls.captured)
     if any(map(is_random, graphs)):
-        return [], "Its results were not checked: random numbers are drawn, and eager draws others."
+        return "Its results were not checked: random numbers are drawn, and eager draws others."
     try:
         with budget.stopping():
-            return checked_call(check_call(entry, graphs, function, changes), "peer").wrong, ""
+            call = check_call(entry, graphs, one.functions[-1], calls.changes)
     except OutOfTime:
-        return [], "Its results were not checked: that takes longer than there was time left."
-    except Exception as error:  # of the run in float64, not of the peer
+        return "Its results were not checked: that takes longer than there was time left."
+    except Exception as error:  # of the run in float64, not of the contestant
         reason = str(error) if isinstance(error, NotImplementedError) else f"{type(error).__name__}: {error}"
-        return [], f"Its results were not checked: {reason}."
+        return f"Its results were not checked: {reason}."
+    found = checked_call(call, "peer" if one.name == "peer" else "compiled")
+    one.wrong += found.wrong
+    one.error = largest([one.error, found.compiled_error])
+    return ""
+
+
+def _told(peer: Peer, one: _Contestant, calls: _Calls, graphs: Sequence[Graph]) -> Peer:
+    """The peer as the report has it. What it made of earlier entries is told even where it failed on a later one."""
+    translation = Translation(graphs, calls.captured.graphs)
+    for explored in one.explored:
+        for module in explored.modules:
+            translation.add(module)
+    found = translation.found
+    return peer.model_copy(
+        update={
+            "kernels": found.kernels,
+            "graphs": found.graphs,
+            "refusals": found.refusals,
+            "alignment": aligned(graphs, found.kernels, found.refusals, peer.name),
+            "message": " ".join([*one.messages, *([one.failure] if one.failure else [])]) or None,
+        }
+    )
 
 
 def _raced(
-    captured: Capture,
-    options: Options,
-    timing: TimingResult,
-    found: _Explored,
-    is_compiled_wrong: bool,
-    budget: Budget,
-    changes: SnippetChanges,
+    calls: _Calls, timing: TimingResult, racing: Sequence[_Contestant], is_compiled_wrong: bool, budget: Budget
 ) -> TimingResult:
     """All contestants in turn. Raises `OutOfTime` where one call of each takes longer than the budget."""
-    entries = captured.timed_entries
-    calls: dict[ContestantName, Callable[[], object]] = {
+    entries = calls.entries
+    contest: dict[str, Callable[[], object]] = {
         "eager": _all(entries, [entry.eager for entry in entries]),
         "compiled": _all(entries, [entry.compiled for entry in entries]),
-        "peer": _all(entries, found.functions),
+        **{one.name: _all(entries, one.functions) for one in racing},
     }
     if is_compiled_wrong:
-        del calls["compiled"]
+        del contest["compiled"]
+    device, changes = calls.captured.device, calls.changes
     with budget.stopping():
-        raced = measure(calls, captured.device, options.timing, budget.share(PLANNED), changes)
-    known = {one.name: one.compile_s for one in timing.contestants}
-    for one in raced.contestants:
-        one.compile_s = found.seconds if one.name == "peer" else known.get(one.name)
+        raced = measure(contest, device, calls.options.timing, budget.share(PLANNED), changes)
+    known: Mapping[str, float | None] = {
+        **{one.name: one.compile_s for one in timing.contestants},
+        **{one.name: one.seconds for one in racing},
+    }
+    for measured in raced.contestants:
+        measured.compile_s = known.get(measured.name)
     return raced
+
+
+def _outcomes(entered: Sequence[_Contestant], timing: TimingResult | None) -> list[ContestantOutcome]:
+    """One row for everybody; the errors of eager and ours are the report's to add."""
+    times = {one.name: one for one in timing.contestants} if timing is not None else {}
+    rows = [
+        ContestantOutcome(name=name, median_ms=times[name].median_ms, compile_s=times[name].compile_s)
+        for name in ("eager", "compiled")
+        if name in times
+    ]
+    for one in entered:
+        measured = times.get(one.name)
+        wrong = f"Its result is wrong: {one.wrong[0].message}" if one.wrong else None
+        rows.append(
+            ContestantOutcome(
+                name=one.name,
+                median_ms=measured.median_ms if measured else None,
+                compile_s=one.seconds if one.failure is None else None,
+                max_error=finite(one.error),
+                failure=one.failure or wrong,
+            )
+        )
+    return rows
 
 
 def _all(entries: Sequence[EntryCall], functions: Sequence[Callable[..., Any]]) -> Callable[[], object]:

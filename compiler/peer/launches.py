@@ -1,88 +1,94 @@
-"""Reading one launch of TorchInductor's wrapper, and the text of a generated module."""
+"""Reading one launch of TorchInductor while it is generated: what it computes, reads and writes, in its own names."""
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.capture.lines import lines_of_text
+from compiler.report import PeerBuffer
 
 
 @dataclass
 class Launch:
     """One kernel launch or library call. `buffers` are TorchInductor's loop nodes, by the buffer that each writes;
-    `origins` are nodes of its ATen graph; `bytes` counts each buffer read and each buffer written once."""
+    `origins` are the nodes of its ATen graph that the launch computes, in that graph's order, and `fuses` their
+    operators before decomposition. `operations` are its scheduler's names, `made_of` a buffer's own, with the nodes of
+    each. `bytes` counts each buffer read and each buffer written once."""
 
     name: str
+    is_library_call: bool = False
+    reduces: bool = False
     buffers: list[str] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
-    user_lines: list[int] = field(default_factory=list)
+    fuses: list[str] = field(default_factory=list)
+    operations: dict[str, list[str]] = field(default_factory=dict)
+    made_of: dict[str, list[str]] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
-    bytes: int = 0
+    sizes: list[PeerBuffer] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        return sum(buffer.bytes for buffer in self.sizes)
 
 
 def describe_launch(node_schedule: Any, name: str, is_library_call: bool) -> Launch:
     """`node_schedule` is a list of scheduler nodes for a generated kernel, and one IR node for a library call."""
-    launch = Launch(name)
+    launch = Launch(name, is_library_call)
     try:
         nodes = [node_schedule] if is_library_call else [node for node in node_schedule if hasattr(node, "read_writes")]
-        origins = _unique(origin for node in nodes for origin in _origins(node))
-        launch.origins = [origin.name for origin in origins if origin.op != "placeholder"]
-        lines = {line for origin in origins for line in lines_of_text(origin.meta.get("stack_trace"))[-1:]}
-        launch.user_lines = sorted(lines)
         if is_library_call:
             _library_traffic(node_schedule, launch)
         else:
             _loop_traffic(nodes, launch)
-        launch.bytes = sum(_bytes_of(buffer) for buffer in {*launch.reads, *launch.writes})
+        found: dict[Any, None] = {}
+        for node in nodes:
+            own = _origins(node, is_library_call)
+            found |= dict.fromkeys(own)
+            names = [origin.name for origin in own]
+            launch.operations[_operation(node)] = names
+            launch.made_of |= dict.fromkeys(_written_by(node, is_library_call), names)
+        computed = sorted(found, key=_place)
+        launch.origins = [origin.name for origin in computed]
+        launch.fuses = _unique(_operator(origin) for origin in computed if _operator(origin))
+        launch.sizes = [_described(buffer) for buffer in _unique([*launch.reads, *launch.writes])]
     except Exception:  # private structures of another version of torch: the name alone is still right
         pass
     return launch
 
 
-def generated_sources(text: str) -> dict[str, str]:
-    """Kernel name → source, from the definitions `name = async_compile.triton('name', '''...''')` of a module."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return {}
-    sources: dict[str, str] = {}
-    for statement in tree.body:
-        if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
-            continue
-        function, target = statement.value.func, statement.targets[0]
-        is_compile = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "async_compile"
-        strings = [a.value for a in statement.value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        if is_compile and isinstance(target, ast.Name) and strings:
-            sources[target.id] = max(strings, key=len).strip("\n")
-    return sources
+def _origins(node: Any, is_library_call: bool) -> list[Any]:
+    """FX nodes that a scheduler node or an IR node computes, in the order of their graph.
 
-
-def library_calls(text: str) -> dict[str, list[str]]:
-    """Called name → its statements in the wrapper, such as `extern_kernels.mm(arg0_1, arg1_1, out=buf3)`."""
-    calls: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        found = re.match(r"\s*(?:\w+ = )?((?:extern_kernels|torch\.ops|aten|inductor_ops)[\w.]*)\(", line)
-        if found:
-            name, statement = found.group(1), line.strip()
-            calls.setdefault(name, []).append(statement)
-            # The hook names an operator's overload that the wrapper may leave out.
-            calls.setdefault(f"{name}.default", []).append(statement)
-    return calls
-
-
-def _origins(node: Any) -> Iterable[Any]:
-    """FX nodes that a scheduler node or an IR node came from, in the order of their graph."""
+    What a library call takes is laid out by kernels before it, but TorchInductor has it among the call's origins: the
+    call itself is the last of them, where it is not known otherwise.
+    """
     inner = getattr(node, "node", None) or node
-    return sorted(inner.origins, key=_place)
+    origins = sorted((origin for origin in inner.origins if origin.op != "placeholder"), key=_place)
+    if not is_library_call:
+        return origins
+    own = getattr(inner, "origin_node", None)
+    return [own] if own is not None and own.op != "placeholder" else origins[-1:]
 
 
 def _place(origin: Any) -> int:
     return next((place for place, node in enumerate(origin.graph.nodes) if node is origin), 0)
+
+
+def _operator(origin: Any) -> str:
+    """`native_layer_norm` for any node that it was decomposed into."""
+    before = str(origin.meta.get("original_aten") or origin.target)
+    return before.split(".")[1] if before.startswith(("aten.", "prims.")) else before.rsplit(".", 1)[-1]
+
+
+def _operation(node: Any) -> str:
+    named = getattr(node, "get_operation_name", None)
+    return str(named() if named is not None else node.get_name())
+
+
+def _written_by(node: Any, is_library_call: bool) -> list[str]:
+    return [str(node.get_name())] if is_library_call else [str(one.name) for one in node.read_writes.writes]
 
 
 def _library_traffic(node: Any, launch: Launch) -> None:
@@ -101,19 +107,22 @@ def _loop_traffic(nodes: list[Any], launch: Launch) -> None:
         for output in node.get_outputs()
         if output.users and all(str(user.get_name()) in own for user in output.users)
     }
+    launch.reduces = any(node.is_reduction() for node in nodes)
     launch.buffers = _unique(written)
     launch.writes = [name for name in launch.buffers if name not in inside]
     launch.reads = [name for name in _unique(read) if name not in written]
 
 
-def _bytes_of(buffer: str) -> int:
-    """Bytes of a buffer of the graph that TorchInductor is compiling; 0 where its size is symbolic."""
+def _described(buffer: str) -> PeerBuffer:
+    """A buffer of the graph that TorchInductor is compiling; without bytes where its size is symbolic."""
     from torch._inductor.virtualized import V
 
     try:
-        return int(V.graph.get_numel(buffer)) * int(V.graph.get_dtype(buffer).itemsize)
+        dtype = V.graph.get_dtype(buffer)
+        size = int(V.graph.get_numel(buffer)) * int(dtype.itemsize)
+        return PeerBuffer(name=buffer, bytes=size, dtype=str(dtype).removeprefix("torch."))
     except (TypeError, KeyError, AttributeError, NotImplementedError):
-        return 0
+        return PeerBuffer(name=buffer, bytes=0)
 
 
 def _unique(items: Iterable[Any]) -> list[Any]:

@@ -60,9 +60,19 @@ from compiler.report.machine_code import (
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
+from compiler.report.peers import (
+    AlignedKernels,
+    ContestantOutcome,
+    Peer,
+    PeerBuffer,
+    PeerGraph,
+    PeerKernel,
+    PeerLaunch,
+    PeerRefusal,
+)
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, ElementErrors, OutputErrors, Peer, TimingResult, WrongResult
+from compiler.report.timings import Contestant, ElementErrors, OutputErrors, TimingResult, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -81,12 +91,14 @@ from compiler.report.whole import (
 __all__ = [
     "REPORT_VERSION",
     "Access",
+    "AlignedKernels",
     "Artefact",
     "Buffer",
     "CallTimes",
     "CodeLevel",
     "Compilation",
     "Contestant",
+    "ContestantOutcome",
     "Decision",
     "EdgeFate",
     "EdgeTraffic",
@@ -126,6 +138,11 @@ __all__ = [
     "Pass",
     "Peak",
     "Peer",
+    "PeerBuffer",
+    "PeerGraph",
+    "PeerKernel",
+    "PeerLaunch",
+    "PeerRefusal",
     "Recompile",
     "Removed",
     "Replay",

@@ -7,14 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from compiler.report.kernels import Kernel
 from compiler.report.model import ReportModel, example
 
 
 class Contestant(ReportModel):
     """Wall time of one way to run the same calls, in milliseconds; every sample is kept."""
 
-    name: Literal["eager", "compiled", "peer"] = Field(description="Which way it is.")
+    name: str = Field(description='Which way it is: "eager", "compiled" (ours), "peer", or another by its own name.')
     samples_ms: list[float] = Field(description="Every sample, in milliseconds, in the order in which they were taken.")
     median_ms: float = Field(description="The median of the samples, in milliseconds.")
     low_ms: float = Field(description="25th percentile.")
@@ -77,13 +76,3 @@ class TimingResult(ReportModel):
     device: str = Field(description="The GPU's name, or cpu.")
     cold_l2: bool = Field(description="Whether the L2 cache was cleared before each sample.")
     contestants: list[Contestant] = Field(default=[], description="The times of each way to run the calls.")
-
-
-class Peer(ReportModel):
-    """What TorchInductor made of the same graphs."""
-
-    name: str = Field(default="TorchInductor", description="The other compiler.")
-    kernels: list[Kernel] = Field(default=[], description="What it launches, in order, library calls included.")
-    message: str | None = Field(
-        default=None, description="What it made of the snippet, or why it was not asked, in sentences."
-    )

@@ -24,9 +24,10 @@ from compiler.report.machine_code import MachineCode
 from compiler.report.memory import Buffer, Memory
 from compiler.report.model import ReportModel, example
 from compiler.report.observed import Observed
+from compiler.report.peers import Peer
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import OutputErrors, Peer, TimingResult, WrongResult
+from compiler.report.timings import OutputErrors, TimingResult, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 3
@@ -249,3 +250,10 @@ class Report(ReportModel):
     observed: Observed | None = Field(
         default=None, description="What the service saw of it from outside; null of one that it did not run."
     )
+
+    @property
+    def has_wrong_result(self) -> bool:
+        """Whether a compiled result is wrong, of the snippet as it is written or at a size of its sweep."""
+        sizes = self.sweep.sizes if self.sweep is not None else []
+        wrong = [*self.wrong_results, *(one for size in sizes for one in size.wrong_results)]
+        return any(one.contestant == "compiled" for one in wrong)

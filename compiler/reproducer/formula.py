@@ -77,13 +77,18 @@ def formula(graph: Graph, kernel: Kernel, layouts: Mapping[str, Layout], symbols
     lines += [f"    {name} = start(real, {name})" for name in given]
     made = set(given_to(kernel))
     bodies = "\n".join(line for node in nodes for line in (*node.body, node.call or ""))
-    named = (name for name in symbols if name.isidentifier() and re.search(rf"\b{name}\b", bodies))
-    lines += [f"    {name} = {symbols[name]}  # in the first call" for name in named]
+    lines += symbols_in(bodies, symbols)
     for node in nodes:
         lines += (f"    {line}" if line else "" for line in _Node(node, layouts, symbols, made).lines())
         made.add(node.name)
     results = [name if name in made else _part_of(name, nodes) for name in kernel.writes]
     return "\n".join([*lines, f"    return [{', '.join(map(variable, results))}]"])
+
+
+def symbols_in(code: str, symbols: Mapping[str, int]) -> list[str]:
+    """Lines that give the open sizes of this code the values of the first call."""
+    named = (name for name in symbols if name.isidentifier() and re.search(rf"\b{name}\b", code))
+    return [f"    {name} = {symbols[name]}  # in the first call" for name in named]
 
 
 def variable(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from compiler.report import Graph, Kernel, KernelArtifact, Report
 from compiler.reproducer.eager import eager
-from compiler.reproducer.formula import NotExpressibleError, call_on_tensors, formula, given_to, variable
+from compiler.reproducer.formula import NotExpressibleError, call_on_tensors, formula, given_to, symbols_in, variable
 from compiler.reproducer.launches import Launch, NotLaunchableError, cpp_launch, triton_launch
 from compiler.reproducer.sizes import UnknownSizeError, layout_of, symbols_of
 from compiler.reproducer.texts import CHECKS, HELPERS, LIBRARY, MAIN, NEEDS, TENSORS
@@ -189,9 +189,18 @@ class _File:
         if node is None or node.call is None:
             raise NoReproducerError("The report has not the code of this library call.")
         call = call_on_tensors(node, self.layouts, variable)
+        unknown = set(re.findall(r"\b[su]\d+\b", call)) - self.symbols.keys() - set(self.kernel.reads)
+        if unknown:
+            raise NoReproducerError(f"The size {min(unknown)} of this library call is not known without a call.")
         names = ", ".join(variable(name) for name in self.kernel.reads)
-        function = f'def library({names}):\n    """The call, on what the kernel reads."""\n    return {call}'
-        return [self._inputs(), function, HELPERS["view"]]
+        sizes = symbols_in(call, self.symbols)
+        lines = [
+            f"def library({names}):",
+            '    """The call, on what the kernel reads."""',
+            *sizes,
+            f"    return {call}",
+        ]
+        return [self._inputs(), "\n".join(lines), HELPERS["view"]]
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -36,7 +36,6 @@ HOST_SAMPLES = 21
 FEWEST_ROUNDS = 3
 #: One sample shows no spread of its own: it is taken to be wrong by up to this factor.
 UNKNOWN_SPREAD = 1.5
-ContestantName = Literal["eager", "compiled", "peer"]
 Name = TypeVar("Name", bound=str)
 
 
@@ -59,7 +58,7 @@ class Samples:
 
 
 def measure(
-    contestants: Mapping[ContestantName, Call],
+    contestants: Mapping[str, Call],
     device: torch.device,
     timing: Timing,
     budget: Budget = UNLIMITED,
@@ -199,7 +198,7 @@ def _range(contestant: Contestant | Samples) -> tuple[float, float]:
     return (low, high) if len(contestant.samples_ms) > 1 else (low / UNKNOWN_SPREAD, high * UNKNOWN_SPREAD)
 
 
-def _method(watch: Stopwatch, samples: Mapping[ContestantName, Samples], more: list[str]) -> str:
+def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -> str:
     rounds = max((len(kept.samples_ms) for kept in samples.values()), default=0)
     counted = f"{rounds} interleaved rounds" if rounds > 1 else "1 round"
     sentences = [

@@ -23,7 +23,7 @@ from compiler.present import lines_through
 from compiler.runtime.executable import Executable, build_executable
 from compiler.runtime.gradients import DRAWS
 from compiler.runtime.judge import TOLERANCE, judge, judge_forms
-from compiler.runtime.measure import ContestantName, measure
+from compiler.runtime.measure import measure
 from compiler.runtime.triton_offline import ptx_lines, source_file
 from compiler.runtime.wrong_results import Checked, checked_graph, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
@@ -155,7 +155,7 @@ def measure_entries(
     only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each
     takes longer than the budget; `expected_seconds` is what is known of it before."""
     with _in_time(budget, expected_seconds):
-        calls: dict[ContestantName, Callable[[], object]] = {"eager": _all(entries, "eager")}
+        calls: dict[str, Callable[[], object]] = {"eager": _all(entries, "eager")}
         if not is_wrong:
             calls["compiled"] = _all(entries, "compiled")
         return measure(calls, device, timing, budget.share(PLANNED), changes)

@@ -110,13 +110,6 @@ def is_wrong(wrong: Iterable[rep.WrongResult], contestant: Literal["compiled", "
     return any(one.contestant == contestant for one in wrong)
 
 
-def is_wrong_anywhere(report: rep.Report) -> bool:
-    """Whether a compiled result is wrong, of the snippet as it is written or at a size of its sweep."""
-    sizes = report.sweep.sizes if report.sweep is not None else []
-    wrong = [*report.wrong_results, *(one for size in sizes for one in size.wrong_results)]
-    return is_wrong(wrong, "compiled")
-
-
 def graphs_without_times(wrong: Sequence[rep.WrongResult], captured: Capture) -> set[str]:
     """The graphs that gave a wrong result, and all graphs of a call that gave one."""
     ours = [one for one in wrong if one.contestant == "compiled"]

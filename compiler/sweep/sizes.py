@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.capture.annotations import input_of_annotation
+from compiler.annotations import input_of_annotation
 from compiler.options import InputSpec, Options
 
 _DIMENSION = re.compile(r"\s*(\w+|inputs\[\d+\])\s*\.\s*shape\s*\[\s*(-?\d+)\s*\]\s*")

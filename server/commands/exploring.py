@@ -43,6 +43,12 @@ def explore(
     open: Annotated[bool, typer.Option("--open", help="Also open that file in a browser.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Again whenever the file changes. Stop with Ctrl+C.")] = False,
     peer: Annotated[bool, typer.Option("--peer", help="Also compile and time with TorchInductor.")] = False,
+    peer_mode: Annotated[
+        str | None, typer.Option(help="TorchInductor's mode: default, reduce-overhead or max-autotune.")
+    ] = None,
+    contestant: Annotated[
+        list[str] | None, typer.Option(help="Who else is timed, such as aot_eager, cudagraphs, inductor-max-autotune.")
+    ] = None,
     why: Annotated[
         str | None, typer.Option(help="Two nodes, as in a,b: print why they are, or are not, in one kernel.")
     ] = None,
@@ -84,6 +90,8 @@ def explore(
         device=device,
         target=target,
         peer=peer,
+        peer_mode=peer_mode,
+        contestants=contestant or (),
         sweep=_sweep_of(sweep),
         force=[_pair_of(pair, "--force") for pair in force or ()],
         forbid=[_pair_of(pair, "--forbid") for pair in forbid or ()],
@@ -112,13 +120,11 @@ def _explored(
     that can print or hang after a failed snippet."""
     from compiler.comparison import compare
     from compiler.pipeline import explore as run_explore
-    from compiler.runtime.wrong_results import is_wrong_anywhere
-    from compiler.what_if import asks
     from server.answer import print_answer
     from server.beside import print_comparison
     from server.printer import print_report, print_why
 
-    is_compared = asks(options) and pair is None and not as_json
+    is_compared = options.is_what_if and pair is None and not as_json
     with stages_on_stderr() as told:
         plain = run_explore(source, _compared_with(options), told) if is_compared else None
         report = run_explore(source, options, told)
@@ -135,7 +141,7 @@ def _explored(
             print_comparison(compare(plain, report), console)
     if any(told_.outcome == "unknown name" for told_ in report.what_if):
         return WRONG_USE
-    if any(is_wrong_anywhere(one) for one in (report, plain) if one is not None):
+    if any(one.has_wrong_result for one in (report, plain) if one is not None):
         return WRONG_RESULT
     return 0 if report.status == "ok" else FAILED_SNIPPET
 
@@ -189,9 +195,7 @@ def _state(file: Path) -> tuple[int, int] | None:
 
 def _compared_with(options: Options) -> Options:
     """What a "what if" stands beside: without its options, and at the snippet's own sizes only."""
-    from compiler.what_if import without
-
-    return without(options).model_copy(update={"sweep": None})
+    return options.without_what_if().model_copy(update={"sweep": None})
 
 
 def _pair_of(text: str, option: str) -> tuple[str, str]:

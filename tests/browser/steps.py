@@ -21,6 +21,8 @@ def open_stored(page: Page, server_url: str, source: str = SOURCE, look: str = A
     id."""
     answer = page.request.post(f"{server_url}/api/v1/explorations?wait=30", data={"source": source, **options})
     identity = str(answer.json()["id"])
+    while page.request.get(f"{server_url}/api/v1/explorations/{identity}").json()["status"] == "running":
+        page.wait_for_timeout(50)
     page.goto(f"{server_url}/x/{identity}{look}")
     expect(page.locator(".figure, .error-card, .line-message-break").first).to_be_visible()
     return identity
@@ -57,6 +59,12 @@ def faults_known_to_axe(page: Page) -> list[str]:
         for fault in Axe().run(page).response["violations"]
         for node in fault["nodes"][:4]
     ]
+
+
+def expect_lit(page: Page, pane: str, *refs: str) -> None:
+    """Each pane lights on its own, so one of them says nothing of another."""
+    for ref in refs:
+        expect(page.locator(f"[data-pane='{pane}'] [data-lit][data-ref='{ref}']").first).to_be_attached()
 
 
 def lit_refs(page: Page, pane: str) -> set[str]:

@@ -57,7 +57,8 @@ def test_several_graphs_have_a_selector_and_breaks_stand_in_the_editor(page: Pag
 def test_a_graph_break_says_its_cause_and_leads_to_the_graphs_around_it(page: Page, server_url: str) -> None:
     open_stored(page, server_url, "# two graphs\n" + SOURCE)
     open_view(page, "capture")
-    (found,) = page.locator(".finding-break").all()
+    found = page.locator(".finding-break")
+    expect(found).to_have_count(1)
     expect(found).to_contain_text("printing or logging met 2 times")
     expect(found.locator(".remedy")).to_contain_text("Print after the compiled function.")
     expect(found.get_by_role("link")).to_have_attribute("href", re.compile("gb0059"))
@@ -128,6 +129,7 @@ def test_rounds_step_through_the_groups_and_families_filter(page: Page, server_u
     rows = page.locator("#drawer tbody tr")
     page.get_by_role("slider", name="Round").fill("1")
     expect(page.locator(".round-sentence")).to_contain_text("Joined: buf1 + buf3 + buf2.")
+    expect(rows).not_to_have_count(len(STORED.graphs[0].decisions))
     assert 0 < rows.count() < len(STORED.graphs[0].decisions)
     page.get_by_role("button", name="all rounds", exact=True).click()
     page.get_by_label("Family of reasons").select_option("kind")

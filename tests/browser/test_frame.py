@@ -135,7 +135,7 @@ def test_a_link_restores_all_that_is_looked_at(page: Page, server_url: str) -> N
     expect(page.locator("#drawer[data-view=traffic]")).to_be_visible()
     expect(page.locator("#pane-side [aria-pressed=true]", has_text="TorchInductor")).to_be_visible()
     expect(page.get_by_role("button", name="dynamo")).to_have_attribute("aria-pressed", "true")
-    assert page.url == address
+    expect(page).to_have_url(address)
 
 
 def test_a_first_visit_is_told_what_this_is_and_only_once(page: Page, server_url: str) -> None:

@@ -40,7 +40,8 @@ def test_the_address_keeps_level_and_target_and_what_failed_says_why(page: Page,
     page.get_by_label("Compiled for").select_option("gfx942")
     failure = page.locator(".machine-failure")
     expect(failure).to_contain_text("not compiled for gfx942: <img")
-    assert "for=gfx942" in page.url and "code=passes" in page.url
+    expect(page).to_have_url(re.compile("for=gfx942"))
+    expect(page).to_have_url(re.compile("code=passes"))
     page.reload()
     expect(failure).to_be_visible()
     assert page.evaluate("() => window.wasFooled") is None

@@ -14,11 +14,12 @@ MAP_ALONE = ""
 def test_it_opens_readable_and_names_what_costs_most(page: Page, server_url: str) -> None:
     open_stored(page, server_url, look=MAP_ALONE)
     expect(page.locator(".map-svg .node").first).to_be_visible()
-    sizes = page.locator(".map-svg text").evaluate_all(
-        "all => all.filter(one => one.getBoundingClientRect().width > 0)"
-        ".map(one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a)"
+    page.wait_for_function(
+        "() => { const shown = [...document.querySelectorAll('.map-svg text')]"
+        ".filter(one => one.getBoundingClientRect().width > 0)"
+        ".map(one => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a);"
+        " return shown.length > 0 && Math.min(...shown) >= 9.99; }"
     )
-    assert sizes and min(sizes) >= 9.99
     costliest = page.get_by_role("region", name="Costliest refusals").locator("li")
     expect(costliest).to_have_count(3)
     costliest.first.get_by_role("button").click()

@@ -62,7 +62,8 @@ def test_the_card_stands_beside_what_it_speaks_of_and_gives_the_focus_back(page:
         assert not is_over, (card, node)
     page.locator(".why-grip").focus()
     page.keyboard.press("ArrowLeft")
-    assert boxes(page)[0]["left"] < card["left"]
+    left = "([card, left]) => document.querySelector(card).getBoundingClientRect().left < left"
+    page.wait_for_function(left, arg=[CARD, card["left"]])
     page.locator(".why-body").focus()
     page.keyboard.press("Escape")
     expect(page.locator(CARD)).to_have_count(0)

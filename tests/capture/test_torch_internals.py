@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+import torch.overrides
 
 from compiler.capture import torch_internals
 from compiler.capture.torch_internals import GuardFacts, guard_facts
+from compiler.options import Options
+from compiler.pipeline import explore
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +109,10 @@ def test_metrics_of_one_compilation_do_without_inductors_settings(monkeypatch: p
     assert len(told) == 2
     assert told[0] is None
     assert "max_autotune" in told[1]
+
+
+def test_torch_keeps_nothing_of_ours_for_the_life_of_the_process() -> None:
+    torch.overrides.get_ignored_functions.cache_clear()
+    report = explore("import torch\ntorch.overrides.get_ignored_functions()", Options(produce=("capture",)))
+    assert report.error is not None and report.error.type == "NothingToExplore", report.error
+    assert torch.compile in torch.overrides.get_ignored_functions(), "an exploration replaces it for a time"

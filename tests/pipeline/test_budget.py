@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compiler import pipeline
-from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds
+from compiler.budget import UNLIMITED, Budget, OutOfTime, in_seconds, unstopped
 from compiler.options import Options, Timing
 from compiler.pipeline import explore
 from compiler.report import Report
@@ -184,3 +184,14 @@ def test_a_snippet_that_never_ends_keeps_the_graphs_before() -> None:
     assert (report.error.type, report.error.line, report.error.stage) == ("TimeLimit", 12, "capture")
     assert report.graphs[0].kernels
     assert report.summary.kernels == 1
+
+
+def test_what_must_be_whole_is_not_stopped_but_after_it() -> None:
+    done = []
+    with pytest.raises(OutOfTime), Budget().within(0.01).stopping():
+        with unstopped():
+            time.sleep(0.1)
+            done.append("whole")
+        while True:
+            time.sleep(0.01)
+    assert done == ["whole"]

@@ -10,7 +10,6 @@ from compiler import report as rep
 from compiler.comparison import Comparison, Figure, compare
 from compiler.options import Options
 from compiler.pipeline import explore
-from compiler.what_if import asks, without
 
 SOURCE = """import torch
 @torch.compile
@@ -102,7 +101,8 @@ def test_two_devices_are_both_named() -> None:
 
 def test_without_the_options_is_what_a_what_if_is_compared_with() -> None:
     chosen = Options(seed=3, forbid=(("a", "b"),), largest_group=2, device_model="T4", rules_off=("batch",))
-    assert without(chosen) == Options(seed=3) and asks(chosen) and not asks(without(chosen))
+    plain = chosen.without_what_if()
+    assert plain == Options(seed=3) and chosen.is_what_if and not plain.is_what_if
 
 
 def test_a_kernel_that_is_divided_is_split_and_the_other_way_merged(pair: tuple[rep.Report, rep.Report]) -> None:

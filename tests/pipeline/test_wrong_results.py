@@ -213,7 +213,7 @@ def test_a_peer_that_is_wrong_has_no_time_and_ours_keeps_its_own(
     monkeypatch: pytest.MonkeyPatch, is_ours_wrong: bool
 ) -> None:
     def wrong_peer(eager: Any, *_: object, **__: object) -> Any:
-        return (lambda x: eager(x) * 3), ExploredPeer(kernels=[], message="one kernel")
+        return (lambda x: eager(x) * 3), ExploredPeer(message="one kernel")
 
     monkeypatch.setattr(compare_stage, "explore_peer", wrong_peer)
     with broken("one element") if is_ours_wrong else nullcontext():
@@ -233,7 +233,7 @@ def test_a_peer_that_is_wrong_has_no_time_and_ours_keeps_its_own(
 
 
 def test_a_right_peer_is_raced_while_ours_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare_stage, "explore_peer", lambda eager, *_, **__: (eager, ExploredPeer(kernels=[])))
+    monkeypatch.setattr(compare_stage, "explore_peer", lambda eager, *_, **__: (eager, ExploredPeer()))
     with broken("NaN"):
         report = explored(peer=True)
     assert report.timing is not None and [one.name for one in report.timing.contestants] == ["eager", "peer"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
 import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Literal
 
 import pytest
@@ -105,6 +108,18 @@ def test_files_of_triton_kernels_run_in_its_interpreter(tmp_path: Path) -> None:
     assert endings(files, tmp_path) == {"twin.py": "RIGHT"}
 
 
+def undefined_names(text: str) -> set[str]:
+    """What the functions of a file ask for and the file has not, such as an open size."""
+    module = compile(text, "file.py", "exec")
+    codes, asked = [module], set()
+    while codes:
+        code = codes.pop()
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        asked |= {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    defined = {one.argval for one in dis.get_instructions(module) if one.opname == "STORE_NAME"}
+    return asked - defined - set(dir(builtins))
+
+
 @pytest.mark.parametrize("snippet", ["04", "07", "08", "13", "17", "20"])
 @pytest.mark.parametrize("language", [None, "triton"])
 def test_every_kernel_of_a_snippet_has_a_file(snippet: str, language: Literal["triton"] | None) -> None:
@@ -114,10 +129,10 @@ def test_every_kernel_of_a_snippet_has_a_file(snippet: str, language: Literal["t
         for kernel in graph.kernels:
             if kernel.kind != "extern":
                 text = reproducer(report, kernel.name, graph.name, language)
-                compile(text, "file.py", "exec")
+                assert not undefined_names(text)
                 assert "fusionscope" not in text.split('"""')[2].split("HEADERS = ")[0]
             elif language is None:
-                compile(reproducer(report, kernel.nodes[-1], graph.name), "file.py", "exec")
+                assert not undefined_names(reproducer(report, kernel.nodes[-1], graph.name))
 
 
 def test_what_is_not_there_is_a_key_error_and_what_cannot_be_run_is_said() -> None:

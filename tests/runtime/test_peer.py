@@ -12,9 +12,11 @@ import torch
 from compiler.capture.captured import Capture, EntryCall
 from compiler.options import Options, Timing
 from compiler.peer import compare
-from compiler.peer.inductor import ExploredPeer, explore_peer
-from compiler.peer.launches import generated_sources, library_calls
-from compiler.report import Contestant, Kernel, TimingResult
+from compiler.peer.generated import generated_sources, library_calls, nodes_of_lines
+from compiler.peer.inductor import ExploredPeer, Module, explore_peer
+from compiler.peer.launches import Launch
+from compiler.peer.our_terms import Translation
+from compiler.report import Contestant, TimingResult
 
 SNIPPET = """
 def gate(x, w):
@@ -32,15 +34,18 @@ def test_each_launch_has_its_source_origins_and_bytes(monkeypatch: pytest.Monkey
     gate = scope["gate"]
     x, w = torch.randn(32, 16), torch.randn(16, 64)
     compiled, peer = explore_peer(gate, (x, w), {}, torch.device("cpu"))  # type: ignore[arg-type]
-    product, softmax = peer.kernels
-    assert (product.kind, product.origins, product.user_lines) == ("extern", ["mm"], [3])
+    translation = Translation([], [])
+    (module,) = peer.modules
+    translation.add(module)
+    product, softmax = translation.found.kernels
+    assert (product.kind, product.form, product.fuses, product.user_lines) == ("extern", "library call", ["mm"], [3])
     assert "extern_kernels.mm(" in product.source
     assert product.bytes == 4 * (32 * 16 + 16 * 64 + 32 * 64)
-    assert softmax.kind == "cpp"
-    assert {"relu", "exp"} <= set(softmax.origins)
+    assert (softmax.kind, softmax.form) == ("cpp", "reduction")
+    assert {"relu", "_softmax"} <= set(softmax.fuses)
     assert softmax.user_lines == [3, 4]
     assert softmax.bytes == 4 * 2 * 32 * 64
-    assert "1 generated kernel and 1 library call in 1 graph" in (peer.message or "")
+    assert "1 generated kernel and 1 library call in 1 graph" in peer.message
     torch.testing.assert_close(compiled(x, w), torch.softmax(torch.relu(x @ w) * 2, -1))
 
 
@@ -75,8 +80,7 @@ def captured(calls: int = 1) -> Capture:
 
 
 def test_with_the_peer_all_three_are_timed_against_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = Kernel(name="relu_0", kind="cpp", nodes=[], source="")
-    explored = ExploredPeer(kernels=[kernel], message="one kernel", compile_s=1.5)
+    explored = ExploredPeer([Module([Launch("relu_0")])], message="one kernel", compile_s=1.5)
     monkeypatch.setattr(compare, "explore_peer", lambda function, *_, **__: (function, explored))
     compared = compare.compare_with_peer(captured(calls=2), OPTIONS, WITHOUT_PEER)
     timing = compared.timing
@@ -106,7 +110,7 @@ SPOILED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("how", SPOILED)
 def test_a_peer_whose_result_is_wrong_has_no_time(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    explored = ExploredPeer(kernels=[Kernel(name="relu_0", kind="cpp", nodes=[], source="")], message="one kernel")
+    explored = ExploredPeer([Module([Launch("relu_0")])], message="one kernel")
     monkeypatch.setattr(compare, "explore_peer", lambda *_, **__: (SPOILED[how], explored))
     compared = compare.compare_with_peer(captured(), OPTIONS, WITHOUT_PEER)
     (wrong,) = compared.wrong
@@ -117,7 +121,42 @@ def test_a_peer_whose_result_is_wrong_has_no_time(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_wrong_compiled_result_is_not_raced_against_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    explored = ExploredPeer(kernels=[], message="no kernel")
+    explored = ExploredPeer(message="no kernel")
     monkeypatch.setattr(compare, "explore_peer", lambda function, *_, **__: (function, explored))
     timing = compare.compare_with_peer(captured(), OPTIONS, WITHOUT_PEER, is_compiled_wrong=True).timing
     assert timing is not None and [one.name for one in timing.contestants] == ["eager", "peer"]
+
+
+LOOPED = """
+def triton_red_fused_exp_sum_0(in_ptr0, out_ptr0, out_ptr1, xnumel):
+    for offset in range(0, rnumel, RBLOCK):
+        tmp0 = tl.load(in_ptr0 + (r0))
+        tmp1 = tl_math.exp(tmp0)
+        tmp2 = tmp1 * 2.0
+        _tmp3 = tl.where(mask, _tmp3 + tmp1, _tmp3)
+        tl.store(out_ptr0 + (r0), tmp2, mask)
+    tmp3 = tl.sum(_tmp3, 1)[:, None]
+    tl.store(out_ptr1 + (x0), tmp3, mask)
+"""
+
+
+def test_a_line_belongs_to_the_nodes_of_what_is_stored_in_the_end() -> None:
+    pointers = {"in_ptr0": ["arg0_1"], "out_ptr0": ["buf0"], "out_ptr1": ["buf1"]}
+    lines = nodes_of_lines(LOOPED.lstrip(), pointers, {"buf0": ["exp", "mul"], "buf1": ["exp", "sum_1"]})
+    assert set(lines[3]) == {"exp", "mul", "sum_1"}
+    assert lines[4] == ["exp"], "a line that calls exp is that node's"
+    assert set(lines[5]) == {"exp", "mul"}
+    assert set(lines[6]) == {"exp", "sum_1"}
+    assert lines[8] == ["sum_1"]
+    assert 1 not in lines and 2 not in lines
+
+
+def test_others_are_timed_by_name_and_who_fails_says_why() -> None:
+    options = OPTIONS.model_copy(update={"peer": False, "contestants": ("aot_eager", "nobody", "eager", "tvm")})
+    compared = compare.compare_with_peer(captured(), options, WITHOUT_PEER)
+    assert compared.timing is not None and not compared.wrong
+    assert [one.name for one in compared.timing.contestants] == ["eager", "compiled", "aot_eager"]
+    rows = {row.name: row for row in compared.peer.contestants}
+    assert rows["aot_eager"].median_ms and rows["aot_eager"].max_error is not None and not rows["aot_eager"].failure
+    assert (rows["nobody"].failure or "").startswith("There is no contestant nobody; there are aot_eager, cudagraphs")
+    assert (rows["tvm"].failure or "").startswith("tvm failed on relu: ") and rows["tvm"].median_ms is None

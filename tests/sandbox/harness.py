@@ -173,6 +173,9 @@ class Box:
         """Ends the input that a job may wait for."""
         self._send({"release": name})
 
+    def has_ended(self, name: str) -> bool:
+        return self._is_lost or not self._answers[name].empty()
+
     def result(self, name: str) -> Outcome:
         told = self._answers[name].get(timeout=PATIENCE_SECONDS)
         assert told is not None, "the worker is lost"

@@ -90,7 +90,7 @@ def gain_privileges(**rest):
     import subprocess
 
     def output(*command):
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=10).stdout.decode()
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=100).stdout.decode()
 
     attempt("su", lambda: output("/bin/su", "-c", "id"))
     attempt(

@@ -149,7 +149,7 @@ def share_pages(**rest):
     held = bytearray(b"x") * (100 << 20)
     for _ in range(4):
         if os.fork() == 0:
-            time.sleep(0.6)
+            time.sleep(2)  # long enough to be seen, also where the worker waits for a processor
             os._exit(held[5] & 0)
     for _ in range(4):
         os.wait()
@@ -172,6 +172,7 @@ def fill_disk(**rest):
                 for _ in range(8):
                     file.write(b"x" * (1 << 20))
             time.sleep(0.02)
+        time.sleep(60)  # who watches the disk may be late
 
     for folder in ("/dev/shm", "/tmp", "."):
         attempt(folder, lambda: fill(folder))
@@ -337,6 +338,6 @@ def test_no_file_is_left(box: Box) -> None:
 
 
 def test_many_processes_are_watched_together(box: Box) -> None:
-    found = box.run("import os, time\nfor _ in range(40):\n    os.fork() or time.sleep(60)\ntime.sleep(60)", wall=1.0)
+    found = box.run("import os, time\nfor _ in range(40):\n    os.fork() or time.sleep(60)\ntime.sleep(60)", wall=3.0)
     assert found.ending == "time_limit"
     assert found.peak is not None and found.peak["processes"] > 30

@@ -68,7 +68,7 @@ def test_nothing_survives_a_kill(own_box: Box, who: str) -> None:
 
 def test_a_job_ends_although_the_zygote_stands_still(own_box: Box) -> None:
     name = f"stay{os.urandom(4).hex()}"
-    job = own_box.start(hold_on, name=name, wall=2.0)
+    job = own_box.start(hold_on, name=name, wall=5.0)
     wait_until(lambda: len(processes_named(name)) == 3, "the job does not start")
     os.kill(zygote_below(own_box.keeper), signal.SIGSTOP)
     wait_until(lambda: not processes_named(name), "the job's processes survive their time")

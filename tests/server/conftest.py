@@ -26,6 +26,15 @@ from tests.server.run_worker import PLAIN, command
 TRUSTED = {"tier": "trusted", "trust_snippets": "yes-i-trust-every-snippet"}
 """For tests that are not about the sandbox: what they run does no harm."""
 
+TWO_KERNELS = """import torch
+@torch.compile
+def f(x):
+    y = torch.relu(x)
+    return y.sum(1) * torch.flip(y.sum(1), (0,))
+f(torch.randn(64, 32))
+"""
+"""What jobs of the real compiler explore."""
+
 
 @asynccontextmanager
 async def running_service(data: Path, program: Program = PLAIN, **settings: Any) -> AsyncIterator[Service]:
@@ -43,12 +52,12 @@ class Service:
         self.app = app
         self.client = client
 
-    async def explore(self, source: str, wait: float = 60, **fields: Any) -> dict[str, Any]:
-        """The report of `source`, waiting for its end."""
-        answer = await self.client.post(f"/api/v1/explorations?wait={wait}", json={"source": source, **fields})
+    async def explore(self, source: str, **fields: Any) -> dict[str, Any]:
+        """The report of `source`, waiting for its end, also beyond what the service lets one request wait."""
+        answer = await self.client.post("/api/v1/explorations?wait=60", json={"source": source, **fields})
         assert answer.status_code in (200, 202), answer.text
         report: dict[str, Any] = answer.json()
-        return report
+        return await self.until_done(report["id"]) if answer.status_code == 202 else report
 
     async def start(self, source: str, **fields: Any) -> str:
         """The id of `source`, which waits or runs when this returns."""
@@ -56,13 +65,16 @@ class Service:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
+    async def until_done(self, id: str) -> dict[str, Any]:
+        return await self.until(id, lambda report: report["status"] != "running")
+
     async def until_started(self, id: str) -> None:
         """Until the exploration has a stage, so that its snippet runs or is about to."""
         await self.until(id, lambda report: bool(report["stages"]))
 
     async def until(self, id: str, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Its report, as soon as it is so."""
-        async with asyncio.timeout(240):
+        async with asyncio.timeout(900):
             while True:
                 report: dict[str, Any] = (await self.client.get(f"/api/v1/explorations/{id}")).json()
                 if is_so(report):
@@ -80,6 +92,18 @@ class Service:
         """A job after a bad one runs as if nothing had been."""
         report = await self.explore("verdict = 'fine'", cache="refresh")
         assert (report["status"], report["summary"]["verdict"]) == ("ok", "fine")
+
+
+class Gate:
+    """What a job waits at until a test opens it. A job of the sandbox does not see it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.wait = f"import os, time\nwhile not os.path.exists({str(path)!r}): time.sleep(0.01)\n"
+        """Lines that a snippet begins with."""
+
+    def open(self) -> None:
+        self._path.touch()
 
 
 def forging(parts: dict[str, Any] | bytes, leave: str = "os._exit(0)") -> str:

@@ -19,7 +19,7 @@ from compiler.refusals import costliest
 from compiler.report import Error, GraphBreak, Report, WrongResult
 from server.answer import print_answer
 from server.cli import app
-from server.figures import binary_bytes, milliseconds
+from server.figures import byte_count, milliseconds
 
 SOFTMAX = """import torch
 
@@ -167,5 +167,5 @@ def test_how_they_exit(outputs: dict[str, tuple[int, str]]) -> None:
 
 
 def test_numbers_have_three_digits_and_their_unit() -> None:
-    assert [binary_bytes(n) for n in (0, 1023, 1024, 3 << 20)] == ["0 B", "1023 B", "1.0 KiB", "3.0 MiB"]
+    assert [byte_count(n) for n in (0, 999, 1024, 3 << 20)] == ["0 B", "999 B", "1.02 kB", "3.15 MB"]
     assert [milliseconds(n) for n in (0.5, 12.34, 1500)] == ["500 µs", "12.3 ms", "1,500 ms"]

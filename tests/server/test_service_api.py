@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_a_finished_exploration_is_answered_with_its_report(service: Service) -> None:
-    answer = await service.client.post("/api/v1/explorations?wait=30", json={"source": "verdict = 'done'"})
+    answer = await service.client.post("/api/v1/explorations?wait=60", json={"source": "verdict = 'done'"})
     assert answer.status_code == 200
     report = answer.json()
     assert report["status"] == "ok"

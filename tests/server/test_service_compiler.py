@@ -11,7 +11,7 @@ import pytest_asyncio
 from compiler.report import Report
 from server import gallery
 from server.worker.channel import Program
-from tests.server.conftest import Service, running_service
+from tests.server.conftest import TWO_KERNELS, Service, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,14 +21,16 @@ async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     """With the compiler, in the tier that works here."""
     # The kernel counts processes by user, and a fork bomb of another test may run as the same one at this moment.
     data = tmp_path_factory.mktemp("data")
-    async with running_service(data, Program(), tier=None, trust_snippets=None, processes=2048) as running:
+    async with running_service(
+        data, Program(), tier=None, trust_snippets=None, processes=2048, wall_seconds=600
+    ) as running:
         yield running
 
 
 async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: Service) -> None:
     example = next(example for example in gallery.examples() if example.name == "pointwise_chain")
     source = example.source.replace("4096, 4096", "256, 256")
-    raw = await real_service.explore(source, wait=60, timing={"enabled": False})
+    raw = await real_service.explore(source, timing={"enabled": False})
     report = Report.model_validate(raw)
     assert report.status == "ok", report.error
     assert [stage.name for stage in report.stages][:2] == ["capture", "lower"]
@@ -47,7 +49,7 @@ async def test_an_example_becomes_kernels_in_the_confined_worker(real_service: S
 
 
 async def test_measured_times_of_an_honest_snippet_contradict_nothing(real_service: Service) -> None:
-    raw = await real_service.explore(SIZES, wait=60, timing={"min_runs": 3})
+    raw = await real_service.explore(SIZES, timing={"min_runs": 3})
     report = Report.model_validate(raw)
     assert report.status == "ok" and report.observed is not None, report.error
     assert report.observed.contradictions == []
@@ -56,12 +58,12 @@ async def test_measured_times_of_an_honest_snippet_contradict_nothing(real_servi
 
 
 async def test_a_crash_below_the_compiler_names_the_line(real_service: Service) -> None:
-    report = await real_service.explore("import ctypes\n\nctypes.string_at(0)", wait=60)
+    report = await real_service.explore("import ctypes\n\nctypes.string_at(0)")
     assert (report["status"], report["error"]["type"], report["error"]["line"]) == ("crashed", "SIGSEGV", 3)
 
 
 async def test_known_devices_are_those_of_the_compiler(real_service: Service) -> None:
-    await real_service.explore("1 / 0", wait=60)
+    await real_service.explore("1 / 0")
     known = (await real_service.client.get("/api/v1/devices")).json()["known"]
     assert {"cpu", "sm_90"} <= {device["target"] for device in known}
 
@@ -76,7 +78,7 @@ f(torch.randn(1024 // N, N))
 
 async def test_a_sweep_runs_confined_like_every_snippet_and_is_told_as_text(real_service: Service) -> None:
     wanted = {"name": "N", "values": [128, 32, 0]}
-    raw = await real_service.explore(SIZES, wait=60, timing={"enabled": False}, sweep=wanted)
+    raw = await real_service.explore(SIZES, timing={"enabled": False}, sweep=wanted)
     report = Report.model_validate(raw)
     assert report.status == "ok" and report.sweep is not None, report.error
     assert [(size.value, size.launches) for size in report.sweep.sizes[1:]] == [(32, 1), (128, 1)]
@@ -90,9 +92,36 @@ async def test_a_sweep_runs_confined_like_every_snippet_and_is_told_as_text(real
 
 
 async def test_a_sweep_that_asks_for_nothing_sensible_is_told_what_is_wrong(real_service: Service) -> None:
-    unknown = await real_service.explore(SIZES, wait=60, produce=["capture"], sweep={"name": "M", "values": [1, 2]})
+    unknown = await real_service.explore(SIZES, produce=["capture"], sweep={"name": "M", "values": [1, 2]})
     assert (unknown["status"], unknown["error"]["type"]) == ("user_error", "UnknownSize")
     assert "Its sizes are N (64, line 2)" in unknown["error"]["message"]
     asked = {"source": SIZES, "sweep": {"name": "N", "values": [4]}}
     refused = await real_service.client.post("/api/v1/explorations", json=asked)
     assert refused.status_code == 422 and "sweep" in refused.text
+
+
+async def test_a_what_if_is_linked_to_its_first_and_compared_with_it(real_service: Service) -> None:
+    client = real_service.client
+    first = await real_service.explore(TWO_KERNELS, timing={"min_runs": 3})
+    asked = {"forbid": [["relu", "sum_1"]], "force": [["sum_1", "mul"]], "timing": {"min_runs": 3}}
+    second = await real_service.explore(TWO_KERNELS, based_on=first["id"], **asked)
+    assert second["status"] == "ok", second["error"]
+    assert second["based_on"] == first["id"] != second["id"]
+    told = {one["option"]: one for one in second["what_if"]}
+    assert (told["forbid"]["outcome"], told["force"]["outcome"]) == ("done", "refused")
+    assert told["force"]["reason"] == "index.reversed"
+    (child,) = (await client.get(f"/api/v1/explorations/{first['id']}/children")).json()
+    assert child == {"id": second["id"], "status": "ok", "asked": "force sum_1, mul; forbid relu, sum_1"}
+    beside = (await client.get(f"/api/v1/explorations/{second['id']}/comparison")).json()
+    assert (beside["before"], beside["after"]) == (first["id"], second["id"])
+    figures = {(one["kind"], one["name"]): one for one in beside["figures"]}
+    kernels = figures["counted", "generated kernels"]
+    assert kernels["after"] == kernels["before"] + 1 == second["summary"]["kernels"]
+    measured, predicted = figures["measured", "compiled"], figures["predicted", "generated kernels in a row"]
+    assert (
+        measured["before"] == first["summary"]["compiled_ms"] and measured["after"] == second["summary"]["compiled_ms"]
+    )
+    assert predicted["after"] > predicted["before"] and predicted["device"] == "NVIDIA H200"
+    text = (await client.get(f"/api/v1/explorations/{second['id']}.md")).text
+    assert f"Based on exploration {first['id']}" in text and "- forbid relu and sum_1: done" in text
+    assert beside["verdict"] in text and "| generated kernels | counted | " in text

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Service, eventually, running_service
+from tests.server.conftest import Gate, Service, eventually, running_service
 from tests.server.database import servers
 from tests.server.test_service_processes import done, post, served
 
@@ -21,7 +21,8 @@ NO_WORKER = "/nonexistent/worker.sock"
 
 
 def test_a_killed_web_loses_nothing_that_it_promised(tmp_path: Path) -> None:
-    running = "import time; time.sleep(3); verdict = 'ran'"
+    gate = Gate(tmp_path / "gate")
+    running = f"{gate.wait}verdict = 'ran'"
     with served(tmp_path, lease_seconds=1) as (process, url):
         ids = [post(url, running), *(post(url, f"verdict = {number}") for number in range(3))]
         assert eventually(lambda: _has_begun(tmp_path, ids[0]))
@@ -29,6 +30,7 @@ def test_a_killed_web_loses_nothing_that_it_promised(tmp_path: Path) -> None:
         process.wait()
     with served(tmp_path, lease_seconds=1) as (_, url):
         assert post(url, running) == ids[0], "who asks again is given the job that there is"
+        gate.open()
         assert eventually(lambda: all(done(url, id) for id in ids))
         reports = [done(url, id) for id in ids]
     assert [report["status"] for report in reports if report] == ["ok"] * 4
@@ -46,7 +48,7 @@ def test_kills_at_any_moment_lose_nothing_and_answer_nothing_twice(tmp_path: Pat
     promised: list[str] = []
     answered: dict[str, Any] = {}
     for kill in range(4):
-        with served(tmp_path, lease_seconds=1) as (process, url):
+        with served(tmp_path, lease_seconds=1, attempts=9) as (process, url):
             for number in range(3):
                 promised.append(
                     post(url, f"import time; time.sleep({moments.random() / 5:.3f}); verdict = {kill, number}")
@@ -58,7 +60,7 @@ def test_kills_at_any_moment_lose_nothing_and_answer_nothing_twice(tmp_path: Pat
                     assert answered.setdefault(id, report) == report, "what is done does not change"
             process.kill()
             process.wait()
-    with served(tmp_path, lease_seconds=1) as (_, url):
+    with served(tmp_path, lease_seconds=1, attempts=9) as (_, url):
         assert eventually(lambda: all(done(url, id) for id in promised))
         for id in promised:
             report = done(url, id)
@@ -70,10 +72,12 @@ def test_kills_at_any_moment_lose_nothing_and_answer_nothing_twice(tmp_path: Pat
 async def test_a_locked_database_ends_nothing(tmp_path: Path) -> None:
     async with running_service(tmp_path, database_busy_seconds=0.1, lease_seconds=1) as service:
         await service.next_job_is_fine()
-        id = await service.start("import time; time.sleep(0.5); verdict = 'stored late'")
+        gate = Gate(tmp_path / "gate")
+        id = await service.start(f"{gate.wait}verdict = 'stored late'")
         await service.until_started(id)
         holder = sqlite3.connect(tmp_path / "explorations.sqlite3", isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
+        gate.open()
         # Longer than the lease, and than the job takes.
         assert await _becomes(service, 503)
         await asyncio.sleep(3)
@@ -86,7 +90,7 @@ async def test_a_locked_database_ends_nothing(tmp_path: Path) -> None:
         assert (await service.client.get(f"/api/v1/explorations/{id}")).json()["status"] == "running"
         holder.execute("ROLLBACK")
         holder.close()
-        report = await service.until(id, lambda report: report["status"] != "running")
+        report = await service.until_done(id)
         assert (report["summary"]["verdict"], report["observed"]["attempt"]) == ("stored late", 1), "it ran once"
         assert await _becomes(service, 200)
         await service.next_job_is_fine()
@@ -116,7 +120,7 @@ async def test_a_database_server_that_is_killed_loses_nothing(tmp_path: Path) ->
             await asyncio.to_thread(server.start)
             assert await _becomes(service, 200)
             for id, verdict in ((running, "ran"), (waiting, "waited")):
-                report = await service.until(id, lambda report: report["status"] != "running")
+                report = await service.until_done(id)
                 assert (report["status"], report["summary"]["verdict"]) == ("ok", verdict)
 
 
@@ -152,13 +156,13 @@ async def test_webs_that_share_a_worker_wait_for_each_other(tmp_path: Path) -> N
             await first.until_started(long)
             short = await second.explore("verdict = 'short'")
             assert (short["status"], short["summary"]["verdict"]) == ("ok", "short"), short["error"]
-            report = await second.until(long, lambda report: report["status"] != "running")
+            report = await second.until_done(long)
             assert report["summary"]["verdict"] == "long"
 
 
 @pytest.mark.asyncio
 async def test_a_waiting_job_that_nobody_waits_for_is_dropped(tmp_path: Path) -> None:
-    async with running_service(tmp_path, workers=(NO_WORKER,), unwanted_seconds=2) as service:
+    async with running_service(tmp_path, workers=(NO_WORKER,), unwanted_seconds=5) as service:
         unwanted = await service.start("nobody = 1")
         wanted = await service.start("somebody = 1")
         following = asyncio.create_task(service.events(wanted))
@@ -221,9 +225,11 @@ async def test_what_is_promised_survives_the_loss_of_power(tmp_path: Path, monke
 @pytest.mark.asyncio
 async def test_a_web_that_stops_puts_back_what_runs(tmp_path: Path) -> None:
     async with running_service(tmp_path) as first:
-        id = await first.start("import time; time.sleep(2); verdict = 'in the end'")
+        gate = Gate(tmp_path / "gate")
+        id = await first.start(f"{gate.wait}verdict = 'in the end'")
         await first.until_started(id)
     assert _state(tmp_path / "explorations.sqlite3", id) == "queued"
+    gate.open()
     async with running_service(tmp_path) as second:
-        report = await second.until(id, lambda report: report["status"] != "running")
+        report = await second.until_done(id)
         assert (report["summary"]["verdict"], report["observed"]["attempt"]) == ("in the end", 2)

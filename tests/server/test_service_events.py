@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.events import EventId, EventLog, event_id
-from tests.server.conftest import Service, parse_events, running_service
+from tests.server.conftest import Gate, Service, parse_events, running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -98,16 +98,27 @@ async def test_events_of_an_earlier_life_are_made_again_from_the_store(tmp_path:
         assert [event["event"] for event in resumed] == ["stage", "done"]
 
 
-async def test_positions_in_the_queue_move_up(service: Service) -> None:
-    started = []
-    for number in range(3):
-        source = f"import time; time.sleep(1.2)  # {number}"
-        started.append(await service.start(source, cache="refresh"))
-    events = await service.events(started[-1])
+async def test_positions_in_the_queue_move_up(service: Service, tmp_path: Path) -> None:
+    gates = [Gate(tmp_path / str(number)) for number in range(3)]
+    started = [await service.start(gate.wait) for gate in gates]
+    await service.until_started(started[0])
+    await until_position(service, started[2], 1)
+    gates[0].open()
+    await until_position(service, started[2], 0)
+    gates[1].open()
+    gates[2].open()
+    events = await service.events(started[2])
     positions = [json.loads(event["data"])["position"] for event in events if event["event"] == "queued"]
     assert positions == sorted(positions, reverse=True)
     assert positions[0] in (1, 2), "those before it: it does not count itself, nor the one that runs"
     assert positions[-1] == 0
+
+
+async def until_position(service: Service, id: str, position: int) -> None:
+    log = service.app.state.web.explorations.watches.find(id).log
+    async with asyncio.timeout(240):
+        while json.loads(log.last("queued").data) != {"position": position}:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_report_tells_how_long_it_runs_and_may_run(service: Service) -> None:
@@ -120,14 +131,13 @@ async def test_a_report_tells_how_long_it_runs_and_may_run(service: Service) -> 
     assert later["observed"]["attempt"] == 1
     of_waiting = (await service.client.get(f"/api/v1/explorations/{waiting}")).json()
     assert (of_waiting["status"], of_waiting["observed"]) == ("running", None), "it has not begun"
-    queued = service.app.state.web.explorations.watches.find(waiting).log.last("queued")
-    assert json.loads(queued.data) == {"position": 0}, "what runs is not before it, nor is it before itself"
+    await until_position(service, waiting, 0)  # what runs is not before it, nor is it before itself
     done = (await service.client.delete(f"/api/v1/explorations/{id}")).json()
     assert done["observed"]["wall_limit_seconds"] == 60.0 and done["observed"]["ending"] == "cancelled"
 
 
 async def test_what_had_ended_before_the_time_limit_stays(tmp_path: Path) -> None:
-    async with running_service(tmp_path, wall_seconds=2) as service:
+    async with running_service(tmp_path, wall_seconds=4) as service:
         id = await service.start("print('kept')\nimport time; time.sleep(0.1)\nstall = 'compare'")
         events = await service.events(id)
         report = (await service.client.get(f"/api/v1/explorations/{id}")).json()

@@ -99,9 +99,9 @@ async def test_a_stopped_job_says_what_there_is_and_what_is_missing(hasty_servic
     assert "wall_seconds" in report["error"]["hint"]
 
 
-async def test_a_job_knows_its_time_and_ends_before_it(hasty_service: Service) -> None:
-    report = await hasty_service.explore("verdict = options.max_seconds")
+async def test_a_job_knows_its_time_and_ends_before_it(service: Service) -> None:
+    report = await service.explore("verdict = options.max_seconds")
     limit = float(report["summary"]["verdict"])
-    assert 0 < limit < 2, "the fixture's `wall_seconds`"
-    asked = await hasty_service.explore("verdict = options.max_seconds", max_seconds=0.5)
+    assert 0 < limit < 60, "the default of `wall_seconds`"
+    asked = await service.explore("verdict = options.max_seconds", max_seconds=0.5)
     assert float(asked["summary"]["verdict"]) == 0.5

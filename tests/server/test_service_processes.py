@@ -102,7 +102,7 @@ async def test_a_job_whose_guard_is_killed_runs_again(tmp_path: Path) -> None:
         )
         assert await asyncio.to_thread(eventually, lambda: mark.exists() and mark.read_text())
         os.kill(int(mark.read_text()), signal.SIGKILL)
-        report = await service.until(id, lambda report: report["status"] != "running")
+        report = await service.until_done(id)
         assert (report["status"], report["observed"]["attempt"]) == ("ok", 2), report["error"]
         await service.next_job_is_fine()
 

@@ -5,59 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from server.worker.channel import Program
-from tests.server.conftest import Service, running_service
+from tests.server.conftest import TWO_KERNELS, Service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(__file__).parents[2]
-SOURCE = """import torch
-@torch.compile
-def f(x):
-    y = torch.relu(x)
-    return y.sum(1) * torch.flip(y.sum(1), (0,))
-f(torch.randn(64, 32))
-"""
 API = "/api/v1/explorations"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def real_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    async with running_service(tmp_path_factory.mktemp("data"), Program(), processes=2048) as running:
-        yield running
-
-
-async def test_a_what_if_is_linked_to_its_first_and_compared_with_it(real_service: Service) -> None:
-    client = real_service.client
-    first = await real_service.explore(SOURCE, wait=60, timing={"min_runs": 3})
-    asked = {"forbid": [["relu", "sum_1"]], "force": [["sum_1", "mul"]], "timing": {"min_runs": 3}}
-    second = await real_service.explore(SOURCE, wait=60, based_on=first["id"], **asked)
-    assert second["status"] == "ok", second["error"]
-    assert second["based_on"] == first["id"] != second["id"]
-    told = {one["option"]: one for one in second["what_if"]}
-    assert (told["forbid"]["outcome"], told["force"]["outcome"]) == ("done", "refused")
-    assert told["force"]["reason"] == "index.reversed"
-    (child,) = (await client.get(f"{API}/{first['id']}/children")).json()
-    assert child == {"id": second["id"], "status": "ok", "asked": "force sum_1, mul; forbid relu, sum_1"}
-    beside = (await client.get(f"{API}/{second['id']}/comparison")).json()
-    assert (beside["before"], beside["after"]) == (first["id"], second["id"])
-    figures = {(one["kind"], one["name"]): one for one in beside["figures"]}
-    kernels = figures["counted", "generated kernels"]
-    assert kernels["after"] == kernels["before"] + 1 == second["summary"]["kernels"]
-    measured, predicted = figures["measured", "compiled"], figures["predicted", "generated kernels in a row"]
-    assert (
-        measured["before"] == first["summary"]["compiled_ms"] and measured["after"] == second["summary"]["compiled_ms"]
-    )
-    assert predicted["after"] > predicted["before"] and predicted["device"] == "NVIDIA H200"
-    text = (await client.get(f"{API}/{second['id']}.md")).text
-    assert f"Based on exploration {first['id']}" in text and "- forbid relu and sum_1: done" in text
-    assert beside["verdict"] in text and "| generated kernels | counted | " in text
 
 
 async def test_the_same_what_if_of_two_explorations_is_two(service: Service) -> None:
@@ -108,7 +65,7 @@ async def test_any_two_explorations_are_compared(service: Service) -> None:
 
 async def test_the_command_line_prints_both_beside_each_other(tmp_path: Path) -> None:
     file = tmp_path / "snippet.py"
-    file.write_text(SOURCE)
+    file.write_text(TWO_KERNELS)
     command = [sys.executable, "-m", "server.cli", "explore", str(file), "--device", "cpu"]
     options = ["--forbid", "relu,sum_1", "--force", "sum_1,mul", "--rule-off", "batch", "--largest-group", "8"]
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}

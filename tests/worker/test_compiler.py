@@ -34,7 +34,8 @@ print(loss.item(), random.random(), numpy.random.rand(), torch.rand(1).item())
 
 @pytest.fixture(scope="module")
 def with_compiler() -> Iterator[WorkerProcess]:
-    with worker_process(Program(), slots=2, spares=1, threads=2) as worker:
+    # A machine that is busy must not make an exploration leave out what it has no time for.
+    with worker_process(Program(), slots=2, spares=1, threads=2, wall_seconds=600) as worker:
         yield worker
 
 
@@ -51,7 +52,7 @@ async def test_devices_are_told_once_the_compiler_is_there(compiling: Web) -> No
 
 
 async def test_an_exploration_is_told_stage_by_stage(compiling: Web) -> None:
-    done = await compiling.run(TRAINING, QUICK)
+    done = await compiling.run(TRAINING, QUICK, wall_seconds=600)
     report = done.report()
     assert report["/status"] == "ok", report["/error"]
     assert report["/graphs"] == 2 and report["/graphs/1/kernels"]
@@ -69,7 +70,7 @@ async def test_a_job_uses_every_thread_and_captures_gradients(compiling: Web) ->
         "f = torch.compile(lambda x: x.sin().sum(), backend='aot_eager')\n"
         "x = torch.randn(8, requires_grad=True)\nf(x).backward()\nprint(torch.allclose(x.grad, x.cos()))"
     )
-    report = (await compiling.run(source, QUICK)).report()
+    report = (await compiling.run(source, QUICK, wall_seconds=600)).report()
     assert report["/output"].split() == ["2", "True", "True"], report["/error"]
 
 
@@ -84,8 +85,8 @@ async def test_what_a_spare_did_before_shows_nowhere(with_compiler: WorkerProces
     """The same snippet in a process that warmed up, and in one that was forked for it since no spare was left."""
     await compiling.ready()
     assert await eventually(lambda: children(with_compiler.zygote))
-    job = await compiling.begin(TRAINING, QUICK)
-    fresh = await compiling.run(TRAINING, QUICK)
+    job = await compiling.begin(TRAINING, QUICK, wall_seconds=600)
+    fresh = await compiling.run(TRAINING, QUICK, wall_seconds=600)
     warm = await compiling.done(job)
     assert warm.report()["/status"] == "ok", warm.report()["/error"]
     assert _without_times(warm) == _without_times(fresh)

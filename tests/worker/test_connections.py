@@ -29,7 +29,7 @@ async def test_a_job_is_told_of_from_begin_to_end(web: Web) -> None:
     name = await web.begin(
         "import os\nos.write(1, b'raw output')\nos.write(1, bytes([0xff]))\nverdict = 'said'", wall_seconds=77
     )
-    await web.until(lambda: name in web.states[-1].running)
+    await web.until(lambda: any(name in state.running for state in web.states))
     done = await web.done(name)
     assert done.started is not None and done.started.wall_seconds == 60, "the smaller of the two limits"
     assert len(done.payloads) == 2, "after the first stage and at the end"
@@ -66,6 +66,7 @@ async def test_a_job_knows_its_time_and_ends_before_it(web: Web) -> None:
 
 
 async def test_jobs_run_side_by_side_and_no_more_than_there_are_slots(web: Web, tmp_path: Path) -> None:
+    await web.until_slots_are_free()
     jobs = [await web.begin("import time\ntime.sleep(600)") for _ in range(2)]
     await web.until(lambda: all(web.jobs[job].started for job in jobs))
     third = await web.run("pass")
@@ -78,6 +79,7 @@ async def test_jobs_run_side_by_side_and_no_more_than_there_are_slots(web: Web, 
 
 
 async def test_two_webs_do_not_hear_of_each_other(worker: WorkerProcess, web: Web) -> None:
+    await web.until_slots_are_free()
     async with worker.web() as other:
         mine = await web.begin("import time\ntime.sleep(600)")
         await web.until(lambda: web.jobs[mine].started)

@@ -9,7 +9,7 @@
  * A thing of a graph carries the graph's name in its ref, `aten:graph_0/mul`: all graphs of a report are on screen at
  * one time, and two of them may have a `mul`. A user's line and a kernel of the peer belong to no graph.
  */
-import type { Decision, FxNode, Graph, Kernel, KernelLine, LoopNode } from "./report";
+import type { Decision, FxNode, Graph, Kernel, KernelLine, LoopNode, PeerKernel } from "./report";
 
 export type Ref = string;
 
@@ -17,6 +17,8 @@ export const ref = {
   line: (line: number): Ref => `line:${line}`,
   /** A kernel of the peer, by its place in launch order. */
   peer: (place: number): Ref => `peer:${place}`,
+  /** A line of its source. */
+  peerLine: (place: number, line: number): Ref => `code:peer ${place}:${line}`,
 };
 
 /** Refs of what one graph has. */
@@ -58,7 +60,7 @@ export function kindOf(item: Ref): RefKind {
   return item.slice(0, item.indexOf(":")) as RefKind;
 }
 
-/** Name of the graph that it belongs to; null of a line and of a kernel of the peer. */
+/** Name of the graph that it belongs to; null of a line, of a kernel of the peer and of a line of its source. */
 export function graphNameOf(item: Ref): string | null {
   const slash = item.indexOf("/");
   return slash < 0 ? null : item.slice(item.indexOf(":") + 1, slash);
@@ -140,14 +142,14 @@ export function loopsBehind(name: string, graph: Graph): string[] {
   return [...new Set(named)];
 }
 
-export function linksOf(graphs: readonly Graph[], peers: readonly Kernel[] = []): Links {
+export function linksOf(graphs: readonly Graph[], peers: readonly PeerKernel[] = []): Links {
   const links = new Links();
   for (const _step of linking(links, graphs, peers)) continue;
   return links;
 }
 
 /** Fills `links` in small steps: a large report takes longer than a page may stand still. */
-export function* linking(links: Links, graphs: readonly Graph[], peers: readonly Kernel[] = []): Generator<void> {
+export function* linking(links: Links, graphs: readonly Graph[], peers: readonly PeerKernel[] = []): Generator<void> {
   for (const graph of graphs) {
     yield* joinFx(links, graph);
     yield* joinLoops(links, graph);
@@ -259,35 +261,25 @@ function joinKernelLines(links: Links, graph: Graph, place: number, rendering: n
   }
 }
 
-/**
- * The peer's kernels meet ours at the operations that both cover. They name no graph: it is the one that has most of those
- * operations and, where several have, most of the kernel's lines. Equal graphs take turns, since both compilers launch
- * them in their order: it is the first one whose operations no earlier kernel of the peer has taken.
- */
-function* joinPeers(links: Links, graphs: readonly Graph[], peers: readonly Kernel[]): Generator<void> {
-  const homes = graphs.map((graph) => ({ graph, nodes: new Map(graph.aten.map((node) => [node.name, node])), taken: new Set<string>() }));
+/** The peer's kernels, and their lines, meet ours at the operations that both compute. */
+function* joinPeers(links: Links, graphs: readonly Graph[], peers: readonly PeerKernel[]): Generator<void> {
+  const refsByName = new Map(graphs.map((graph) => [graph.name, refsOf(graph)]));
   for (const [place, kernel] of peers.entries()) {
-    const lines = new Set(kernel.user_lines);
-    const [home] = homes
-      .map(({ graph, nodes, taken }) => {
-        const covered = kernel.origins.flatMap((name) => nodes.get(name) ?? []);
-        const free = covered.filter((node) => !taken.has(node.name)).length;
-        return { graph, taken, covered, free, lines: covered.filter((node) => node.lines.some((line) => lines.has(line))).length };
-      })
-      .sort((one, other) => other.covered.length - one.covered.length || other.lines - one.lines || other.free - one.free);
-    if (home) joinPeer(links, home.graph, home.covered, place);
-    for (const node of home?.covered ?? []) home?.taken.add(node.name);
-    yield;
-  }
-}
-
-function joinPeer(links: Links, graph: Graph, covered: readonly FxNode[], place: number): void {
-  const refs = refsOf(graph);
-  for (const { name } of covered) {
-    links.join(ref.peer(place), refs.aten(name));
-    for (const kind of ["fx", "kernel", "line"] as const) {
-      links.joinAll(ref.peer(place), links.partnersOfKind(refs.aten(name), kind));
+    const refs = refsByName.get(kernel.graph ?? "");
+    const self = ref.peer(place);
+    links.joinAll(self, kernel.user_lines.map(ref.line));
+    for (const name of refs ? kernel.origins : []) {
+      const aten = refs!.aten(name);
+      links.join(self, aten);
+      for (const kind of ["fx", "kernel"] as const) links.joinAll(self, links.partnersOfKind(aten, kind));
     }
+    for (const { line, nodes, user_lines: userLines } of kernel.lines) {
+      const code = ref.peerLine(place, line);
+      links.join(code, self);
+      links.joinAll(code, userLines.map(ref.line));
+      if (refs) links.joinAll(code, nodes.map(refs.aten));
+    }
+    yield;
   }
 }
 

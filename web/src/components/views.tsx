@@ -6,14 +6,16 @@
  * grey. A view of the report has something to say even where nothing was captured.
  */
 import type { ComponentChildren } from "preact";
+import { ref } from "../links";
 import type { Report } from "../report";
 import type { Shown } from "../state";
 import { isFlipping } from "../sweep";
 import { isWrong } from "../wrong";
-import { fxLevel } from "../state";
+import { compilerShown, fxLevel } from "../state";
 import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
 import { Compare } from "./why/Compare";
+import { countRows } from "./why/decisionRows";
 import { Decisions } from "./why/Decisions";
 import { Export } from "./detail/Export";
 import { Errors } from "./detail/Errors";
@@ -54,6 +56,17 @@ export interface ReportView extends Named {
 
 export type View = GraphView | ReportView;
 
+/** Of ours, or of the peer's where its kernels are shown. */
+function Wrapper({ shown: { report, graph } }: { shown: Shown }) {
+  const peer = compilerShown.value === "peer" ? report.peer : null;
+  const theirs = peer?.graphs.find((one) => one.graph === graph.name);
+  if (peer && theirs) {
+    const origins = new Map(theirs.launches.map(({ line, kernel }) => [line, { ref: ref.peer(kernel), userLines: peer.kernels[kernel]?.user_lines ?? [] }]));
+    return <CodeView label={`Wrapper source of ${peer.name}`} source={theirs.wrapper} language="python" origins={origins} />;
+  }
+  return graph.wrapper ? <CodeView label="Wrapper source" source={graph.wrapper} language="python" /> : <Empty>No wrapper was written.</Empty>;
+}
+
 const levelOf = ({ graph }: Shown): "aten" | "fx" => (graph.aten.length === 0 ? "fx" : fxLevel.value);
 
 export const VIEWS: readonly View[] = [
@@ -61,7 +74,7 @@ export const VIEWS: readonly View[] = [
     of: "graph",
     id: "decisions",
     label: "Decisions",
-    badge: ({ graph }) => graph.decisions.length,
+    badge: ({ graph }) => countRows(graph),
     hasPart: ({ graph }) => graph.decisions.length > 0,
     render: ({ graph }) => <Decisions graph={graph} />,
   },
@@ -154,8 +167,7 @@ export const VIEWS: readonly View[] = [
     id: "wrapper",
     label: "Wrapper",
     hasPart: ({ graph }) => graph.wrapper !== "",
-    render: ({ graph }) =>
-      graph.wrapper ? <CodeView label="Wrapper source" source={graph.wrapper} language="python" /> : <Empty>No wrapper was written.</Empty>,
+    render: (shown) => <Wrapper shown={shown} />,
   },
   {
     of: "report",

@@ -7,6 +7,7 @@ export type * from "./loops";
 export type * from "./machine_code";
 export type * from "./memory";
 export type * from "./observed";
+export type * from "./peers";
 export type * from "./replays";
 export type * from "./sweep";
 export type * from "./timings";

@@ -1,11 +1,9 @@
 // Written by scripts/report_types.py from compiler/report/timings.py: change it there, and run the script again.
 
-import type { Kernel } from "./kernels";
-
 /** Wall time of one way to run the same calls, in milliseconds; every sample is kept. */
 export interface Contestant {
-  /** Which way it is. */
-  name: "eager" | "compiled" | "peer";
+  /** Which way it is: "eager", "compiled" (ours), "peer", or another by its own name. */
+  name: string;
   /** Every sample, in milliseconds, in the order in which they were taken. */
   samples_ms: number[];
   /** The median of the samples, in milliseconds. */
@@ -42,16 +40,6 @@ export interface OutputErrors {
   eager: ElementErrors | null;
   /** Errors of ours; null where not comparable. */
   compiled: ElementErrors | null;
-}
-
-/** What TorchInductor made of the same graphs. */
-export interface Peer {
-  /** The other compiler. */
-  name: string;
-  /** What it launches, in order, library calls included. */
-  kernels: Kernel[];
-  /** What it made of the snippet, or why it was not asked, in sentences. */
-  message: string | null;
 }
 
 /** `contestants` are those whose results are right, or could not be checked. */

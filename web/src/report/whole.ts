@@ -7,9 +7,10 @@ import type { LoopNode, Removed } from "./loops";
 import type { MachineCode } from "./machine_code";
 import type { Buffer, Memory } from "./memory";
 import type { Observed } from "./observed";
+import type { Peer } from "./peers";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { OutputErrors, Peer, TimingResult, WrongResult } from "./timings";
+import type { OutputErrors, TimingResult, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 /** What a result depends on besides the snippet and the options. */

@@ -9,6 +9,9 @@ const running: Report = {
   graphs: exampleReport.graphs.map((graph) => ({ ...graph, kernels: [], decisions: [] })),
 };
 
+/** Links are made in slices: on a busy machine not all of them at once. */
+const LINKED = { timeout: 4000 };
+
 afterEach(() => {
   state.report.value = null;
   state.previous.value = null;
@@ -43,17 +46,16 @@ describe("a pane while an exploration runs", () => {
     state.report.value = { ...running, graphs: [], status: "user_error" };
     expect(state.newestWith((graph) => graph.aten.length > 0)).toMatchObject({ stale: true, report: exampleReport });
     expect(state.showsPrevious.value).toBe(true);
-    // Links are made in slices: on a busy machine not all of them at once.
-    await vi.waitFor(() => expect(state.links.value.partners(state.refs.value.aten("mm")).size).toBeGreaterThan(0), { timeout: 4000 });
+    await vi.waitFor(() => expect(state.links.value.partners(state.refs.value.aten("mm")).size).toBeGreaterThan(0), LINKED);
   });
 });
 
 describe("light", () => {
-  it("falls on what is pinned rather than on what is under the pointer", () => {
+  it("falls on what is pinned rather than on what is under the pointer", async () => {
     state.report.value = exampleReport;
     state.hovered.value = state.refs.value.aten("mm");
     state.pinned.value = state.refs.value.aten("mul");
-    expect(state.lit.value).toContain(state.refs.value.loop("buf1"));
+    await vi.waitFor(() => expect(state.lit.value).toContain(state.refs.value.loop("buf1")), LINKED);
     expect(state.lit.value).not.toContain(state.refs.value.loop("buf0"));
   });
 

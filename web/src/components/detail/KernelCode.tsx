@@ -1,3 +1,4 @@
+import { ref } from "../../links";
 import type { Graph, Kernel } from "../../report";
 import { refsOf } from "../../links";
 import { refs } from "../../state";
@@ -25,7 +26,7 @@ function Source({ kernel, place, index, shown, isPeer }: { kernel: Kernel; place
         label={`${shown.label} source of ${kernel.name}`}
         source={shown.source}
         language={shown.language}
-        origins={isPeer ? new Map() : originsOf(refs.value, place, index, shown.lines)}
+        origins={originsOf(isPeer ? { kernelLine: (kernelPlace, _rendering, line) => ref.peerLine(kernelPlace, line) } : refs.value, place, index, shown.lines)}
       />
       {(shown.facts.length > 0 || shown.check) && (
         <Facts facts={shown.facts}>

@@ -1,5 +1,5 @@
 import * as format from "../../format";
-import type { Contestant, Graph, Report } from "../../report";
+import type { Contestant, ContestantOutcome, Graph, Report } from "../../report";
 import { wrongOf } from "../../wrong";
 import { Empty, Scroller } from "../Scroller";
 import { WrongResults } from "../WrongResults";
@@ -10,8 +10,6 @@ import { Table } from "./Table";
 const ROW = 48;
 /** Of the width: what is right of the largest sample, for the last mark's name. */
 const ROOM = 7;
-
-const NAMES: Record<Contestant["name"], string> = { eager: "eager", compiled: "compiled", peer: "TorchInductor" };
 
 /** Points of one contestant are spread a little in height, always the same way, so that equal samples stay apart. */
 function spread(index: number): number {
@@ -24,7 +22,7 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
   const along = (value: number): number => 1 + (value / largest) * (99 - ROOM);
   const x = (value: number): string => `${along(value)}%`;
   const height = contestants.length * ROW + 24;
-  const summary = contestants.map((one) => `${NAMES[one.name]}: median ${format.milliseconds(one.median_ms)}`).join("; ");
+  const summary = contestants.map((one) => `${format.contestant(one.name)}: median ${format.milliseconds(one.median_ms)}`).join("; ");
   return (
     <svg class="strip" width="100%" height={height} role="img" aria-label={`Every sample, from zero. ${summary}`}>
       {ticksUpTo(largest).map((tick) => (
@@ -40,7 +38,7 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
         return (
           <g key={one.name} class={`contestant contestant-${one.name}`}>
             <text class="contestant-name" x="1%" dx={4} y={index * ROW + 12}>
-              {NAMES[one.name]}
+              {format.contestant(one.name)}
             </text>
             <rect class="quartiles" x={x(one.low_ms)} width={`${Math.max(0.2, along(one.high_ms) - along(one.low_ms))}%`} y={middle - 13} height={26} />
             {one.samples_ms.map((sample, place) => (
@@ -54,8 +52,10 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
   );
 }
 
-function Contestants({ contestants }: { contestants: Contestant[] }) {
+/** Every way to run the calls in one table; who has no time says why. */
+function Contestants({ contestants, outcomes }: { contestants: Contestant[]; outcomes: readonly ContestantOutcome[] }) {
   const eager = contestants.find((one) => one.name === "eager");
+  const errors = new Map(outcomes.map((one) => [one.name, one.max_error]));
   return (
     <Table
       id="timing"
@@ -64,14 +64,30 @@ function Contestants({ contestants }: { contestants: Contestant[] }) {
       keyOf={(one) => one.name}
       isCompact
       columns={[
-        { id: "name", head: "a call, measured", cell: (one) => NAMES[one.name] },
+        { id: "name", head: "a call, measured", cell: (one) => format.contestant(one.name) },
         { id: "median", head: "median", isNumber: true, by: (one) => one.median_ms, cell: (one) => <strong>{format.milliseconds(one.median_ms)}</strong> },
         { id: "quartiles", head: "25 – 75 %", isNumber: true, isExtra: true, cell: (one) => `${format.milliseconds(one.low_ms)} – ${format.milliseconds(one.high_ms)}` },
         { id: "samples", head: "samples", isNumber: true, isExtra: true, by: (one) => one.samples_ms.length, cell: (one) => one.samples_ms.length },
         { id: "compile", head: "first call", hint: "Seconds of its first call, compiling included", isNumber: true, isExtra: true, by: (one) => one.compile_s, cell: (one) => (one.compile_s === null ? "" : `${one.compile_s.toFixed(1)} s`) },
+        ...(outcomes.length > 0
+          ? [{ id: "error", head: "error", hint: "Largest relative error against float64", isNumber: true, isExtra: true, by: (one: Contestant) => errors.get(one.name) ?? null, cell: (one: Contestant) => errors.get(one.name)?.toExponential(1) ?? "" }]
+          : []),
         { id: "beside", head: "beside eager", cell: (one) => eager && one !== eager && besideOf(one, eager, "eager") },
       ]}
     />
+  );
+}
+
+function Failures({ outcomes }: { outcomes: readonly ContestantOutcome[] }) {
+  const failed = outcomes.filter((one) => one.failure && one.name !== "peer");
+  return (
+    <>
+      {failed.map((one) => (
+        <p class="note" key={one.name}>
+          {`${one.name} has no time. ${one.failure}`}
+        </p>
+      ))}
+    </>
   );
 }
 
@@ -111,7 +127,8 @@ export function Timing({ report }: { report: Report }) {
         <Strip contestants={timing.contestants} />
       </div>
       <div class="timing-text">
-        <Contestants contestants={timing.contestants} />
+        <Contestants contestants={timing.contestants} outcomes={report.peer?.contestants ?? []} />
+        <Failures outcomes={report.peer?.contestants ?? []} />
         <Disturbed graphs={report.graphs} />
         <p class="method">{`${whereOf(report)} ${RULE} ${timing.method}`}</p>
       </div>

@@ -1,5 +1,6 @@
 /** What of an exploration can be taken along, and where it is. Pure but for `save`. */
-import type { Contestant, Graph, Kernel, Report } from "../../report";
+import { contestant } from "../../format";
+import type { Graph, Kernel, Report } from "../../report";
 
 const API = "/api/v1/explorations";
 
@@ -33,8 +34,6 @@ export interface Trace {
 const CALLS = 1;
 const KERNELS = 2;
 
-const NAMES: Record<Contestant["name"], string> = { eager: "eager", compiled: "compiled", peer: "TorchInductor" };
-
 function named(pid: number, tid: number | null, name: string): TraceEvent {
   return { name: tid === null ? "process_name" : "thread_name", ph: "M", pid, tid: tid ?? 0, args: { name } };
 }
@@ -66,8 +65,8 @@ function eventsOf(graph: Graph, thread: number): TraceEvent[] {
 export function traceOf(report: Report): Trace | null {
   const contestants = report.timing?.contestants ?? [];
   const calls = contestants.flatMap((one, thread): TraceEvent[] => [
-    named(CALLS, thread, NAMES[one.name]),
-    { name: `${NAMES[one.name]}: a call, median`, ph: "X", pid: CALLS, tid: thread, ts: 0, dur: 1000 * one.median_ms, args: { samples: one.samples_ms.length, "25 % (ms)": one.low_ms, "75 % (ms)": one.high_ms } },
+    named(CALLS, thread, contestant(one.name)),
+    { name: `${contestant(one.name)}: a call, median`, ph: "X", pid: CALLS, tid: thread, ts: 0, dur: 1000 * one.median_ms, args: { samples: one.samples_ms.length, "25 % (ms)": one.low_ms, "75 % (ms)": one.high_ms } },
   ]);
   const kernels = report.graphs.filter((graph) => graph.disturbed === null).flatMap(eventsOf);
   if (calls.length + kernels.length === 0) return null;

@@ -1,6 +1,6 @@
 /** What a kernel is and what is known of it, in words. Pure. */
 import * as format from "../../format";
-import type { Graph, Kernel, KernelArtifact, KernelLevels, LoopNode } from "../../report";
+import type { Graph, Kernel, KernelArtifact, KernelLevels, PeerKernel, LoopNode } from "../../report";
 
 /** The loops that it goes through, by what is least like the others: a reduction says more than what feeds it. */
 function loopsOf(kernel: Kernel, graph: Graph | null): LoopNode[] {
@@ -42,7 +42,8 @@ function tile(levels: KernelLevels): string {
 }
 
 /** `reduction over 128 elements, a row in registers, 4 rows a program`. */
-export function kindInWords(kernel: Kernel, graph: Graph | null): string {
+export function kindInWords(kernel: Kernel | PeerKernel, graph: Graph | null): string {
+  if ("form" in kernel) return kernel.fuses.length > 0 ? `${kernel.form} of ${kernel.fuses.join(", ")}` : kernel.form;
   if (kernel.kind === "extern") return "library call";
   const loops = loopsOf(kernel, graph);
   if (kernel.levels) return PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops));

@@ -7,7 +7,8 @@
  * One lane has one kind of figure. Launches stand one after the other; gaps between them are not known.
  */
 import { type Ref, refsOf } from "../../links";
-import type { Contestant, Graph, Report } from "../../report";
+import { contestant } from "../../format";
+import type { Graph, Report } from "../../report";
 
 export type Axis = "time" | "bytes";
 export type Basis = "measured" | "predicted" | "counted";
@@ -113,13 +114,11 @@ export function bytesOf(graph: Graph, write: (bytes: number) => string): Timelin
   return { lanes: shown, most: Math.max(0, ...shown.map(endOf)), missing };
 }
 
-const NAMES: Record<Contestant["name"], string> = { eager: "eager", compiled: "compiled", peer: "TorchInductor" };
-
 /** Whole calls are of all graphs together, so they stand there only where the graph is the only one. */
 function callsOf(report: Report, write: (us: number) => string): Lane[] {
   return (report.timing?.contestants ?? []).map((one) => {
     const us = 1000 * one.median_ms;
-    return { name: NAMES[one.name], basis: "measured", rows: [[{ label: "a call", from: 0, length: us, ref: undefined, place: null, hint: `${NAMES[one.name]}, a whole call: ${write(us)}, the median` }]] };
+    return { name: contestant(one.name), basis: "measured", rows: [[{ label: "a call", from: 0, length: us, ref: undefined, place: null, hint: `${contestant(one.name)}, a whole call: ${write(us)}, the median` }]] };
   });
 }
 

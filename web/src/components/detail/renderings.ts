@@ -63,7 +63,7 @@ function renderingOf(artifact: KernelArtifact): Rendering {
 }
 
 /** Where each line of a rendering comes from, by its number. */
-export function originsOf(refs: GraphRefs, place: number, rendering: number, lines: KernelLine[]): Map<number, LineOrigin> {
+export function originsOf(refs: Pick<GraphRefs, "kernelLine">, place: number, rendering: number, lines: KernelLine[]): Map<number, LineOrigin> {
   return new Map(
     lines
       .filter((line) => line.nodes.length + line.user_lines.length > 0)

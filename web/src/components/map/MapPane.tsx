@@ -1,10 +1,9 @@
 import { useEffect, useMemo } from "preact/hooks";
-import { alignmentOf } from "../../graph/peer";
 import { costliestRefusals } from "../../graph/refusals";
 import { hiddenNow } from "../../lessons";
 import { withoutKernels } from "../../questions";
 import type { Report } from "../../report";
-import { fxLevel, isFailed, isRunning, links, previous, report } from "../../state";
+import { fxLevel, isFailed, isRunning, previous, report } from "../../state";
 import { Empty } from "../Scroller";
 import { Costliest } from "./Costliest";
 import { Differences } from "./Differences";
@@ -74,7 +73,7 @@ export function MapPane() {
   const wantsPeer = compilersShown.value !== "ours";
   // What is said of the picture is of the report that it was drawn from.
   const refusals = useMemo(() => (drawn ? costliestRefusals(drawn.report.graphs) : []), [drawn?.report]);
-  const alignment = useMemo(() => (wantsPeer && drawn?.report.peer ? alignmentOf(drawn.report, links.value) : null), [drawn?.report, wantsPeer, links.value]);
+  const peer = wantsPeer ? (drawn?.report.peer ?? null) : null;
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -95,8 +94,8 @@ export function MapPane() {
       <div class="view map-view" data-stale={stale || undefined}>
         {shown && drawn ? (
           <>
-            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} alignment={alignment} hasList={alignment !== null || (refusals.length > 0 && listIsOpen())} />
-            {alignment ? <Differences alignment={alignment} peer={drawn.report.peer?.name ?? ""} /> : <Costliest refusals={refusals} />}
+            <MapView drawn={drawn} refusals={fxLevel.value === "aten" ? refusals : []} peer={peer} hasList={peer !== null || (refusals.length > 0 && listIsOpen())} />
+            {peer ? <Differences peer={peer} /> : <Costliest refusals={refusals} />}
           </>
         ) : (
           <Empty>{emptyText(shown !== null)}</Empty>

@@ -1,10 +1,10 @@
 import { effect } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Alignment } from "../../graph/peer";
 import type { Refusal } from "../../graph/refusals";
 import type { Box } from "../../graph/dot";
 import type { Frame, Picture } from "../../graph/stack";
 import { graphNameOf, kindOf, nameIn } from "../../links";
+import type { Peer } from "../../report";
 import { lit, pair, pinned, round, shownGraph } from "../../state";
 import { askWithSelected } from "./asking";
 import { blobsOfPeer, blobsOfRound } from "./blobs";
@@ -78,11 +78,11 @@ function coveredByList(hasList: boolean): number {
 interface Props {
   drawn: Drawn;
   refusals: readonly Refusal[];
-  alignment: Alignment | null;
+  peer: Peer | null;
   hasList: boolean;
 }
 
-export function MapView({ drawn, refusals, alignment, hasList }: Props) {
+export function MapView({ drawn, refusals, peer, hasList }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const content = useRef<SVGGElement>(null);
   const placed = useRef<string | null>(null);
@@ -147,13 +147,13 @@ export function MapView({ drawn, refusals, alignment, hasList }: Props) {
   const compilers = compilersShown.value;
   const blobsOf = (frame: Frame) => {
     if (last !== null && frame.map.graph === shown) return blobsOfRound(frame, last);
-    if (alignment && compilers !== "ours") return blobsOfPeer(frame, alignment, report.peer?.kernels ?? [], compilers === "both");
+    if (peer && compilers !== "ours") return blobsOfPeer(frame, peer, compilers === "both");
     return [];
   };
-  const hasBoxes = (frame: Frame): boolean => (last === null || frame.map.graph !== shown) && (compilers !== "peer" || !alignment);
+  const hasBoxes = (frame: Frame): boolean => (last === null || frame.map.graph !== shown) && (compilers !== "peer" || !peer);
   const drawing = useMemo(
     () => <Drawing picture={picture} refusals={refusals} blobsOf={blobsOf} hasBoxes={hasBoxes} stop={stop ?? firstStop(picture)} />,
-    [picture, refusals, stop, shown, last, compilers, alignment],
+    [picture, refusals, stop, shown, last, compilers, peer],
   );
 
   return (

@@ -1,9 +1,8 @@
 /** Groups drawn around nodes that keep their places: units of the scheduler after a round, kernels of the other compiler. */
 import * as format from "../../format";
-import type { Alignment } from "../../graph/peer";
 import type { Frame } from "../../graph/stack";
 import { ref, type Ref } from "../../links";
-import type { Kernel } from "../../report";
+import type { Peer } from "../../report";
 import { unitsAfter } from "../../rounds";
 
 export interface Blob {
@@ -36,16 +35,17 @@ export function blobsOfRound(frame: Frame, round: number): Blob[] {
     }));
 }
 
-export function blobsOfPeer(frame: Frame, alignment: Alignment, kernels: readonly Kernel[], differingOnly: boolean): Blob[] {
-  const differing = new Set(alignment.differences.flatMap((one) => one.theirs));
-  return alignment.kernels
-    .filter(({ place, graph }) => graph === frame.graph.name && (!differingOnly || differing.has(place)))
-    .map(({ place, nodes }) => ({
+export function blobsOfPeer(frame: Frame, peer: Peer, differingOnly: boolean): Blob[] {
+  const differing = new Set(peer.alignment.flatMap((one) => (one.relation === "same" ? [] : one.theirs)));
+  return peer.kernels
+    .map((kernel, place) => ({ kernel, place }))
+    .filter(({ kernel, place }) => kernel.graph === frame.graph.name && (!differingOnly || differing.has(place)))
+    .map(({ kernel, place }) => ({
       key: `peer ${place}`,
-      ids: idsOf(frame, nodes),
+      ids: idsOf(frame, kernel.origins),
       class: `kernel-${place % 8}`,
       look: differingOnly ? ("differs" as const) : ("peer" as const),
-      title: `${kernels[place]?.name ?? ""}, ${format.count(nodes.length, "operation")}`,
+      title: `${kernel.name}, ${kernel.form}, ${format.count(kernel.origins.length, "operation")}`,
       ref: ref.peer(place),
     }))
     .filter((blob) => blob.ids.length > 0);

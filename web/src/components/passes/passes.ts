@@ -74,7 +74,9 @@ function loopLines(loop: LoopNode, refs: GraphRefs): PassLine[] {
 /** In the order of the first loop of each, so that what a round leaves alone keeps its place. */
 function unitLines(graph: Graph, round: number, refs: GraphRefs): PassLine[] {
   const places = new Map(graph.loops.map((loop, place) => [loop.name, place]));
+  const origins = new Map(graph.loops.map((loop) => [loop.name, loop.origins]));
   const ordered = unitsAfter(graph, round).map((names) => [...names].sort((one, other) => places.get(one)! - places.get(other)!));
   ordered.sort((one, other) => places.get(one[0]!)! - places.get(other[0]!)!);
-  return ordered.map((names) => ({ text: names.join(" + "), ref: refs.loop(names[0]!) }));
+  const textOf = (names: string[]): string => `${names.join(" + ")}: ${[...new Set(names.flatMap((name) => origins.get(name) ?? []))].join(", ")}`;
+  return ordered.map((names) => ({ text: textOf(names), ref: refs.loop(names[0]!) }));
 }

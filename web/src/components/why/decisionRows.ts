@@ -27,11 +27,20 @@ export function familyOf(decision: Decision): string {
   return decision.reason.split(".")[0] ?? "";
 }
 
+function keyOf({ a, b, verdict, reason }: Decision): string {
+  return JSON.stringify([a, b, verdict, reason]);
+}
+
+/** How many rows the table of decisions has. */
+export function countRows(graph: Graph): number {
+  return new Set(graph.decisions.map(keyOf)).size;
+}
+
 /** Refusals that lasted come first, and of them those with most at stake; equal stakes keep the scheduler's order. */
 export function rowsOf(graph: Graph): Row[] {
   const found = new Map<string, Row>();
   graph.decisions.forEach((decision, index) => {
-    const key = JSON.stringify([decision.a, decision.b, decision.verdict, decision.reason]);
+    const key = keyOf(decision);
     const known = found.get(key);
     if (known) known.rounds.push(decision.round);
     else found.set(key, { decision, index, rounds: [decision.round], stake: stakeOf(decision), together: decision.verdict === "refused" ? togetherIn(decision, graph) : [] });

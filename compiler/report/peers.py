@@ -1,0 +1,108 @@
+"""The other compiler and the other contestants: what each made of the same graphs, aligned with ours."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from compiler.report.kernels import Kernel
+from compiler.report.model import ReportModel
+
+KernelForm = Literal[
+    "pointwise", "reduction", "persistent reduction", "scan", "template", "foreach", "library call", "loops"
+]
+Relation = Literal["same", "split", "merged", "regrouped", "only ours", "only theirs"]
+
+
+class PeerKernel(Kernel):
+    """A launch of the other compiler in our terms: `origins` and the nodes of `lines` are nodes of `graph`'s `aten`,
+    `nodes` are the other compiler's own buffers."""
+
+    graph: str | None = Field(default=None, description="The graph of ours that it belongs to; null if it has none.")
+    form: KernelForm = Field(default="loops", description="What its name and its loops say that it is.")
+    is_exact: bool = Field(
+        default=True,
+        description="Whether its own nodes have counterparts in ours; if not, `origins` are the nearest that have, or "
+        "those of its lines.",
+    )
+    fuses: list[str] = Field(default=[], description="Operators that it computes, as they were before decomposition.")
+
+
+class PeerBuffer(ReportModel):
+    """A tensor of the other compiler's wrapper."""
+
+    name: str = Field(description="Its name in the wrapper.")
+    bytes: int = Field(description="Bytes of all its elements; 0 where the size is symbolic.")
+    dtype: str | None = Field(default=None, description="Its dtype by torch's name.")
+    takes_over: str | None = Field(default=None, description="The buffer whose memory it gets.")
+
+
+class PeerLaunch(ReportModel):
+    """One line of the other compiler's wrapper that launches."""
+
+    line: int = Field(description="The line in the wrapper, counted from 1.")
+    kernel: int = Field(description="Place of what it launches among the other compiler's kernels, counted from 0.")
+
+
+class PeerGraph(ReportModel):
+    """One graph as the other compiler compiled it."""
+
+    graph: str | None = Field(description="The graph of ours that it is; null if there is none.")
+    wrapper: str = Field(default="", description="The function that launches its kernels, as Python.")
+    launches: list[PeerLaunch] = Field(default=[], description="Where `wrapper` launches which kernel.")
+    buffers: list[PeerBuffer] = Field(default=[], description="Tensors that its kernels read and write.")
+    pairs: int = Field(default=0, description="Nodes of its graph that have a counterpart in ours.")
+
+
+class PeerRefusal(ReportModel):
+    """Two kernels that the other compiler did not fuse, with the last words that it had for it."""
+
+    graph: str | None = Field(description="The graph of ours that both belong to.")
+    kernels: tuple[int, int] = Field(description="Places of the two among the other compiler's kernels, from 0.")
+    a: str = Field(description="A node of `aten` that the first computes.")
+    b: str = Field(description="A node of `aten` that the second computes.")
+    message: str = Field(description="The other compiler's own words.")
+
+
+class AlignedKernels(ReportModel):
+    """Kernels of both compilers that compute the same nodes: the smallest sets that are whole in both."""
+
+    graph: str = Field(description="The graph of ours.")
+    relation: Relation = Field(description="What the other compiler made of ours: merged is fewer kernels.")
+    nodes: list[str] = Field(description="Nodes of `aten` that they compute, in the graph's order.")
+    ours: list[int] = Field(default=[], description="Places of our kernels in the graph, counted from 0.")
+    theirs: list[int] = Field(default=[], description="Places of the other compiler's kernels, counted from 0.")
+    sentence: str = Field(default="", description="What is different, in a sentence; empty where nothing is.")
+    because: str = Field(default="", description="The decision of ours that explains it; empty where none does.")
+    decision: int | None = Field(default=None, description="Place of that decision among the graph's `decisions`.")
+    pair: tuple[str, str] | None = Field(default=None, description="The two loop nodes that the decision is about.")
+    refusal: str = Field(default="", description="The other compiler's words for not fusing; empty where it has none.")
+    count: int = Field(
+        default=1, description="How often the same is found, as in equal layers; 0 where one before this tells of it."
+    )
+
+
+class ContestantOutcome(ReportModel):
+    """One way to run the same calls: its time and its error, or why it has none."""
+
+    name: str = Field(description="Its name, as the options ask for it.")
+    median_ms: float | None = Field(default=None, description="Milliseconds of a call, the median of all samples.")
+    compile_s: float | None = Field(default=None, description="Seconds of its first call, compiling included.")
+    max_error: float | None = Field(default=None, description="Its largest relative error against float64.")
+    failure: str | None = Field(default=None, description="Why it has no time, in a sentence.")
+
+
+class Peer(ReportModel):
+    """What TorchInductor made of the same graphs, and how it and all other contestants fared."""
+
+    name: str = Field(default="TorchInductor", description="The other compiler.")
+    mode: str = Field(default="default", description="The mode that it was asked for.")
+    kernels: list[PeerKernel] = Field(default=[], description="What it launches, in order, library calls included.")
+    graphs: list[PeerGraph] = Field(default=[], description="Its graphs, in the order in which it compiled them.")
+    alignment: list[AlignedKernels] = Field(default=[], description="Its kernels beside ours, the differences first.")
+    refusals: list[PeerRefusal] = Field(default=[], description="What it did not fuse, in its own words.")
+    contestants: list[ContestantOutcome] = Field(default=[], description="Times and errors of all that were asked.")
+    message: str | None = Field(
+        default=None, description="What it made of the snippet, or why it was not asked, in sentences."
+    )
