@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from compiler.matched_kernels import KernelChange, matched, total
 from compiler.report import Contestant, Graph, Kernel, Report, ReportModel, WhatIf
-from compiler.runtime.noise import are_apart
+from compiler.runtime.noise import Spread, are_apart
 from compiler.wording import counted
 
 
@@ -179,7 +179,7 @@ def _measured(before: Report, after: Report, is_same_source: bool) -> list[Figur
             label, "measured", unit="ms", device=device,
             before=one.median_ms if one else None, after=two.median_ms if two else None,
         )  # fmt: skip
-        figure.is_noise = one is not None and two is not None and not are_apart(_quartiles(one), _quartiles(two))
+        figure.is_noise = one is not None and two is not None and not are_apart(_spread(one), _spread(two))
         figures.append(figure)
     sums = [_kernels_us(before), _kernels_us(after)]
     if None not in sums:
@@ -199,8 +199,8 @@ def _contestant(report: Report, name: str) -> Contestant | None:
     return next((contestant for contestant in contestants if contestant.name == name), None)
 
 
-def _quartiles(contestant: Contestant) -> tuple[float, float, float]:
-    return contestant.low_ms, contestant.median_ms, contestant.high_ms
+def _spread(contestant: Contestant) -> Spread:
+    return Spread(len(contestant.samples_ms), contestant.low_ms, contestant.median_ms, contestant.high_ms)
 
 
 def _kernels_us(report: Report) -> float | None:

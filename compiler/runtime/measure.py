@@ -21,7 +21,7 @@ from compiler.garbage import garbage_kept
 from compiler.options import Timing
 from compiler.report import Contestant, TimingResult
 from compiler.runtime import clocks
-from compiler.runtime.noise import are_apart
+from compiler.runtime.noise import FEWEST_SAMPLES, Spread, are_apart
 from compiler.runtime.stopwatch import Call, Stopwatch, stopwatch
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -33,9 +33,7 @@ WARMUP_SHARE = 0.25
 #: Calls whose time on the host is taken: with few of them a neighbour of the host decides.
 HOST_SAMPLES = 21
 #: Rounds that are taken even when `Timing.max_seconds` are up, while they fit into the exploration's time.
-FEWEST_ROUNDS = 3
-#: One sample shows no spread of its own: it is taken to be wrong by up to this factor.
-UNKNOWN_SPREAD = 1.5
+FEWEST_ROUNDS = FEWEST_SAMPLES
 Name = TypeVar("Name", bound=str)
 
 
@@ -163,10 +161,8 @@ def measure_each(
 
 
 def is_measurable_difference(a: Contestant | Samples, b: Contestant | Samples) -> bool:
-    """Whether one is faster for a reader to rely on: the ranges between the quartiles do not overlap, and the medians
-    differ by more than 2 %, which is how well a figure repeats from run to run."""
-    (a_low, a_high), (b_low, b_high) = _range(a), _range(b)
-    return are_apart((a_low, a.median_ms, a_high), (b_low, b.median_ms, b_high))
+    """Whether one is faster for a reader to rely on, by the rule of `noise`."""
+    return are_apart(_spread(a), _spread(b))
 
 
 def order_of_round(names: Sequence[Name], turn: int) -> list[Name]:
@@ -193,9 +189,9 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
-def _range(contestant: Contestant | Samples) -> tuple[float, float]:
+def _spread(contestant: Contestant | Samples) -> Spread:
     low, high = contestant.quartiles_ms if isinstance(contestant, Samples) else (contestant.low_ms, contestant.high_ms)
-    return (low, high) if len(contestant.samples_ms) > 1 else (low / UNKNOWN_SPREAD, high * UNKNOWN_SPREAD)
+    return Spread(len(contestant.samples_ms), low, contestant.median_ms, high)
 
 
 def _method(watch: Stopwatch, samples: Mapping[str, Samples], more: list[str]) -> str:

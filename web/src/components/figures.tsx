@@ -6,6 +6,7 @@ import type { ComponentChildren } from "preact";
 import * as format from "../format";
 import type { Contestant, Report, Summary } from "../report";
 import { openKernel, openView } from "../state";
+import { FEWEST_SAMPLES, isMeasurable } from "./detail/measurable";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 
 export type FigureGroup = "counted" | "measured" | "predicted";
@@ -138,18 +139,20 @@ function contestant({ timing }: Report, name: Contestant["name"]): Contestant | 
   return timing?.contestants.find((one) => one.name === name);
 }
 
-/** Such as "± 1.7 %": half of the distance between the quartiles of the compiled calls, of their median. */
+/** Such as "± 1.7 %": half of the distance between the quartiles of the compiled calls, of their median. Few samples
+ * show none. */
 export function spreadText(shown: Report): string {
   const compiled = contestant(shown, "compiled");
   if (!compiled || compiled.median_ms <= 0) return "";
+  if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
   const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }
 
-/** Quartiles that overlap say that another run could turn the order round. */
+/** Another run could turn the order round. */
 function isWithinNoise(shown: Report): boolean {
   const [eager, compiled] = [contestant(shown, "eager"), contestant(shown, "compiled")];
-  return eager !== undefined && compiled !== undefined && eager.low_ms <= compiled.high_ms && compiled.low_ms <= eager.high_ms;
+  return eager !== undefined && compiled !== undefined && !isMeasurable(eager, compiled);
 }
 
 /** Small differences get no colour. */

@@ -58,6 +58,9 @@ describe("figures", () => {
   it("tell how far the samples spread", () => {
     expect(spreadText(exampleReport)).toMatch(/^± \d+(\.\d)? %$/);
     expect(spreadText({ ...exampleReport, timing: null })).toBe("");
+    const timing = exampleReport.timing!;
+    const contestants = timing.contestants.map((one) => ({ ...one, samples_ms: [one.median_ms, one.median_ms] }));
+    expect(spreadText({ ...exampleReport, timing: { ...timing, contestants } })).toBe("2 samples");
   });
 });
 

@@ -4,13 +4,15 @@ import type { Contestant } from "../../report";
 
 /** How well a figure repeats from run to run. */
 const REPEATABILITY = 0.02;
-/** One sample shows no spread of its own: it is taken to be wrong by up to this factor. */
+/** Fewer samples show no spread of their own. */
+export const FEWEST_SAMPLES = 4;
+/** They are taken to be wrong by up to this factor. */
 const UNKNOWN_SPREAD = 1.5;
 
-export const RULE = "A difference counts where the ranges between the quartiles do not overlap and the medians differ by more than 2 %.";
+export const RULE = "A difference counts where the ranges between the quartiles do not overlap and the medians differ by more than 2 %. Fewer than four samples are taken to be wrong by up to a factor of 1.5.";
 
 function rangeOf({ samples_ms: samples, low_ms: low, high_ms: high }: Contestant): [number, number] {
-  return samples.length > 1 ? [low, high] : [low / UNKNOWN_SPREAD, high * UNKNOWN_SPREAD];
+  return samples.length >= FEWEST_SAMPLES ? [low, high] : [low / UNKNOWN_SPREAD, high * UNKNOWN_SPREAD];
 }
 
 export function isMeasurable(one: Contestant, other: Contestant): boolean {
