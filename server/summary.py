@@ -64,7 +64,7 @@ def _answer(report: Report) -> str:
     if summary.verdict and report.error is None:
         lines.append(summary.verdict)
     device = report.environment.device_name or report.environment.device
-    where = f", measured on {cell(device)}" if device else ""
+    where = f" on {cell(device)}" if device else ""
     rows = [
         ("Kernels", summary.eager_kernels, summary.kernels, summary.peer_kernels),
         ("Bytes moved", *map(_bytes, (summary.eager_bytes, summary.bytes)), None),

@@ -101,7 +101,7 @@ def test_a_short_duration_keeps_two_digits() -> None:
     ("seconds", "max_seconds", "rounds"),
     [
         (1000, 600, 20),  # all of them
-        (1000, 1, 3),  # what samples may take is up, but a few belong to any figure
+        (1000, 1, 4),  # what samples may take is up, but a few belong to any figure
         (45, 1, 2),
         (11, 1, 1),  # one call of each was made: they are the samples
     ],

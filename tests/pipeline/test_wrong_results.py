@@ -132,9 +132,9 @@ def test_both_texts_say_it_first_and_no_time(how: str) -> None:
     head, _, told = markdown(report).partition("Status: ")
     assert not head.partition("\n")[2].strip()
     assert told.startswith(f"**wrong_result**\n\n- **wrong result: {message}**")
-    assert re.search(r"\| Time \(ms\) \| [\d.]+ \| wrong result \|", told)
+    assert re.search(r"\| Time \(ms\)[^|]* \| [\d.]+ \| wrong result \|", told)
     for one in (text, told):
-        assert not re.search(r"\| compiled \| \d|^compiled +\d", one, re.MULTILINE)
+        assert not re.search(r"^\| compiled \| \d|^compiled +\d", one, re.MULTILINE)
         assert "as fast as" not in one and "measured on" not in one
 
 
@@ -228,7 +228,7 @@ def test_a_peer_that_is_wrong_has_no_time_and_ours_keeps_its_own(
     assert f"**wrong result of the peer: {message}**" in told and f"wrong result of the peer: {message}" in printed(
         report
     )
-    assert re.search(r"\| Time \(ms\) \|.*\| wrong result \|\n", told)
+    assert re.search(r"\| Time \(ms\)[^|]* \|.*\| wrong result \|\n", told)
     assert taken_over(report) == report
 
 

@@ -89,9 +89,9 @@ def test_every_sample_is_kept_with_its_median_and_quartiles() -> None:
     assert "mallopt" in result.method
 
 
-def test_sampling_stops_when_the_time_is_up_but_not_before_three_rounds() -> None:
+def test_sampling_stops_when_the_time_is_up_but_not_before_four_rounds() -> None:
     result = measure({"eager": lambda: None}, CPU, Timing(min_runs=1000, max_seconds=1e-9))
-    assert len(result.contestants[0].samples_ms) == 3
+    assert len(result.contestants[0].samples_ms) == 4
 
 
 def test_single_kernels_are_timed_by_name() -> None:
@@ -117,7 +117,7 @@ def test_freed_memory_is_kept_so_that_fresh_outputs_do_not_fault() -> None:
 def contestant(low: float, median: float, high: float) -> Contestant:
     return Contestant(
         name="eager",
-        samples_ms=[low, median, high],
+        samples_ms=[low, low, median, high, high],
         median_ms=median,
         low_ms=low,
         high_ms=high,
@@ -128,7 +128,13 @@ def test_overlapping_ranges_are_no_measurable_difference() -> None:
     assert not is_measurable_difference(contestant(0.9, 1.0, 1.2), contestant(1.1, 1.3, 1.4))
     assert not is_measurable_difference(contestant(1.0, 1.0, 1.0), contestant(1.01, 1.01, 1.01))
     assert is_measurable_difference(contestant(0.9, 1.0, 1.1), contestant(1.2, 1.3, 1.4))
-    assert is_measurable_difference(Samples((2.0, 2.0)), Samples((1.0, 1.0)))
+    assert is_measurable_difference(Samples((2.0,) * 4), Samples((1.0,) * 4))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_samples_show_a_large_difference_alone(count: int) -> None:
+    assert not is_measurable_difference(Samples((2.0,) * count), Samples((1.0,) * count))
+    assert is_measurable_difference(Samples((2.4,) * count), Samples((1.0,) * count))
 
 
 def test_percentiles_lie_between_samples() -> None:
