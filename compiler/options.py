@@ -226,6 +226,10 @@ class Options(BaseModel):
     )
     produce: tuple[StageName, ...] | None = Field(default=None, description="Stages wanted; by default all.")
     timing: Timing = Field(default=Timing(), description="How times are taken.")
+    trace: bool = Field(
+        default=False,
+        description="Record one call of eager and one of each graph's kernels by torch's profiler; see `.trace.json`.",
+    )
     max_seconds: float | None = Field(
         default=None,
         gt=0,

@@ -6,7 +6,7 @@
     codegen   kernels become Triton and C++ text, and the wrapper that launches them
     run       the kernels are compiled and run; eager's and their error against float64
     measure   eager and compiled, interleaved; a wrong result has no speed, and is not timed
-    profile   each kernel alone
+    profile   each kernel alone, and one call as torch's profiler records it, if asked for
     compare   TorchInductor on the same calls, if asked for
     emulate   the Triton twin of each kernel of a CPU, in Triton's interpreter
     sweep     all of it again at other sizes, if asked for
@@ -62,7 +62,7 @@ from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import CheckedCall, check_training
 from compiler.runtime.kernel_times import KernelTimes, beside_calls, mark_disturbed, measure_kernels
 from compiler.runtime.offline import attach_triton, check_by_emulation
-from compiler.runtime.trial import measure_entries, note_resources, verify_graph
+from compiler.runtime.trial import call_of_all, measure_entries, note_resources, verify_graph
 from compiler.runtime.wrong_results import (
     Checked,
     checked_call,
@@ -422,6 +422,28 @@ class Exploration:
                 self._measure_kernels(right, self._for_times)
         self._mark_disturbed()
         self._note_left_out(right)
+        if self.options.trace:
+            with self.turns.turn(), silenced():
+                self._record(right)
+
+    def _record(self, right: list[Work]) -> None:
+        """What the profiler cannot record is told, and takes nothing from what was measured."""
+        assert self.captured is not None
+        from compiler.runtime.tracing import call_of_graph, recorded
+
+        entries = self.captured.timed_entries
+        calls = [("eager", call_of_all(entries, [entry.eager for entry in entries]))]
+        found = ((work.report.name, call_of_graph(work.captured, work.compilation, work.report)) for work in right)
+        calls += [(name, call) for name, call in found if call is not None]
+        budget = self._for_times
+        for name, call in calls:
+            try:
+                with budget.stopping(), self.changes.in_force():
+                    self.report.trace += recorded(call, name, self.device)
+            except OutOfTime:
+                self._note(f"{name} was not recorded: there was no time left.")
+            except Exception as error:
+                self._note(f"{name} was not recorded: {type(error).__name__}: {error}")
 
     def _measure_kernels(self, right: list[Work], budget: Budget) -> None:
         """Each kernel alone; the graphs share what one of them would have."""

@@ -23,6 +23,7 @@ answer, printer, summary, beside,
 document, drawing, plain_text         the same as one HTML file, its picture, and what makes quoted text safe
 captured, launches, memory, figures   the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong
+chrome_trace                          what the profiler recorded
 gallery, reasons, glossary, highlight examples, reasons, words and colours, for readers
 lessons/, report_paths                lessons, and what a question about a report is answered with
 logs, metrics                         for whoever runs it

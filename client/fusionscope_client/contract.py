@@ -2107,6 +2107,27 @@ class TimingResult:
 
 
 @dataclass(frozen=True)
+class TraceEvent:
+    """Something that torch's profiler recorded in one call. The profiler takes time of its own: `timing` has the times
+    that a call takes without it."""
+
+    #: "eager", or the graph of ours whose kernels were called.
+    contestant: str = ""
+
+    #: What ran: an operator, or a kernel of ours with its number on the page.
+    name: str = ""
+
+    #: The thread of the host, or the stream of the GPU.
+    track: str = ""
+
+    #: Microseconds since the first event of the call.
+    start_us: float = 0.0
+
+    #: Microseconds that it took, those of events within it included.
+    duration_us: float = 0.0
+
+
+@dataclass(frozen=True)
 class Traffic:
     """The bytes that a graph moves between memory and a device, counted from shapes and not measured, in three ways to
     run it: eager (one kernel for each call), unfused (one for each loop node and library call), fused (our kernels)."""
@@ -2236,7 +2257,7 @@ class Report:
     where somebody asked for the end, and "dropped" where nobody waited for it any longer."""
 
     #: Version of this format.
-    version: int = 3
+    version: int = 4
 
     #: Id of the exploration: a hash of the snippet, the options, the build and the device.
     id: str = ""
@@ -2287,6 +2308,9 @@ class Report:
 
     #: Times of eager and compiled; null where none were taken.
     timing: Optional[TimingResult] = None
+
+    #: One call of each as torch's profiler recorded it, where that was asked for.
+    trace: list[TraceEvent] = field(default_factory=list)
 
     #: Sizes that a sweep of this snippet can name.
     sizes: list[NamedSize] = field(default_factory=list)

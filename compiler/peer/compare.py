@@ -25,6 +25,7 @@ from compiler.peer.our_terms import Translation
 from compiler.report import ContestantOutcome, Graph, Peer, TimingResult, WrongResult
 from compiler.runtime.gradients import check_call, graphs_of
 from compiler.runtime.measure import measure
+from compiler.runtime.trial import call_of_all
 from compiler.runtime.wrong_results import checked_call, finite, largest
 from compiler.snippet_changes import NO_CHANGES, SnippetChanges
 
@@ -218,9 +219,9 @@ def _raced(
     """All contestants in turn. Raises `OutOfTime` where one call of each takes longer than the budget."""
     entries = calls.entries
     contest: dict[str, Callable[[], object]] = {
-        "eager": _all(entries, [entry.eager for entry in entries]),
-        "compiled": _all(entries, [entry.compiled for entry in entries]),
-        **{one.name: _all(entries, one.functions) for one in racing},
+        "eager": call_of_all(entries, [entry.eager for entry in entries]),
+        "compiled": call_of_all(entries, [entry.compiled for entry in entries]),
+        **{one.name: call_of_all(entries, one.functions) for one in racing},
     }
     if is_compiled_wrong:
         del contest["compiled"]
@@ -257,14 +258,3 @@ def _outcomes(entered: Sequence[_Contestant], timing: TimingResult | None) -> li
             )
         )
     return rows
-
-
-def _all(entries: Sequence[EntryCall], functions: Sequence[Callable[..., Any]]) -> Callable[[], object]:
-    """One call of each function on the arguments of its entry."""
-    calls = [(function, *entry.copy_arguments()) for entry, function in zip(entries, functions, strict=True)]
-
-    def call() -> None:
-        for function, args, kwargs in calls:
-            function(*args, **kwargs)
-
-    return call

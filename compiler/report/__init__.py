@@ -72,7 +72,7 @@ from compiler.report.peers import (
 )
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, ElementErrors, OutputErrors, TimingResult, WrongResult
+from compiler.report.timings import Contestant, ElementErrors, OutputErrors, TimingResult, TraceEvent, WrongResult
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -169,6 +169,7 @@ __all__ = [
     "TensorTraffic",
     "TileDescriptor",
     "TimingResult",
+    "TraceEvent",
     "Traffic",
     "VectorLoop",
     "VectorRemark",

@@ -69,6 +69,21 @@ class OutputErrors(ReportModel):
     compiled: ElementErrors | None = Field(default=None, description="Errors of ours; null where not comparable.")
 
 
+class TraceEvent(ReportModel):
+    """Something that torch's profiler recorded in one call. The profiler takes time of its own: `timing` has the times
+    that a call takes without it."""
+
+    model_config = example(
+        contestant="compiled", name="K1 fused_sin_mul", track="thread 1", start_us=12.5, duration_us=3.1
+    )
+
+    contestant: str = Field(description='"eager", or the graph of ours whose kernels were called.')
+    name: str = Field(description="What ran: an operator, or a kernel of ours with its number on the page.")
+    track: str = Field(description="The thread of the host, or the stream of the GPU.")
+    start_us: float = Field(description="Microseconds since the first event of the call.")
+    duration_us: float = Field(description="Microseconds that it took, those of events within it included.")
+
+
 class TimingResult(ReportModel):
     """`contestants` are those whose results are right, or could not be checked."""
 

@@ -27,10 +27,10 @@ from compiler.report.observed import Observed
 from compiler.report.peers import Peer
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import OutputErrors, TimingResult, WrongResult
+from compiler.report.timings import OutputErrors, TimingResult, TraceEvent, WrongResult
 from compiler.report.traffic import Traffic
 
-REPORT_VERSION = 3
+REPORT_VERSION = 4
 
 StageStatus = Literal["done", "failed", "skipped"]
 Status = Literal[
@@ -238,6 +238,9 @@ class Report(ReportModel):
     )
     timing: TimingResult | None = Field(
         default=None, description="Times of eager and compiled; null where none were taken."
+    )
+    trace: list[TraceEvent] = Field(
+        default=[], description="One call of each as torch's profiler recorded it, where that was asked for."
     )
     sizes: list[NamedSize] = Field(default=[], description="Sizes that a sweep of this snippet can name.")
     sweep: SweepResult | None = Field(default=None, description="The snippet at other sizes, where that was asked for.")

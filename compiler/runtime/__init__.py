@@ -20,6 +20,7 @@ trial, gradients, double_precision           graphs and whole calls, tried on th
 wrong_results                                what the report says of wrong ones, and which times they take away
 measure, stopwatch, noise, clocks            how long does it take?
 kernel_times, reconcile                      each kernel alone; do they add up to the calls that launch them?
+tracing                                      a call as the profiler records it
 tuning                                       which way to run a product is fastest, measured
 traffic, first_sizes, calibration            what eager moves; sizes of the first call; a device's own record
 preload                                      for a process that forks others to compile in

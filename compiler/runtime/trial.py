@@ -155,14 +155,15 @@ def measure_entries(
     only where a call changes them. What gives a wrong result is not timed. Raises `OutOfTime` where one call of each
     takes longer than the budget; `expected_seconds` is what is known of it before."""
     with _in_time(budget, expected_seconds):
-        calls: dict[str, Callable[[], object]] = {"eager": _all(entries, "eager")}
+        calls: dict[str, Callable[[], object]] = {"eager": call_of_all(entries, [entry.eager for entry in entries])}
         if not is_wrong:
-            calls["compiled"] = _all(entries, "compiled")
+            calls["compiled"] = call_of_all(entries, [entry.compiled for entry in entries])
         return measure(calls, device, timing, budget.share(PLANNED), changes)
 
 
-def _all(entries: Sequence[EntryCall], kind: str) -> Callable[[], object]:
-    calls = [(getattr(entry, kind), *entry.copy_arguments()) for entry in entries]
+def call_of_all(entries: Sequence[EntryCall], functions: Sequence[Callable[..., object]]) -> Callable[[], object]:
+    """One call of each function on the arguments of its entry."""
+    calls = [(function, *entry.copy_arguments()) for entry, function in zip(entries, functions, strict=True)]
 
     def call() -> None:
         for function, args, kwargs in calls:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json as json_form
 import subprocess
 import sys
 import time
 import webbrowser
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -41,6 +43,9 @@ def explore(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write everything to one HTML file that stands alone.")] = None,
     open: Annotated[bool, typer.Option("--open", help="Also open that file in a browser.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option(help="Also record a call with torch's profiler, as a Chrome trace in this file.")
+    ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Again whenever the file changes. Stop with Ctrl+C.")] = False,
     peer: Annotated[bool, typer.Option("--peer", help="Also compile and time with TorchInductor.")] = False,
     peer_mode: Annotated[
@@ -98,45 +103,52 @@ def explore(
         rules_off=rule_off or (),
         largest_group=largest_group,
         device_model=device_model,
+        trace=trace is not None,
         max_seconds=max_seconds,
     )
     pair = None if why is None else _pair_of(why, "--why")
     _check_sweep(source, options)
     with stdout_to_stderr() as output:
-        raise typer.Exit(_explored(source, options, output, pair, all, json, html, open))
+        raise typer.Exit(_explored(source, options, output, _Forms(pair, all, json, html, open, trace)))
 
 
-def _explored(
-    source: str,
-    options: Options,
-    output: TextIO,
-    pair: tuple[str, str] | None,
-    is_all: bool,
-    as_json: bool,
-    html: Path | None,
-    is_opened: bool,
-) -> int:
+@dataclass(frozen=True)
+class _Forms:
+    """In which forms the report is wanted."""
+
+    pair: tuple[str, str] | None
+    is_all: bool
+    as_json: bool
+    html: Path | None
+    is_opened: bool
+    trace: Path | None
+
+
+def _explored(source: str, options: Options, output: TextIO, wanted: _Forms) -> int:
     """Explores and prints; the exit code. It must be the last thing that happens: torch and Triton have exit handlers
     that can print or hang after a failed snippet."""
     from compiler.comparison import compare
     from compiler.pipeline import explore as run_explore
     from server.answer import print_answer
     from server.beside import print_comparison
+    from server.chrome_trace import chrome_trace
     from server.printer import print_report, print_why
 
-    is_compared = options.is_what_if and pair is None and not as_json
+    is_compared = options.is_what_if and wanted.pair is None and not wanted.as_json
     with stages_on_stderr() as told:
         plain = run_explore(source, _compared_with(options), told) if is_compared else None
         report = run_explore(source, options, told)
     console = Console(file=output, highlight=False)
-    if pair is not None:
-        return 0 if print_why(report, pair, console, as_json=as_json) else WRONG_USE
-    if html is not None or is_opened:
-        _write_html(report, html, is_opened)
-    if as_json:
+    if wanted.pair is not None:
+        return 0 if print_why(report, wanted.pair, console, as_json=wanted.as_json) else WRONG_USE
+    if wanted.html is not None or wanted.is_opened:
+        _write_html(report, wanted.html, wanted.is_opened)
+    if wanted.trace is not None and report.trace:
+        _write("--trace", wanted.trace, json_form.dumps(chrome_trace(report)))
+    if wanted.as_json:
         output.write(report.model_dump_json(indent=2) + "\n")
     else:
-        (print_report if is_all else print_answer)(report, console)
+        (print_report if wanted.is_all else print_answer)(report, console)
         if plain is not None:
             print_comparison(compare(plain, report), console)
     if any(told_.outcome == "unknown name" for told_ in report.what_if):
@@ -151,15 +163,18 @@ def _write_html(report: Report, path: Path | None, is_opened: bool) -> None:
     from server.summary import markdown
 
     path = path or Path(mkdtemp(prefix="fusionscope-")) / "exploration.html"
-    text = document(report, markdown(report), report.model_dump_json().encode())
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as failure:
-        typer.echo(f"--html: {path} cannot be written: {failure.strerror}", err=True)
-        raise typer.Exit(WRONG_USE) from None
+    _write("--html", path, document(report, markdown(report), report.model_dump_json().encode()))
     typer.echo(f"Everything stands in {path}.", err=True)
     if is_opened:
         webbrowser.open(path.resolve().as_uri())
+
+
+def _write(option: str, path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as failure:
+        typer.echo(f"{option}: {path} cannot be written: {failure.strerror}", err=True)
+        raise typer.Exit(WRONG_USE) from None
 
 
 def _watch(file: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+from typing import Any
 
 from fastapi import APIRouter, Response
 
 from compiler.report import Report
 from compiler.reproducer import NoReproducerError, reproducer
 from server.beside import comparison_as_markdown
+from server.chrome_trace import NOT_RECORDED, chrome_trace
 from server.derived import derived
 from server.document import document, policy
 from server.explorations import Exploration, Explorations, no_kernel
@@ -55,6 +57,17 @@ async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None)
     The report itself is in the element with the id `report`, as JSON.
     """
     return await rendered(service, id, "text/html", if_none_match)
+
+
+@router.get("/{id}.trace.json", responses=problem_answers(404, 409, 422))
+async def read_trace(id: Id, service: Service) -> dict[str, Any]:
+    """What torch's profiler recorded of one call of eager and one of our kernels, as a Chrome trace, which Perfetto
+    opens. It is there where the exploration was asked for with `trace`."""
+    report = await service.report(id)
+    try:
+        return await derived(id, (LookupError,), chrome_trace, report)
+    except LookupError:
+        raise Problem(409, f"Of exploration {id} {NOT_RECORDED}.") from None
 
 
 @router.get(

@@ -87,7 +87,7 @@ def test_the_timeline_never_has_a_prediction_beside_what_was_measured(page: Page
 def test_what_was_measured_can_be_saved_as_a_trace(page: Page, server_url: str, tmp_path: Path) -> None:
     identity = open_stored(page, server_url, look="?show=export")
     with page.expect_download() as saving:
-        page.get_by_role("button", name="Chrome trace").click()
+        page.get_by_role("button", name="Trace of the times").click()
     saving.value.save_as(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert [event["dur"] for event in events if event["name"] == "softmax_rows"] == [412]

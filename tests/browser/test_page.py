@@ -224,6 +224,16 @@ def test_the_keyboard_reaches_help_and_leaves_it(page: Page, server_url: str) ->
     expect(page.get_by_role("dialog")).to_be_hidden()
 
 
+def test_a_report_of_another_version_gives_its_code(browser: Browser, server_url: str) -> None:
+    opened = browser.new_page()
+    stored = {"version": 1, "id": "f" * 20, "status": "ok", "source": "kept = 'the code'\n", "options": {}}
+    opened.route(f"**/api/v1/explorations/{'f' * 20}", lambda route: route.fulfill(json=stored))
+    opened.goto(f"{server_url}/x/{'f' * 20}")
+    expect(opened.get_by_role("alert")).to_contain_text("another version of Fusionscope")
+    expect(opened.locator(".cm-content")).to_contain_text("kept = 'the code'")
+    opened.close()
+
+
 def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:
     # Its own page: the browser rightly complains of the 404, which `page` does not let pass.
     opened = browser.new_page()

@@ -81,7 +81,8 @@ def render() -> dict[str, str]:
         parts = [NOTICE.format(f"compiler/report/{module}.py"), *(["\n".join(imports)] if imports else [])]
         files[f"{module}.ts"] = "\n\n".join([*parts, *(interface(name, models[name]) for name in own)]) + "\n"
     exports = "\n".join(f'export type * from "./{module}";' for module in sorted(set(home.values())))
-    files["index.ts"] = f"{NOTICE.format('compiler/report/')}\n\n{exports}\n"
+    version = f"/** Of the reports that these types are of. */\nexport const REPORT_VERSION = {report.REPORT_VERSION};"
+    files["index.ts"] = f"{NOTICE.format('compiler/report/')}\n\n{exports}\n\n{version}\n"
     return files
 
 

@@ -19,6 +19,7 @@ export interface ExplorationRequest {
   target?: string;
   peer?: boolean;
   training?: boolean;
+  trace?: boolean;
   dynamic?: boolean;
   mode?: string;
   cuda_graphs?: string;

@@ -4,13 +4,14 @@ import * as api from "./api";
 import { isEmbedded, ONLY_TO_READ } from "./embed";
 import { fieldsFrom, options } from "./options";
 import { begunAgain, withParts } from "./parts";
-import type { Report } from "./report";
+import { type Report, REPORT_VERSION } from "./report";
 import * as state from "./state";
 import { lookAt, viewQuery } from "./view";
 import { remember } from "./visits";
 
 const EMPTY = "The snippet is empty. Paste PyTorch code, or choose an example.";
 const NOT_THERE = "This link leads to no exploration. It may be cut short, or the exploration was removed. Paste its code to explore it again.";
+const OTHER_VERSION = "This exploration was stored by another version of Fusionscope, which this page cannot show. Its code is here: press Explore to run it again.";
 const LONGEST_WAIT_SECONDS = 16;
 
 let stopFollowing: (() => void) | null = null;
@@ -76,7 +77,8 @@ export async function open(id: string, query: string | null = null): Promise<voi
     if (mine !== turn) return;
     state.source.value = stored.source;
     options.value = fieldsFrom(stored.options);
-    follow(stored, mine, "from now on");
+    if (stored.version !== REPORT_VERSION) fail(new Error(OTHER_VERSION));
+    else follow(stored, mine, "from now on");
   } catch (error) {
     const isMissing = error instanceof api.ServiceError && error.status === 404;
     if (mine === turn) fail(isMissing ? new Error(NOT_THERE) : error);

@@ -12,6 +12,7 @@ export interface OptionFields {
   cuda_graphs: string;
   dynamic: string;
   training: string;
+  trace: string;
   peer: boolean;
   timing: boolean;
   seed: string;
@@ -21,7 +22,7 @@ export interface OptionFields {
 
 /** An empty field is left to the server: its defaults are not written down twice. */
 export const NO_OPTIONS: OptionFields = {
-  entry: "", inputs: "", device: "", target: "", mode: "", cuda_graphs: "", dynamic: "", training: "",
+  entry: "", inputs: "", device: "", target: "", mode: "", cuda_graphs: "", dynamic: "", training: "", trace: "",
   peer: false, timing: true, seed: "", refresh: false, sweep: "",
 };
 
@@ -53,6 +54,7 @@ export function fieldsFrom(stored: Record<string, unknown>): OptionFields {
     cuda_graphs: stored.cuda_graphs === "auto" ? "" : text("cuda_graphs"),
     dynamic: yesOrNo(stored.dynamic),
     training: yesOrNo(stored.training),
+    trace: stored.trace === true ? "yes" : "",
     peer: stored.peer === true,
     timing: timing?.enabled !== false,
     seed: stored.seed === 0 ? "" : text("seed"),
@@ -85,6 +87,7 @@ export function requestFrom(source: string, fields: OptionFields = options.value
   if (fields.cuda_graphs) request.cuda_graphs = fields.cuda_graphs;
   if (fields.dynamic) request.dynamic = fields.dynamic === "yes";
   if (fields.training) request.training = fields.training === "yes";
+  if (fields.trace) request.trace = true;
   if (fields.peer) request.peer = true;
   if (!fields.timing) request.timing = { enabled: false };
   if (fields.seed.trim()) request.seed = Number.parseInt(fields.seed, 10);

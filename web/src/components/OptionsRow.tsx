@@ -4,7 +4,7 @@ import { sweepProblem } from "../sweep";
 import { typed } from "../typing";
 
 type TextField = "entry" | "inputs" | "seed" | "sweep";
-type ChoiceField = "device" | "target" | "mode" | "cuda_graphs" | "dynamic" | "training";
+type ChoiceField = "device" | "target" | "mode" | "cuda_graphs" | "dynamic" | "training" | "trace";
 
 const CHOICES: { name: ChoiceField; label: string; says: string; values: [string, string][] }[] = [
   {
@@ -26,6 +26,7 @@ const CHOICES: { name: ChoiceField; label: string; says: string; values: [string
   { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]] },
   { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
   { name: "training", label: "Backward graph", says: "Whether the backward pass is captured as well.", values: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]] },
+  { name: "trace", label: "Profiler's trace", says: "Whether a call is recorded by torch's profiler, for Perfetto: see Export.", values: [["", "no"], ["yes", "record one call of each"]] },
 ];
 
 function change<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {
@@ -78,7 +79,7 @@ function inputsProblem(fields: OptionFields): string | null {
 }
 
 /** Behind "Options", which counts those that are set: nothing that matters is out of sight. */
-const FOLDED: readonly (keyof OptionFields)[] = ["entry", "inputs", "target", "device", "mode", "cuda_graphs", "dynamic", "training", "seed", "sweep", "refresh"];
+const FOLDED: readonly (keyof OptionFields)[] = ["entry", "inputs", "target", "device", "mode", "cuda_graphs", "dynamic", "training", "trace", "seed", "sweep", "refresh"];
 
 function Folded() {
   return (

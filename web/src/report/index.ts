@@ -13,3 +13,6 @@ export type * from "./sweep";
 export type * from "./timings";
 export type * from "./traffic";
 export type * from "./whole";
+
+/** Of the reports that these types are of. */
+export const REPORT_VERSION = 4;

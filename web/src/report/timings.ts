@@ -54,6 +54,20 @@ export interface TimingResult {
   contestants: Contestant[];
 }
 
+/** Something that torch's profiler recorded in one call. The profiler takes time of its own: `timing` has the times that a call takes without it. */
+export interface TraceEvent {
+  /** "eager", or the graph of ours whose kernels were called. */
+  contestant: string;
+  /** What ran: an operator, or a kernel of ours with its number on the page. */
+  name: string;
+  /** The thread of the host, or the stream of the GPU. */
+  track: string;
+  /** Microseconds since the first event of the call. */
+  start_us: number;
+  /** Microseconds that it took, those of events within it included. */
+  duration_us: number;
+}
+
 /** An output that rounding does not explain. Of its contestant there is no time, and of the kernels of its graph there is none. */
 export interface WrongResult {
   /** Whose output it is. */

@@ -10,7 +10,7 @@ import type { Observed } from "./observed";
 import type { Peer } from "./peers";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { OutputErrors, TimingResult, WrongResult } from "./timings";
+import type { OutputErrors, TimingResult, TraceEvent, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 /** What a result depends on besides the snippet and the options. */
@@ -243,6 +243,8 @@ export interface Report {
   peer: Peer | null;
   /** Times of eager and compiled; null where none were taken. */
   timing: TimingResult | null;
+  /** One call of each as torch's profiler recorded it, where that was asked for. */
+  trace: TraceEvent[];
   /** Sizes that a sweep of this snippet can name. */
   sizes: NamedSize[];
   /** The snippet at other sizes, where that was asked for. */

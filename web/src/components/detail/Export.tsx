@@ -1,6 +1,6 @@
 import type { Report } from "../../report";
 import { Empty, Scroller } from "../Scroller";
-import { documentOf, rawOf, reproducerOf, save, traceOf } from "./exports";
+import { documentOf, rawOf, recordedOf, reproducerOf, save, traceOf } from "./exports";
 import { Name } from "../Name";
 import { KernelTag } from "../KernelTag";
 
@@ -11,10 +11,12 @@ interface Way {
   file?: string;
 }
 
-function waysOf(id: string): Way[] {
+function waysOf(report: Report): Way[] {
+  const { id } = report;
   return [
     { name: "One HTML file", about: "The answer, the kernels as a drawing and as code, every decision with its reason. It stands alone, without a script.", href: documentOf(id, "html"), file: `fusionscope-${id}.html` },
     { name: "Markdown", about: "The answer, kernels and decisions as text.", href: documentOf(id, "md"), file: `fusionscope-${id}.md` },
+    ...(report.trace.length === 0 ? [] : [{ name: "Profiler's trace", about: "One call of eager and one of our kernels as torch's profiler recorded them, for Perfetto. It takes time of its own.", href: recordedOf(id), file: `fusionscope-${id}.profiler.json` }]),
     { name: "Raw JSON", about: "Everything that the page knows of it.", href: rawOf(id), file: `fusionscope-${id}.json` },
   ];
 }
@@ -24,7 +26,7 @@ function Trace({ report }: { report: Report }) {
   return (
     <li>
       <button type="button" disabled={!trace} onClick={() => trace && save(`fusionscope-${report.id}.trace.json`, JSON.stringify(trace))}>
-        Chrome trace
+        Trace of the times
       </button>
       <span class="quiet">{trace ? "What was measured, for Perfetto or chrome://tracing. Kernels were timed alone: gaps between them are not known." : "Nothing was measured."}</span>
     </li>
@@ -66,7 +68,7 @@ export function Export({ report }: { report: Report }) {
       <div>
         <h3 class="view-heading">The whole exploration</h3>
         <ul class="files">
-          {waysOf(report.id).map(({ name, about, href, file }) => (
+          {waysOf(report).map(({ name, about, href, file }) => (
             <li key={name}>
               <a href={href} download={file}>
                 {name}

@@ -8,6 +8,9 @@ export const documentOf = (id: string, format: "html" | "md"): string => `${API}
 
 export const rawOf = (id: string): string => `${API}/${encodeURIComponent(id)}`;
 
+/** What torch's profiler recorded, as a Chrome trace. */
+export const recordedOf = (id: string): string => `${API}/${encodeURIComponent(id)}.trace.json`;
+
 /** A Python file that runs one generated kernel alone, checks it and times it. */
 export function reproducerOf(report: Report, graph: Graph, kernel: Kernel): string {
   const query = report.graphs.length > 1 ? `?${new URLSearchParams({ graph: graph.name }).toString()}` : "";
