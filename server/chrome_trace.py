@@ -5,13 +5,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from compiler.report import Report
 
 NOT_RECORDED = 'no trace was recorded: explore it with the option `trace`, as in --trace FILE or {"trace": true}'
 _NOTE = "The profiler takes time of its own: see the report's timing for the times that calls take without it."
 
 
-def chrome_trace(report: Report) -> dict[str, Any]:
+class ChromeTrace(BaseModel):
+    """A file in the format of Chrome's traces; its names are that format's."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "displayTimeUnit": "ms",
+                "otherData": {"device": "NVIDIA H200"},
+                "traceEvents": [
+                    {"name": "K1 fused_sin_mul", "ph": "X", "pid": 2, "tid": 3, "ts": 12.5, "dur": 3.1},
+                ],
+            }
+        }
+    )
+
+    displayTimeUnit: str = Field(default="ms", description="The unit that a viewer shows; events are in microseconds.")
+    otherData: dict[str, str] = Field(description="The device, the exploration, and what is to be known of the times.")
+    traceEvents: list[dict[str, Any]] = Field(description="Names of processes and threads, then what ran in them.")
+
+
+def chrome_trace(report: Report) -> ChromeTrace:
     """One process for each contestant, one thread for each of its tracks, so that two calls stand above each other.
     Raises `LookupError` where nothing was recorded."""
     if not report.trace:
@@ -38,7 +60,7 @@ def chrome_trace(report: Report) -> dict[str, Any]:
     ]
     device = report.environment.device_name or report.environment.device
     other = {"device": device, "exploration": report.id, "note": _NOTE}
-    return {"displayTimeUnit": "ms", "otherData": other, "traceEvents": [*names, *events]}
+    return ChromeTrace(otherData=other, traceEvents=[*names, *events])
 
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:

@@ -48,9 +48,11 @@ OTHER_VARIABLES = frozenset(
         "FUSIONSCOPE_COMPILE_HELPERS",
         "FUSIONSCOPE_DEVICE_RECORD",
         "FUSIONSCOPE_INSTRUCTION_SET",
+        "FUSIONSCOPE_TOKEN",
+        "FUSIONSCOPE_URL",
     }
 )
-"""What the compiler, the tests and the tools read themselves."""
+"""What the compiler, the clients, the tests and the tools read themselves."""
 
 Origin = Literal["command line", "environment", "file", "default"]
 

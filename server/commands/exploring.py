@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_form
 import subprocess
 import sys
 import time
@@ -144,7 +143,7 @@ def _explored(source: str, options: Options, output: TextIO, wanted: _Forms) -> 
     if wanted.html is not None or wanted.is_opened:
         _write_html(report, wanted.html, wanted.is_opened)
     if wanted.trace is not None and report.trace:
-        _write("--trace", wanted.trace, json_form.dumps(chrome_trace(report)))
+        _write("--trace", wanted.trace, chrome_trace(report).model_dump_json())
     if wanted.as_json:
         output.write(report.model_dump_json(indent=2) + "\n")
     else:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from typing import Any
 
 from fastapi import APIRouter, Response
 
 from compiler.report import Report
 from compiler.reproducer import NoReproducerError, reproducer
 from server.beside import comparison_as_markdown
-from server.chrome_trace import NOT_RECORDED, chrome_trace
+from server.chrome_trace import NOT_RECORDED, ChromeTrace, chrome_trace
 from server.derived import derived
 from server.document import document, policy
 from server.explorations import Exploration, Explorations, no_kernel
@@ -60,7 +59,7 @@ async def read_as_html(id: Id, service: Service, if_none_match: KnownTag = None)
 
 
 @router.get("/{id}.trace.json", responses=problem_answers(404, 409, 422))
-async def read_trace(id: Id, service: Service) -> dict[str, Any]:
+async def read_trace(id: Id, service: Service) -> ChromeTrace:
     """What torch's profiler recorded of one call of eager and one of our kernels, as a Chrome trace, which Perfetto
     opens. It is there where the exploration was asked for with `trace`."""
     report = await service.report(id)

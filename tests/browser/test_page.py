@@ -246,8 +246,8 @@ def test_an_unknown_link_says_so(browser: Browser, server_url: str) -> None:
 
 @pytest.mark.parametrize(
     "tab",
-    "decisions timing timeline roofline traffic buffers replay loops nodes capture wrapper sweep what-if compare "
-    "stages notes export".split(),
+    "decisions timing errors timeline roofline traffic buffers replay loops passes nodes capture wrapper sweep what-if "
+    "compare stages notes export".split(),
 )
 def test_no_accessibility_fault_is_known_to_axe(page: Page, server_url: str, theme: str, tab: str) -> None:
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")

@@ -335,7 +335,10 @@ TABLE = (
         ("triton.runtime.driver",),
     ),
     Taken(
-        ("compiler/runtime/triton_offline.py", "compiler/runtime/compile_helper.py"),
+        (
+            *("compiler/runtime/triton_offline.py", "compiler/runtime/compile_helper.py"),
+            "compiler/machine_code/triton.py",
+        ),
         "compile a kernel for a GPU that is not there",
         ("triton.backends.compiler.GPUTarget", "triton.compiler.ASTSource"),
     ),
@@ -387,6 +390,37 @@ TABLE = (
             "torch._inductor.debug.set_kernel_post_grad_provenance_tracing",
         ),
     ),
+    Taken(
+        ("compiler/peer/inductor.py",),
+        "hear why it does not fuse, and build its kernels while it generates the next",
+        (
+            "torch._inductor.scheduler",
+            *_names("torch._inductor.async_compile.AsyncCompile", "pool pool.cache_clear pool.cache_info wait"),
+        ),
+        ("2.13",),
+    ),
+    Taken(
+        ("compiler/peer/contestants.py",),
+        "find the backends of Dynamo that are installed",
+        _names("torch._dynamo", "list_backends backends.registry.lookup_backend"),
+        ("2.13",),
+    ),
+    Taken(
+        ("compiler/peer/kernel_text.py",),
+        "compile one of TorchInductor's kernels as it does",
+        _names(
+            "torch._inductor",
+            "cpp_builder.CppTorchDeviceOptions cpu_vec_isa.pick_vec_isa runtime.triton_helpers",
+        ),
+        ("2.13",),
+    ),
+    Taken(
+        ("compiler/runtime/preload.py",),
+        "import for all forked processes what their first use imports",
+        ("torch.distributed.tensor.experimental._func_map", "triton.compiler.code_generator"),
+        ("2.13",),
+    ),
+    Taken(("bench/alignment.py",), "hear what it generates", ("torch._inductor.graph.GraphLowering.save_output_code",)),
     Taken(("bench/contest.py",), "time a compilation without a cache", ("torch._inductor.utils.fresh_cache",)),
     Taken(
         ("bench/opinfo/packets.py",),

@@ -30,8 +30,8 @@ def explored(source: str = SOURCE, **options: Any) -> rep.Report:
 def timed(report: rep.Report, low: float, median: float, high: float) -> rep.Report:
     """The report with these quartiles of the compiled function; eager takes 1 ms always."""
     contestants = [
-        rep.Contestant(name="eager", samples_ms=[1.0], median_ms=1.0, low_ms=0.99, high_ms=1.01),
-        rep.Contestant(name="compiled", samples_ms=[median], median_ms=median, low_ms=low, high_ms=high),
+        rep.Contestant(name="eager", samples_ms=[1.0] * 5, median_ms=1.0, low_ms=0.99, high_ms=1.01),
+        rep.Contestant(name="compiled", samples_ms=[median] * 5, median_ms=median, low_ms=low, high_ms=high),
     ]
     timing = rep.TimingResult(method="", device="this machine", cold_l2=False, contestants=contestants)
     return report.model_copy(update={"timing": timing})

@@ -46,7 +46,7 @@ def test_kernels_lie_within_the_call_of_their_graph(report: Report) -> None:
 
 
 def test_the_file_is_a_chrome_trace(report: Report) -> None:
-    trace = json.loads(json.dumps(chrome_trace(report)))
+    trace = json.loads(chrome_trace(report).model_dump_json())
     complete = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     named = {(event["pid"], event["tid"]) for event in trace["traceEvents"] if event["name"] == "thread_name"}
     assert len(complete) == len(report.trace)

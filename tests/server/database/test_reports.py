@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from compiler.report import Report
+from compiler.report import REPORT_VERSION, Report
 from server.database.compressed import SHARED_BYTES, Body, as_gzip, body_of, body_of_text
 from server.database.engine import Database, DatabaseUnavailable
 from server.database.jobs import JobTable
@@ -120,7 +120,7 @@ async def test_a_report_of_another_version_is_served_as_it_is(database: Database
 async def test_an_earlier_store_is_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "explorations.sqlite3"
     report = Report(id="a" * 20, source="x = 'ä'", status="ok", based_on="b" * 20, output="line\n" * 1000)
-    body = report.model_dump_json(exclude={"observed"}).replace('"version":3', '"version":2').encode()
+    body = report.model_dump_json(exclude={"observed"}).replace(f'"version":{REPORT_VERSION}', '"version":2').encode()
     with sqlite3.connect(path) as earlier:
         earlier.execute("CREATE TABLE explorations (id VARCHAR(40) PRIMARY KEY, status, finished_at, report BLOB)")
         earlier.execute("CREATE TABLE exploration_links (child, parent, status, asked, finished_at)")
