@@ -33,6 +33,7 @@ def open_view(page: Page, view: str) -> None:
     if page.locator(f"#drawer[data-view={view}]").count() == 0:
         page.locator(f".toolbar [data-view={view}]").click()
     expect(page.locator(f"#drawer[data-view={view}]")).to_be_visible()
+    expect(page.locator("#drawer [data-loading]")).to_have_count(0)
 
 
 def fit_map(page: Page) -> None:

@@ -12,27 +12,29 @@ import type { Shown } from "../state";
 import { isFlipping } from "../sweep";
 import { isWrong } from "../wrong";
 import { compilerShown, fxLevel } from "../state";
-import { Capture } from "./Capture";
 import { CodeView } from "./CodeView";
-import { Compare } from "./why/Compare";
 import { countRows } from "./why/decisionRows";
 import { Decisions } from "./why/Decisions";
+import { WhatIf } from "./why/WhatIf";
 import { Export } from "./detail/Export";
 import { Errors } from "./detail/Errors";
+import { Compare } from "./why/Compare";
+import { Passes } from "./passes/Passes";
+import { Roofline } from "./detail/Roofline";
+import { Timeline } from "./detail/Timeline";
+import { later } from "./later";
 import { LoopList } from "./detail/LoopList";
-import { MemoryPlan } from "./detail/MemoryPlan";
 import { NodeTable } from "./detail/NodeTable";
 import { Notes } from "./Notes";
-import { Passes } from "./passes/Passes";
-import { Replays } from "./detail/Replays";
 import { Empty } from "./Scroller";
-import { Roofline } from "./detail/Roofline";
 import { Stages } from "./detail/Stages";
-import { Sweep } from "./Sweep";
-import { Timeline } from "./detail/Timeline";
 import { Timing } from "./detail/Timing";
 import { Traffic } from "./detail/Traffic";
-import { WhatIf } from "./why/WhatIf";
+
+const Capture = later(() => import("./Capture").then((file) => file.Capture));
+const MemoryPlan = later(() => import("./detail/MemoryPlan").then((file) => file.MemoryPlan));
+const Replays = later(() => import("./detail/Replays").then((file) => file.Replays));
+const Sweep = later(() => import("./Sweep").then((file) => file.Sweep));
 
 interface Named {
   id: string;
