@@ -7,8 +7,8 @@ backend can run the same steps in one go.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -103,6 +103,13 @@ class GraphCompilation:
     replayed: Replayed | ReplayDecision | None = None
     #: What each step took, by the name of its function.
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the seconds of what is done within to those of that step."""
+        started = time.perf_counter()
+        yield
+        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - started
 
     @property
     def decides_for(self) -> Device:
@@ -307,9 +314,8 @@ def _compiled(graph: GraphModule, options: Options, device: torch.device, phase:
     try:
         with garbage_kept():
             for name, step in steps.items():
-                started = time.perf_counter()
-                step()
-                compilation.seconds[name] = time.perf_counter() - started
+                with compilation.timed(name):
+                    step()
     except BaseException:
         if compilation.launchers is not None:
             compilation.launchers.abandon()

@@ -25,14 +25,16 @@ To read on, one file of each folder:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from io import StringIO
+from types import MappingProxyType
 
 import torch
 
+from compiler import compile_phases
 from compiler import report as rep
 from compiler.backend import device_of
 from compiler.budget import PLANNED, TIME_LIMIT, Budget, OutOfTime, in_seconds, unstopped
@@ -176,6 +178,7 @@ class Exploration:
     calls: list[CheckedCall] = field(default_factory=list)
     changes: SnippetChanges = field(default_factory=SnippetChanges)
     called: Called | None = None
+    dynamo_seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.began = self.turns.clock()
@@ -263,6 +266,7 @@ class Exploration:
         ]
         budget = self.shares.capture
         self.captured = captured = capture(self.source, self.options, self.device, budget, self.changes, self.called)
+        self.dynamo_seconds = compile_phases.counted()
         self.report.notes += captured.notes
         self.report.output = captured.output
         self.report.error = captured.error
@@ -287,7 +291,8 @@ class Exploration:
         for work in self.alive:
             with self._each(work, "lower"):
                 note_first_sizes(work.captured)
-                work.compilation.lower(work.captured.aten)
+                with work.compilation.timed("lower"):
+                    work.compilation.lower(work.captured.aten)
                 work.captured.lay_inputs_out()
                 present_lowered(work.compilation, work.report)
                 self._note_unordered_sums(work)
@@ -304,7 +309,8 @@ class Exploration:
         for work in self.alive:
             with self._each(work, "schedule"), self._turn_on_gpu(tunes), garbage_kept():
                 work.compilation.other_names = other_names(work.compilation, work.report)
-                work.compilation.plan()
+                with work.compilation.timed("plan"):
+                    work.compilation.plan()
                 present_schedule(work.compilation, work.report)
                 note_ranges(work.captured, work.report)
 
@@ -315,7 +321,8 @@ class Exploration:
     def codegen(self) -> None:
         for work in self.alive:
             with self._each(work, "codegen"):
-                work.compilation.generate(wants_triton=True)
+                with work.compilation.timed("generate"):
+                    work.compilation.generate(wants_triton=True)
                 work.report.kernels = present_kernels(work.compilation)
                 work.report.predicted_us = predicted_us(work.compilation)
                 if self.device.type != "cuda" and not self.is_brief:
@@ -326,7 +333,8 @@ class Exploration:
     def run(self) -> None:
         for place, work in enumerate(self.alive):
             with self._each(work, "run"):
-                executable = work.compilation.build(work.captured.phase)
+                with work.compilation.timed("build"):
+                    executable = work.compilation.build(work.captured.phase)
                 work.report.wrapper = executable.wrapper
                 present_replay(work.compilation, work.report)
                 work.captured.runner.implementation = work.compilation.implementation
@@ -335,8 +343,13 @@ class Exploration:
                 self.report.wrong_results += work.checked.wrong
                 work.report.errors = work.checked.errors
                 note_resources(executable, work.report, work.compilation.model.target)
+        self._note_phases()
         self._check_training()
         self._withhold_times()
+
+    def _note_phases(self, peer: Mapping[rep.CompilePhaseName, float] = MappingProxyType({})) -> None:
+        compiled = compile_phases.ours(self.dynamo_seconds, [work.compilation.seconds for work in self.work])
+        self.report.compile_phases = compile_phases.side_by_side(compiled, peer)
 
     @property
     def _has_backward(self) -> bool:
@@ -505,6 +518,7 @@ class Exploration:
             )
         self.report.peer, self.report.timing = compared.peer, compared.timing
         self.report.wrong_results += compared.wrong
+        self._note_phases(compared.phases)
         errors = {"eager": self.report.summary.eager_error, "compiled": self.report.summary.compiled_error}
         for one in compared.peer.contestants:
             one.max_error = errors.get(one.name, one.max_error)

@@ -21,7 +21,8 @@ cli, commands/, doctor                the command line
 answer, printer, summary, beside,
   swept                               a report on one screen, all of it for a terminal, and as Markdown
 document, drawing, plain_text         the same as one HTML file, its picture, and what makes quoted text safe
-captured, launches, memory, figures   the sentences and numbers of all of them
+captured, launches, memory, compiling,
+  figures                             the sentences and numbers of all of them
 wrong                                 what they say first, where a result is wrong
 chrome_trace                          what the profiler recorded
 gallery, reasons, glossary, highlight examples, reasons, words and colours, for readers

@@ -121,6 +121,8 @@ def _spent(claimed: Report) -> Iterator[tuple[str, float]]:
         samples = (sample for one in claimed.timing.contestants for sample in one.samples_ms)
         yield "The samples of the times", sum(samples) / 1000
         yield "The times of compiling", sum(one.compile_s or 0.0 for one in claimed.timing.contestants)
+    phases = ((one.compiled_seconds or 0.0) + (one.peer_seconds or 0.0) for one in claimed.compile_phases)
+    yield "The phases of compiling", sum(phases)
     kernels = [kernel.measured_us or 0.0 for graph in claimed.graphs for kernel in graph.kernels]
     calls = [graph.call_us or 0.0 for graph in claimed.graphs]
     yield "The measured times of the kernels", (sum(kernels) + sum(calls)) / 1e6

@@ -24,6 +24,7 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
+from server.compiling import compile_sentences
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.plain_text import visible
@@ -47,6 +48,8 @@ def print_report(report: Report, console: Console) -> None:
         console.rule("gradients", align="left")
         for sentence in check_sentences(report):
             console.print(escape(sentence))
+    for sentence in compile_sentences(report):
+        console.print(escape(sentence))
     if report.timing is not None:
         _print_timing(report, console)
     if report.sweep is not None:

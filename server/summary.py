@@ -19,6 +19,7 @@ from server.captured import (
     symbol_sentences,
     training_sentences,
 )
+from server.compiling import compile_sentences
 from server.figures import byte_count, microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
@@ -37,6 +38,8 @@ def markdown(report: Report) -> str:
         parts.append(_graph(graph, report.environment))
     if report.gradients:
         parts.append(f"## Gradients\n\n{_listed(check_sentences(report))}")
+    if report.compile_phases:
+        parts.append(f"## Compiling\n\n{_listed(compile_sentences(report))}")
     if report.timing is not None:
         parts.append(_timing(report))
     if report.sweep is not None:

@@ -178,6 +178,20 @@ class Compilation:
 
 
 @dataclass(frozen=True)
+class CompilePhase:
+    """What one phase of compiling took, of all graphs together: ours by the clock, the peer's by torch's counters."""
+
+    #: Capture is Dynamo and AOTAutograd; a build is what g++ or Triton makes of what was generated.
+    phase: Literal["capture", "lowering", "scheduling", "code generation", "build"] = "capture"
+
+    #: Seconds of ours; null where none were taken.
+    compiled_seconds: Optional[float] = None
+
+    #: Seconds of the peer; null where none were taken.
+    peer_seconds: Optional[float] = None
+
+
+@dataclass(frozen=True)
 class Contestant:
     """Wall time of one way to run the same calls, in milliseconds; every sample is kept."""
 
@@ -2305,6 +2319,9 @@ class Report:
 
     #: What TorchInductor made of the same; null where it was not asked.
     peer: Optional[Peer] = None
+
+    #: Seconds of compiling by phase, ours and the peer's, in order.
+    compile_phases: list[CompilePhase] = field(default_factory=list)
 
     #: Times of eager and compiled; null where none were taken.
     timing: Optional[TimingResult] = None

@@ -16,13 +16,14 @@ import torch
 from compiler.budget import PLANNED, UNLIMITED, Budget, OutOfTime, in_seconds
 from compiler.capture.captured import Capture, EntryCall
 from compiler.capture.reference import is_random
+from compiler.compile_phases import added_up
 from compiler.lease import TimingTurns
 from compiler.options import Options
 from compiler.peer.aligned import aligned
 from compiler.peer.contestants import ALWAYS, UnknownContestant, maker_of
 from compiler.peer.inductor import ExploredPeer, Recording, compiling_quickly, explore_peer
 from compiler.peer.our_terms import Translation
-from compiler.report import ContestantOutcome, Graph, Peer, TimingResult, WrongResult
+from compiler.report import CompilePhaseName, ContestantOutcome, Graph, Peer, TimingResult, WrongResult
 from compiler.runtime.gradients import check_call, graphs_of
 from compiler.runtime.measure import measure
 from compiler.runtime.trial import call_of_all
@@ -40,6 +41,7 @@ class Compared:
     peer: Peer
     timing: TimingResult | None
     wrong: list[WrongResult] = field(default_factory=list)
+    phases: Mapping[CompilePhaseName, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -126,7 +128,8 @@ def compare_with_peer(
             late = "It was not timed: one call of each takes longer than there was time left."
             peer = peer.model_copy(update={"message": " ".join(filter(None, [peer.message, late]))})
     peer = peer.model_copy(update={"contestants": _outcomes(entered, timing)})
-    return Compared(peer, timing, wrong)
+    explored = [found for one in entered if one.name == "peer" for found in one.explored]
+    return Compared(peer, timing, wrong, added_up(found.phases for found in explored))
 
 
 def _enter(one: _Contestant, calls: _Calls, budget: Budget) -> None:

@@ -22,11 +22,12 @@ from unittest import mock
 
 import torch
 
+from compiler import compile_phases
 from compiler.capture.describe import describe_fx
 from compiler.devices import usable_cores
 from compiler.options import Mode
 from compiler.peer.launches import Launch, describe_launch
-from compiler.report import FxNode
+from compiler.report import CompilePhaseName, FxNode
 from compiler.wording import counted
 
 #: Modules of TorchInductor that import the provenance hook by name: each holds its own reference.
@@ -66,6 +67,8 @@ class Recording:
     modules: list[Module] = field(default_factory=list)
     underway: Module = field(default_factory=Module)
     seconds: float = 0.0
+    #: Of them, waiting for compilers that were started.
+    waited: float = 0.0
     #: Called when all kernels of a graph of Dynamo are generated, before they are built.
     on_generated: Callable[[], None] = lambda: None
     #: Builds what was generated, and not waited for yet.
@@ -73,8 +76,10 @@ class Recording:
 
     def build(self) -> None:
         """Wait for the compilers that were started."""
+        started = perf_counter()
         while self.unbuilt:
             self.unbuilt.pop(0)()
+        self.waited += perf_counter() - started
 
     def note_launch(self, node_schedule: Any, name: str, is_library_call: bool) -> None:
         self.underway.launches.append(describe_launch(node_schedule, name, is_library_call))
@@ -97,11 +102,12 @@ class Recording:
 
 @dataclass
 class ExploredPeer:
-    """What TorchInductor made of one callable, and the seconds of its first call, compiling included."""
+    """What TorchInductor made of one callable, the seconds of its first call, and those of each phase of compiling."""
 
     modules: list[Module] = field(default_factory=list)
     message: str = ""
     compile_s: float = 0.0
+    phases: dict[CompilePhaseName, float] = field(default_factory=dict)
 
 
 def explore_peer(
@@ -123,14 +129,15 @@ def explore_peer(
     recording = recording or Recording()
     compiled = compile_with_inductor(eager, mode, recording)
     with listening(recording, with_backward, device):
-        started = perf_counter()
+        before, started = compile_phases.counted(), perf_counter()
         compiled(*args, **kwargs)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         recording.seconds = perf_counter() - started
+        phases = compile_phases.of_inductor(compile_phases.since(before), recording.waited)
     # A later call may compile anew, which is no part of this.
     recording.on_generated = lambda: None
-    return compiled, ExploredPeer(recording.modules, _message(recording, mode), recording.seconds)
+    return compiled, ExploredPeer(recording.modules, _message(recording, mode), recording.seconds, phases)
 
 
 def _message(recording: Recording, mode: Mode) -> str:

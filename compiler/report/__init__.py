@@ -72,7 +72,16 @@ from compiler.report.peers import (
 )
 from compiler.report.replays import CallTimes, Replay, ReplayInput
 from compiler.report.sweep import Flip, NamedSize, Outcome, SweepResult, SweptPair, SweptSize
-from compiler.report.timings import Contestant, ElementErrors, OutputErrors, TimingResult, TraceEvent, WrongResult
+from compiler.report.timings import (
+    CompilePhase,
+    CompilePhaseName,
+    Contestant,
+    ElementErrors,
+    OutputErrors,
+    TimingResult,
+    TraceEvent,
+    WrongResult,
+)
 from compiler.report.traffic import EdgeFate, EdgeTraffic, ExecutionTraffic, LaunchTraffic, TensorTraffic, Traffic
 from compiler.report.whole import (
     REPORT_VERSION,
@@ -97,6 +106,8 @@ __all__ = [
     "CallTimes",
     "CodeLevel",
     "Compilation",
+    "CompilePhase",
+    "CompilePhaseName",
     "Contestant",
     "ContestantOutcome",
     "Decision",

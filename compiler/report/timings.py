@@ -23,6 +23,21 @@ class Contestant(ReportModel):
     )
 
 
+CompilePhaseName = Literal["capture", "lowering", "scheduling", "code generation", "build"]
+
+
+class CompilePhase(ReportModel):
+    """What one phase of compiling took, of all graphs together: ours by the clock, the peer's by torch's counters."""
+
+    model_config = example(phase="build", compiled_seconds=0.42, peer_seconds=3.1)
+
+    phase: CompilePhaseName = Field(
+        description="Capture is Dynamo and AOTAutograd; a build is what g++ or Triton makes of what was generated."
+    )
+    compiled_seconds: float | None = Field(default=None, description="Seconds of ours; null where none were taken.")
+    peer_seconds: float | None = Field(default=None, description="Seconds of the peer; null where none were taken.")
+
+
 class WrongResult(ReportModel):
     """An output that rounding does not explain. Of its contestant there is no time, and of the kernels of its graph
     there is none.

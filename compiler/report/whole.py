@@ -27,7 +27,7 @@ from compiler.report.observed import Observed
 from compiler.report.peers import Peer
 from compiler.report.replays import Replay
 from compiler.report.sweep import NamedSize, SweepResult
-from compiler.report.timings import OutputErrors, TimingResult, TraceEvent, WrongResult
+from compiler.report.timings import CompilePhase, OutputErrors, TimingResult, TraceEvent, WrongResult
 from compiler.report.traffic import Traffic
 
 REPORT_VERSION = 4
@@ -235,6 +235,9 @@ class Report(ReportModel):
     wrong_results: list[WrongResult] = Field(default=[], description="Outputs that rounding does not explain.")
     peer: Peer | None = Field(
         default=None, description="What TorchInductor made of the same; null where it was not asked."
+    )
+    compile_phases: list[CompilePhase] = Field(
+        default=[], description="Seconds of compiling by phase, ours and the peer's, in order."
     )
     timing: TimingResult | None = Field(
         default=None, description="Times of eager and compiled; null where none were taken."

@@ -21,21 +21,21 @@ BESIDE_MS = 0.02
 
 
 def disturbance(kernels: Sequence[Samples], call: Samples, is_whole: bool, device_type: str) -> str | None:
-    """Why the times are no times of one call, as a sentence; None where they add up within their spread.
+    """Why the times are no times of one call, as a sentence; None where they add up.
 
-    `is_whole` says that the call launches nothing but these kernels: only then must it not be much longer than they
-    are. A sum of the shorter quarters is held against the longer quarter of the other."""
+    Medians are what a reader sees beside each other, so the kernels' must not be longer than the call's: a wide spread
+    of either is no excuse, but one more sign that the machine was busy. `is_whole` says that the call launches nothing
+    but these kernels: only then must it not be much longer than they are, its shorter quarter held against the sum of
+    their longer ones."""
     if not kernels:
         return None
-    low = sum(kernel.quartiles_ms[0] for kernel in kernels)
+    total = sum(kernel.median_ms for kernel in kernels)
     high = sum(kernel.quartiles_ms[1] for kernel in kernels)
-    call_low, call_high = call.quartiles_ms
     beside = BESIDE_MS * len(kernels)
-    is_above = low > MOST_ABOVE[device_type] * call_high + beside
-    is_below = is_whole and call_low > MOST_BELOW * high + beside
+    is_above = total > MOST_ABOVE[device_type] * call.median_ms + beside
+    is_below = is_whole and call.quartiles_ms[0] > MOST_BELOW * high + beside
     if not is_above and not is_below:
         return None
-    total = sum(kernel.median_ms for kernel in kernels)
     return (
         f"The kernels took {total:.3g} ms one by one, the call that launches them {call.median_ms:.3g} ms: the machine "
         "was busy meanwhile, so no bandwidth is computed from these times."

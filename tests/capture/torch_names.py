@@ -69,6 +69,12 @@ TABLE = (
         _names("torch._C._autograd", "_top_saved_tensors_default_hooks"),
     ),
     Taken(TRACE, "count graph breaks of any place", ("torch._dynamo.utils.counters",)),
+    Taken(
+        ("compiler/compile_phases.py",),
+        "tell what Dynamo and TorchInductor took by phase",
+        ("torch._dynamo.utils.compile_times",),
+        ("2.13",),
+    ),
     Taken(INTERNALS, "say when Dynamo gives up to recompile", ("torch._dynamo.config.recompile_limit",)),
     Taken(INTERNALS, "let Dynamo's own signals pass", ("torch._dynamo.exc",)),
     Taken(INTERNALS, "keep Dynamo out of the capture machinery", ("torch._dynamo.trace_rules.add",)),

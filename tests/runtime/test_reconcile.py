@@ -36,14 +36,20 @@ CALL = samples(5.8, 6.0, 6.3)
     [
         ([samples(2.9, 3.0, 3.1), samples(2.7, 2.8, 2.9)], True, False),
         ([samples(2.9, 3.0, 3.1), samples(99.0, 100.0, 101.0)], True, True),  # busy while the second was timed
-        ([samples(2.9, 3.0, 3.1), samples(1.0, 6.0, 20.0)], True, False),  # a wide spread holds the true time
+        ([samples(2.9, 3.0, 3.1), samples(1.0, 6.0, 20.0)], True, True),  # of a wide spread, the medians are shown
+        ([samples(2.9, 3.0, 3.1), samples(1.0, 3.5, 20.0)], True, False),  # and these add up
         ([samples(0.1, 0.1, 0.1)], True, True),  # busy while the call was timed
         ([samples(0.1, 0.1, 0.1)], False, False),  # the rest is a library's
         ([], True, False),
     ],
 )
-def test_times_must_add_up_within_their_spread(kernels: list[Samples], is_whole: bool, is_disturbed: bool) -> None:
+def test_medians_must_add_up(kernels: list[Samples], is_whole: bool, is_disturbed: bool) -> None:
     assert (disturbance(kernels, CALL, is_whole, "cpu") is not None) == is_disturbed
+
+
+def test_a_wide_spread_of_the_call_is_no_excuse() -> None:
+    told = disturbance([samples(6.0, 6.1), samples(1.9, 1.9)], samples(5.3, 5.5, 9.0), False, "cpu")
+    assert told is not None and "7.95 ms one by one" in told and "5.5 ms" in told
 
 
 def test_small_calls_have_their_launches_beside_the_kernels() -> None:

@@ -13,7 +13,7 @@ export const isWrong = (report: Pick<Report, "wrong_results">): boolean => wrong
 export function timeLabel(report: Report, isNoise: boolean): string {
   const { peer_ms } = report.summary;
   const peer = wrongOf(report, "peer").length > 0 ? "the peer's result is wrong" : peer_ms === null ? null : `peer ${milliseconds(peer_ms)}`;
-  return [isWrong(report) ? "eager; a wrong result has no time" : "eager → compiled", peer, isNoise ? "within the noise" : null]
+  return [isWrong(report) ? "eager; a wrong result has no time" : "eager → compiled", peer, isNoise ? "no measurable difference" : null]
     .filter((part) => part !== null)
     .join(", ");
 }

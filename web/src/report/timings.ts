@@ -1,5 +1,15 @@
 // Written by scripts/report_types.py from compiler/report/timings.py: change it there, and run the script again.
 
+/** What one phase of compiling took, of all graphs together: ours by the clock, the peer's by torch's counters. */
+export interface CompilePhase {
+  /** Capture is Dynamo and AOTAutograd; a build is what g++ or Triton makes of what was generated. */
+  phase: "capture" | "lowering" | "scheduling" | "code generation" | "build";
+  /** Seconds of ours; null where none were taken. */
+  compiled_seconds: number | null;
+  /** Seconds of the peer; null where none were taken. */
+  peer_seconds: number | null;
+}
+
 /** Wall time of one way to run the same calls, in milliseconds; every sample is kept. */
 export interface Contestant {
   /** Which way it is: "eager", "compiled" (ours), "peer", or another by its own name. */

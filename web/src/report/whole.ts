@@ -10,7 +10,7 @@ import type { Observed } from "./observed";
 import type { Peer } from "./peers";
 import type { Replay } from "./replays";
 import type { NamedSize, SweepResult } from "./sweep";
-import type { OutputErrors, TimingResult, TraceEvent, WrongResult } from "./timings";
+import type { CompilePhase, OutputErrors, TimingResult, TraceEvent, WrongResult } from "./timings";
 import type { Traffic } from "./traffic";
 
 /** What a result depends on besides the snippet and the options. */
@@ -241,6 +241,8 @@ export interface Report {
   wrong_results: WrongResult[];
   /** What TorchInductor made of the same; null where it was not asked. */
   peer: Peer | null;
+  /** Seconds of compiling by phase, ours and the peer's, in order. */
+  compile_phases: CompilePhase[];
   /** Times of eager and compiled; null where none were taken. */
   timing: TimingResult | null;
   /** One call of each as torch's profiler recorded it, where that was asked for. */

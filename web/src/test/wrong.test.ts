@@ -49,6 +49,11 @@ describe("a wrong result", () => {
     expect(told).not.toContain("compiled");
   });
 
+  it("leaves the phases of compiling in the table, a phase that only one has too", () => {
+    const told = textOf(Timing({ report: exampleReport }));
+    expect(told).toMatch(/compilingours.*capture201 ms479 msbuild413 ms/);
+  });
+
   it("is told where nothing was timed", () => {
     expect(textOf(Timing({ report: { ...spoiled("compiled"), timing: null } }))).toContain(message);
   });

@@ -1,11 +1,11 @@
 import * as format from "../../format";
-import type { Contestant, ContestantOutcome, Graph, Report } from "../../report";
+import type { CompilePhase, Contestant, ContestantOutcome, Graph, Report } from "../../report";
 import { wrongOf } from "../../wrong";
 import { Empty, Scroller } from "../Scroller";
 import { WrongResults } from "../WrongResults";
 import { ticksUpTo } from "./lanes";
 import { besideOf, RULE } from "./measurable";
-import { Table } from "./Table";
+import { type Column, Table } from "./Table";
 
 const ROW = 48;
 /** Of the width: what is right of the largest sample, for the last mark's name. */
@@ -91,6 +91,31 @@ function Failures({ outcomes }: { outcomes: readonly ContestantOutcome[] }) {
   );
 }
 
+const PHASES = {
+  capture: "Dynamo and AOTAutograd",
+  lowering: "The graph becomes loops and library calls",
+  scheduling: "What fuses, in which order, in which memory",
+  "code generation": "The text of the kernels and of what launches them",
+  build: "g++ or Triton; what was built before is taken from the disk",
+} satisfies Record<CompilePhase["phase"], string>;
+
+function seconds(value: number | null): string {
+  return value === null ? "" : format.milliseconds(1000 * value);
+}
+
+/** Where the time of compiling went, ours beside the peer's. */
+function Phases({ phases, peer }: { phases: readonly CompilePhase[]; peer: string | undefined }) {
+  if (phases.length === 0) return null;
+  const columns: Column<CompilePhase>[] = [
+    { id: "phase", head: "compiling", cell: (one) => <span title={PHASES[one.phase]}>{one.phase}</span> },
+    { id: "compiled", head: "ours", isNumber: true, by: (one) => one.compiled_seconds, cell: (one) => seconds(one.compiled_seconds) },
+  ];
+  if (phases.some((one) => one.peer_seconds !== null)) {
+    columns.push({ id: "peer", head: peer ?? "peer", hint: "By torch's own counters", isNumber: true, by: (one) => one.peer_seconds, cell: (one) => seconds(one.peer_seconds) });
+  }
+  return <Table id="phases" label="Seconds of compiling by phase, measured" rows={phases} keyOf={(one) => one.phase} isCompact columns={columns} />;
+}
+
 /** Graphs whose kernels' times do not add up to their call's. */
 function Disturbed({ graphs }: { graphs: readonly Graph[] }) {
   const told = graphs.filter((graph) => graph.disturbed);
@@ -129,6 +154,7 @@ export function Timing({ report }: { report: Report }) {
       <div class="timing-text">
         <Contestants contestants={timing.contestants} outcomes={report.peer?.contestants ?? []} />
         <Failures outcomes={report.peer?.contestants ?? []} />
+        <Phases phases={report.compile_phases} peer={report.peer?.name} />
         <Disturbed graphs={report.graphs} />
         <p class="method">{`${whereOf(report)} ${RULE} ${timing.method}`}</p>
       </div>
