@@ -112,10 +112,12 @@ def execute(compiled: Lowered, launchers: dict[str, Kernel], arguments: Sequence
 
 @contextmanager
 def compiled_in_half_the_time() -> Iterator[None]:
-    """Within the block GCC optimises less, for tests that ask whether a kernel's text is right, of many kernels. What
-    it makes of such texts with the flags that kernels have is asked in `test_operators.py` beside this file."""
+    """Within the block GCC optimises less and puts less in place, for tests that ask whether a kernel's text is right,
+    of many kernels. What it makes of such texts with the flags that kernels have is asked in `test_operators.py` beside
+    this file."""
     flags = tuple("-O1" if flag == "-O3" else flag for flag in cpp_compiler._FLAGS)
-    with patch.object(cpp_compiler, "_FLAGS", flags):
+    of_gcc = tuple(flag for flag in cpp_compiler._FLAGS_OF_GCC if "growth" not in flag)
+    with patch.object(cpp_compiler, "_FLAGS", flags), patch.object(cpp_compiler, "_FLAGS_OF_GCC", of_gcc):
         yield
 
 
