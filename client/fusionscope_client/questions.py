@@ -96,11 +96,6 @@ def text(path: str, **params: Any) -> Question[str]:
     return answer.text
 
 
-def cancel(id: str) -> Question[Contents]:
-    answer: Response = yield from _sent(Request("DELETE", f"{PREFIX}/{id}"))
-    return decoded(Contents, answer.json())
-
-
 def _sent(request: Request) -> Question[Response]:
     """The answer; a service that has too much to do is asked again after as long as it says."""
     for tried in range(_TRIES):
