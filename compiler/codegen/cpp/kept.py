@@ -4,7 +4,7 @@
               exp = div_ptr[...];   div_ptr[...] = exp / sum               where the result takes its place
 
 Kept are the costly ones (an exponential): in the row of an output of their type that is made of them last, and else in
-an array of the thread. Either has to stay in the cache.
+an array of the thread, on the heap where sizes are open. Either has to stay in the cache, by the first call's sizes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Collection
 from compiler.codegen.program import Program, Section, Statement, closure
 from compiler.ir.functions import cost_of
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM
+from compiler.ir.size import hint
 
 #: Cost of what is worth keeping; see `OpInfo.cost`.
 KEPT_COST = 8
@@ -28,9 +29,7 @@ def kept_values(
     """By statement, the store in whose place its value is kept, None for an array. Outputs of `written_over` share
     their memory with something else; without `has_arrays` (one row for several threads, a block of several `columns`)
     there are outputs alone."""
-    numel = program.space.reduction_numel
-    if not isinstance(numel, int):
-        return {}
+    numel = hint(program.space.reduction_numel)
     kept: dict[int, Statement | None] = {}
     passes = [section for section in program.sections if section.level == "r"]
     for number, last in _needed_again(passes).items():
@@ -67,7 +66,9 @@ def _can_hold(store: Statement, value: Statement, program: Program, written_over
         return False
     loops = [dim for dim in (*program.space.x, *program.space.r) if dim.size != 1]
     by_number = {s.number: s for s in program.statements}
-    return all(store.index.stride(dim) for dim in loops) and value.number in closure(store.operands, by_number)
+    return all(store.index.stride(dim) not in (None, 0) for dim in loops) and value.number in closure(
+        store.operands, by_number
+    )
 
 
 def cost(statement: Statement) -> int:
