@@ -17,6 +17,7 @@ from server.worker.channel import Program
 
 _FOLDER_PREFIX = "fusionscope-worker-"
 _SLOTS_ON_CPU, _SLOTS_ON_GPU = 1, 4
+_SPARES_ON_CPU = 2
 _FIRST_USER = 61000
 _DISK_FILES = 16384
 
@@ -41,6 +42,7 @@ class WorkerConfig:
     isolation: tuple[str, ...]
     slots: int
     spares: int
+    spares_at_once: int
     threads: int
     allowance: Allowance
     sandbox: SandboxConfig
@@ -57,6 +59,8 @@ def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
     # Jobs may run as another user: they must be able to pass through this folder, not to list it.
     folder.chmod(0o711)
     threads = settings.threads or len(os.sched_getaffinity(0))
+    slots = settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU)
+    spares = (slots if uses_gpu else _SPARES_ON_CPU) if settings.spares is None else settings.spares
     sandbox = SandboxConfig(
         tier=tier,
         uses_gpu=uses_gpu,
@@ -69,8 +73,10 @@ def worker_config(settings: WorkerSettings, program: Program) -> WorkerConfig:
         profile=profile,
         tier=tier,
         isolation=Sandbox(sandbox).layers,
-        slots=settings.slots or (_SLOTS_ON_GPU if uses_gpu else _SLOTS_ON_CPU),
-        spares=settings.spares,
+        slots=slots,
+        spares=spares,
+        # To warm up takes a core for seconds; on a GPU's machine the others are idle then.
+        spares_at_once=max(1, min(spares, len(os.sched_getaffinity(0)) // 2)) if uses_gpu else 1,
         threads=threads,
         allowance=_allowance(settings, uses_gpu, threads),
         sandbox=sandbox,
