@@ -71,7 +71,8 @@ class ZygoteConfig(ChannelMessage):
 
 
 class Fork(ChannelMessage):
-    """Make a process. Beside it come the ends of its pipes: reports, output, and what it is told."""
+    """Make a process. Beside it come the ends of its pipes: reports, output, and what it is told; and the opened
+    processes of its control group, where it has one."""
 
     kind: Literal["fork"] = "fork"
     number: int

@@ -98,6 +98,7 @@ class Worker:
             warms_beside_jobs=config.profile.device == "cuda",
             lease=self._lease,
             changed=self._moved.notify,
+            groups=config.groups,
         )
 
     async def start(self) -> None:

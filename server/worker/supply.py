@@ -17,7 +17,7 @@ from pathlib import Path
 
 import structlog
 
-from server.sandbox import JobLimits
+from server.sandbox import ControlGroups, JobLimits
 from server.wire.messages import DeviceFacts
 from server.worker import records
 from server.worker.changes import Changes
@@ -56,6 +56,7 @@ class Supply:
         warms_beside_jobs: bool,
         lease: TimingLease,
         changed: Callable[[], None],
+        groups: ControlGroups | None,
     ) -> None:
         self.problem: str | None = "it is starting"
         self.restarts = 0
@@ -67,6 +68,7 @@ class Supply:
         self._warms_beside_jobs = warms_beside_jobs
         self._lease = lease
         self._changed = changed
+        self._groups = groups
         self._zygote: Zygote | None = None
         self._warm: list[Process] = []
         self._warming: list[_Warming] = []
@@ -81,7 +83,7 @@ class Supply:
     async def keep_zygote(self) -> None:
         """Starts a zygote, and returns when one that was ready is gone. Raises `ZygoteLost` for one that never was."""
         try:
-            zygote = await Zygote.start(self._config, self._folder, self._moved.notify)
+            zygote = await Zygote.start(self._config, self._folder, self._moved.notify, self._groups)
         except OSError as failure:
             self._become(None, f"what runs snippets cannot be started: {failure.strerror}")
             raise

@@ -190,7 +190,7 @@ class _Forker:
         return True
 
     def _fork(self, message: Fork, descriptors: list[int]) -> None:
-        reports, output, requests = descriptors
+        reports, output, requests, *group = descriptors
         given = {
             1: output,
             2: output,
@@ -198,7 +198,7 @@ class _Forker:
             snippet.CRASHES: output,
             snippet.REQUESTS: requests,
         }
-        job = self._sandbox.fork(message.limits, given, self._main())
+        job = self._sandbox.fork(message.limits, given, self._main(), *group)
         self._jobs[message.number] = job
         self._selector.register(job.ended, selectors.EVENT_READ, message.number)
         send_packet(self._channel, Forked(number=message.number, folder=job.folder), (job.ended,))
