@@ -1,7 +1,7 @@
 """A control group for each job, where version 2 of them may be written: the kernel then counts what no watch can see.
 
-Groups are made below that of the worker, and only where it is marked as the worker's to divide, as systemd marks that of
-a service with `Delegate=yes`. Nobody else's group is touched, though root may write to all: a group with processes has
+Groups are made below that of the worker, and only where it is marked as the worker's to divide, as systemd marks that
+of a service with `Delegate=yes`. No other is touched, though root may write to all: a group with processes has
 no groups below it that limit anything, so its processes move to one, `LEAF`, first.
 
     GROUP/fusionscope            the worker, and whatever else was in GROUP
