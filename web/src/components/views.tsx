@@ -6,39 +6,39 @@
  * grey. A view of the report has something to say even where nothing was captured.
  */
 import type { ComponentChildren } from "preact";
-import { ref } from "../links";
 import type { Report } from "../report";
 import type { Shown } from "../state";
 import { isFlipping } from "../sweep";
 import { isWrong } from "../wrong";
-import { compilerShown, fxLevel } from "../state";
-import { CodeView } from "./CodeView";
-import { countRows } from "./why/decisionRows";
-import { Decisions } from "./why/Decisions";
-import { WhatIf } from "./why/WhatIf";
-import { Export } from "./detail/Export";
-import { Errors } from "./detail/Errors";
-import { Compare } from "./why/Compare";
-import { Passes } from "./passes/Passes";
-import { Roofline } from "./detail/Roofline";
-import { Timeline } from "./detail/Timeline";
+import { fxLevel } from "../state";
 import { later } from "./later";
-import { LoopList } from "./detail/LoopList";
-import { NodeTable } from "./detail/NodeTable";
-import { Notes } from "./Notes";
-import { Empty } from "./Scroller";
-import { Stages } from "./detail/Stages";
-import { Timing } from "./detail/Timing";
-import { Traffic } from "./detail/Traffic";
+import { countRows } from "./why/decisionRows";
 
-const Capture = later(() => import("./Capture").then((file) => file.Capture));
-const MemoryPlan = later(() => import("./detail/MemoryPlan").then((file) => file.MemoryPlan));
-const Replays = later(() => import("./detail/Replays").then((file) => file.Replays));
-const Sweep = later(() => import("./Sweep").then((file) => file.Sweep));
+const Capture = later("Capture");
+const Compare = later("Compare");
+const Decisions = later("Decisions");
+const Errors = later("Errors");
+const Export = later("Export");
+const LoopList = later("LoopList");
+const MemoryPlan = later("MemoryPlan");
+const NodeTable = later("NodeTable");
+const Notes = later("Notes");
+const Passes = later("Passes");
+const Replays = later("Replays");
+const Roofline = later("Roofline");
+const Stages = later("Stages");
+const Sweep = later("Sweep");
+const Timeline = later("Timeline");
+const Timing = later("Timing");
+const Traffic = later("Traffic");
+const WhatIf = later("WhatIf");
+const Wrapper = later("Wrapper");
 
 interface Named {
   id: string;
   label: string;
+  /** It may be read while a question about the exploration is open. */
+  tellsNoAnswer?: true;
 }
 
 export interface GraphView extends Named {
@@ -57,17 +57,6 @@ export interface ReportView extends Named {
 }
 
 export type View = GraphView | ReportView;
-
-/** Of ours, or of the peer's where its kernels are shown. */
-function Wrapper({ shown: { report, graph } }: { shown: Shown }) {
-  const peer = compilerShown.value === "peer" ? report.peer : null;
-  const theirs = peer?.graphs.find((one) => one.graph === graph.name);
-  if (peer && theirs) {
-    const origins = new Map(theirs.launches.map(({ line, kernel }) => [line, { ref: ref.peer(kernel), userLines: peer.kernels[kernel]?.user_lines ?? [] }]));
-    return <CodeView label={`Wrapper source of ${peer.name}`} source={theirs.wrapper} language="python" origins={origins} />;
-  }
-  return graph.wrapper ? <CodeView label="Wrapper source" source={graph.wrapper} language="python" /> : <Empty>No wrapper was written.</Empty>;
-}
 
 const levelOf = ({ graph }: Shown): "aten" | "fx" => (graph.aten.length === 0 ? "fx" : fxLevel.value);
 
@@ -169,7 +158,7 @@ export const VIEWS: readonly View[] = [
     id: "wrapper",
     label: "Wrapper",
     hasPart: ({ graph }) => graph.wrapper !== "",
-    render: (shown) => <Wrapper shown={shown} />,
+    render: ({ graph, report }) => <Wrapper graph={graph} report={report} />,
   },
   {
     of: "report",
@@ -191,7 +180,7 @@ export const VIEWS: readonly View[] = [
     label: "Compare",
     render: (whole) => <Compare report={whole} />,
   },
-  { of: "report", id: "stages", label: "Stages", render: (whole) => <Stages report={whole} /> },
-  { of: "report", id: "notes", label: "Output", badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
+  { of: "report", id: "stages", label: "Stages", tellsNoAnswer: true, render: (whole) => <Stages report={whole} /> },
+  { of: "report", id: "notes", label: "Output", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
   { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
 ];

@@ -27,7 +27,7 @@ function reportShown(): { shown: Report | null; stale: boolean } {
 
 /** Why there is no map. */
 function emptyText(isDrawing: boolean): string {
-  if (hiddenNow.value === "all") return "The map shows the answer: it opens when you have given yours.";
+  if (hiddenNow.value === "all") return "The map shows the answer. It opens when you have given yours.";
   if (isRunning.value) return "The graph shows here when it is captured.";
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code shows here.";
@@ -87,7 +87,7 @@ export function MapPane() {
     <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Map</h2>
-        {hiddenNow.value === "kernels" && <span class="quiet">without kernels until you have answered</span>}
+        {hiddenNow.value === "kernels" && <span class="quiet">Kernels show when you have answered.</span>}
         {shown && <SearchBox report={shown} />}
         {shown && <Toggles shown={shown} />}
       </div>
