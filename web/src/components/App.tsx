@@ -14,7 +14,7 @@ import { exploreNow } from "./run";
 import { Toolbar } from "./Toolbar";
 import { useSplit } from "./useSplit";
 
-const EDITOR = { id: "slot-editor", name: "editor", share: 24 };
+const EDITOR = { id: "slot-editor", name: "editor", share: 28 };
 const MAP = { id: "slot-map", name: "map", share: null };
 const SIDE = { id: "slot-side", name: "kernel", share: 30 };
 const COLUMNS = { id: "columns", name: "map", share: null };

@@ -146,6 +146,7 @@ export function spreadText(shown: Report): string {
   if (!compiled || compiled.median_ms <= 0) return "";
   if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
   const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
+  if (percent >= 100) return "± over 100 %";
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The views of the drawer, in the order of the toolbar. A new view is one entry: its id stands in the address
+ * The views of the drawer, in the order and the groups of the toolbar. A new view is one entry: its id stands in the address
  * (`show=timing`), its label in the toolbar, its badge beside the label.
  *
  * A view of a graph is shown once the part that it needs has arrived; until then the exploration before stands there,
@@ -60,127 +60,142 @@ export type View = GraphView | ReportView;
 
 const levelOf = ({ graph }: Shown): "aten" | "fx" => (graph.aten.length === 0 ? "fx" : fxLevel.value);
 
-export const VIEWS: readonly View[] = [
-  {
-    of: "graph",
-    id: "decisions",
-    label: "Decisions",
-    badge: ({ graph }) => countRows(graph),
-    hasPart: ({ graph }) => graph.decisions.length > 0,
-    render: ({ graph }) => <Decisions graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "timing",
-    label: "Timing",
-    hasPart: ({ report }) => report.timing !== null || isWrong(report),
-    render: ({ report }) => <Timing report={report} />,
-  },
-  {
-    of: "graph",
-    id: "errors",
-    label: "Errors",
-    hasPart: ({ graph }) => graph.errors.length > 0,
-    render: ({ graph }) => <Errors graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "timeline",
-    label: "Timeline",
-    hasPart: ({ graph }) => graph.kernels.length > 0,
-    render: ({ graph, report }) => <Timeline graph={graph} report={report} />,
-  },
-  {
-    of: "graph",
-    id: "roofline",
-    label: "Roofline",
-    hasPart: ({ graph }) => graph.kernels.some((kernel) => kernel.measured_us !== null || kernel.predicted_us !== null),
-    render: ({ graph, report }) => <Roofline graph={graph} report={report} />,
-  },
-  {
-    of: "graph",
-    id: "traffic",
-    label: "Traffic",
-    // Eager's share is counted first; fusion's arrives with the schedule.
-    hasPart: ({ graph }) => graph.traffic?.fused != null,
-    render: ({ graph, report }) => <Traffic graph={graph} report={report} />,
-  },
-  {
-    of: "graph",
-    id: "buffers",
-    label: "Memory",
-    badge: ({ graph }) => graph.buffers.length,
-    hasPart: ({ graph }) => graph.buffers.length > 0,
-    render: ({ graph }) => <MemoryPlan graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "replay",
-    label: "CUDA graph",
-    hasPart: ({ graph }) => graph.replay != null,
-    render: ({ graph }) => <Replays graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "loops",
-    label: "Loops",
-    badge: ({ graph }) => graph.loops.length,
-    hasPart: ({ graph }) => graph.loops.length > 0,
-    render: ({ graph }) => <LoopList graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "passes",
-    label: "Passes",
-    hasPart: ({ graph }) => graph.aten.length > 0,
-    render: ({ graph }) => <Passes graph={graph} />,
-  },
-  {
-    of: "graph",
-    id: "nodes",
-    label: "Nodes",
-    badge: (shown) => shown.graph[levelOf(shown)].length,
-    hasPart: ({ graph }) => graph.aten.length + graph.fx.length > 0,
-    render: (shown) => <NodeTable graph={shown.graph} level={levelOf(shown)} />,
-  },
-  {
-    of: "graph",
-    id: "capture",
-    label: "Capture",
-    badge: ({ report }) => report.breaks.length + report.graphs.reduce((sum, one) => sum + one.recompiles.length, 0),
-    hasPart: () => true,
-    render: ({ report, graph }) => <Capture report={report} graph={graph} />,
-    // Where tracing stopped is told even where it gave no graph at all.
-    renderWithoutGraph: (whole) => (whole.compilations.length > 0 ? <Capture report={whole} graph={null} /> : null),
-  },
-  {
-    of: "graph",
-    id: "wrapper",
-    label: "Wrapper",
-    hasPart: ({ graph }) => graph.wrapper !== "",
-    render: ({ graph, report }) => <Wrapper graph={graph} report={report} />,
-  },
-  {
-    of: "report",
-    id: "sweep",
-    label: "Sweep",
-    badge: ({ sweep }) => sweep?.sizes.filter(isFlipping).length,
-    render: (whole) => <Sweep report={whole} />,
-  },
-  {
-    of: "report",
-    id: "what-if",
-    label: "What if",
-    badge: (whole) => whole.what_if.length,
-    render: (whole) => <WhatIf report={whole} />,
-  },
-  {
-    of: "report",
-    id: "compare",
-    label: "Compare",
-    render: (whole) => <Compare report={whole} />,
-  },
-  { of: "report", id: "stages", label: "Stages", tellsNoAnswer: true, render: (whole) => <Stages report={whole} /> },
-  { of: "report", id: "notes", label: "Output", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
-  { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
+/** Why; time; memory; results; the way of the compiler; files. */
+export const GROUPS: readonly (readonly View[])[] = [
+  [
+    {
+      of: "graph",
+      id: "decisions",
+      label: "Decisions",
+      badge: ({ graph }) => countRows(graph),
+      hasPart: ({ graph }) => graph.decisions.length > 0,
+      render: ({ graph }) => <Decisions graph={graph} />,
+    },
+    {
+      of: "report",
+      id: "what-if",
+      label: "What if",
+      badge: (whole) => whole.what_if.length,
+      render: (whole) => <WhatIf report={whole} />,
+    },
+    {
+      of: "report",
+      id: "compare",
+      label: "Compare",
+      render: (whole) => <Compare report={whole} />,
+    },
+  ],
+  [
+    {
+      of: "graph",
+      id: "timing",
+      label: "Timing",
+      hasPart: ({ report }) => report.timing !== null || isWrong(report),
+      render: ({ report }) => <Timing report={report} />,
+    },
+    {
+      of: "graph",
+      id: "timeline",
+      label: "Timeline",
+      hasPart: ({ graph }) => graph.kernels.length > 0,
+      render: ({ graph, report }) => <Timeline graph={graph} report={report} />,
+    },
+    {
+      of: "graph",
+      id: "roofline",
+      label: "Roofline",
+      hasPart: ({ graph }) => graph.kernels.some((kernel) => kernel.measured_us !== null || kernel.predicted_us !== null),
+      render: ({ graph, report }) => <Roofline graph={graph} report={report} />,
+    },
+    {
+      of: "report",
+      id: "sweep",
+      label: "Sweep",
+      badge: ({ sweep }) => sweep?.sizes.filter(isFlipping).length,
+      render: (whole) => <Sweep report={whole} />,
+    },
+  ],
+  [
+    {
+      of: "graph",
+      id: "traffic",
+      label: "Traffic",
+      // Eager's share is counted first; fusion's arrives with the schedule.
+      hasPart: ({ graph }) => graph.traffic?.fused != null,
+      render: ({ graph, report }) => <Traffic graph={graph} report={report} />,
+    },
+    {
+      of: "graph",
+      id: "buffers",
+      label: "Memory",
+      badge: ({ graph }) => graph.buffers.length,
+      hasPart: ({ graph }) => graph.buffers.length > 0,
+      render: ({ graph }) => <MemoryPlan graph={graph} />,
+    },
+  ],
+  [
+    {
+      of: "graph",
+      id: "errors",
+      label: "Errors",
+      hasPart: ({ graph }) => graph.errors.length > 0,
+      render: ({ graph }) => <Errors graph={graph} />,
+    },
+    { of: "report", id: "notes", label: "Output", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
+  ],
+  [
+    {
+      of: "graph",
+      id: "capture",
+      label: "Capture",
+      badge: ({ report }) => report.breaks.length + report.graphs.reduce((sum, one) => sum + one.recompiles.length, 0),
+      hasPart: () => true,
+      render: ({ report, graph }) => <Capture report={report} graph={graph} />,
+      // Where tracing stopped is told even where it gave no graph at all.
+      renderWithoutGraph: (whole) => (whole.compilations.length > 0 ? <Capture report={whole} graph={null} /> : null),
+    },
+    {
+      of: "graph",
+      id: "passes",
+      label: "Passes",
+      hasPart: ({ graph }) => graph.aten.length > 0,
+      render: ({ graph }) => <Passes graph={graph} />,
+    },
+    {
+      of: "graph",
+      id: "nodes",
+      label: "Nodes",
+      badge: (shown) => shown.graph[levelOf(shown)].length,
+      hasPart: ({ graph }) => graph.aten.length + graph.fx.length > 0,
+      render: (shown) => <NodeTable graph={shown.graph} level={levelOf(shown)} />,
+    },
+    {
+      of: "graph",
+      id: "loops",
+      label: "Loops",
+      badge: ({ graph }) => graph.loops.length,
+      hasPart: ({ graph }) => graph.loops.length > 0,
+      render: ({ graph }) => <LoopList graph={graph} />,
+    },
+    {
+      of: "graph",
+      id: "wrapper",
+      label: "Wrapper",
+      hasPart: ({ graph }) => graph.wrapper !== "",
+      render: ({ graph, report }) => <Wrapper graph={graph} report={report} />,
+    },
+    {
+      of: "graph",
+      id: "replay",
+      label: "CUDA graph",
+      hasPart: ({ graph }) => graph.replay != null,
+      render: ({ graph }) => <Replays graph={graph} />,
+    },
+    { of: "report", id: "stages", label: "Stages", tellsNoAnswer: true, render: (whole) => <Stages report={whole} /> },
+  ],
+  [
+    { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
+  ],
 ];
+
+export const VIEWS: readonly View[] = GROUPS.flat();

@@ -31,7 +31,8 @@ function emptyText(isDrawing: boolean): string {
   if (isRunning.value) return "The graph shows here when it is captured.";
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code shows here.";
-  return isFailed(report.value) ? "It ended before a graph was captured." : "No graph was captured.";
+  if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Mend the line that is marked, and the map shows here.";
+  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. Something has to call a function or a module that torch.compile was given.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {
