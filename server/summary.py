@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from compiler.report import Decision, Environment, Graph, Kernel, Report
+from compiler.wording import byte_count
 from server.beside import what_if_sentences
 from server.captured import (
     all_recompiles,
@@ -20,7 +21,7 @@ from server.captured import (
     training_sentences,
 )
 from server.compiling import compile_sentences
-from server.figures import byte_count, microseconds
+from server.figures import microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences

@@ -106,7 +106,7 @@ def test_everything_is_reached_by_the_keyboard(page: Page, server_url: str) -> N
     page.locator(".toolbar button").first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(page.locator("#drawer[data-view=timing]")).to_be_visible()
+    expect(page.locator("#drawer[data-view=what-if]")).to_be_visible()
     separator = page.get_by_role("separator", name="Resize drawer")
     before = separator.get_attribute("aria-valuenow")
     separator.focus()

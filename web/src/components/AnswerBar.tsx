@@ -112,7 +112,8 @@ function verdictOf(shown: Report): string {
   const { error } = shown;
   if (!error || isWrong(shown)) return shown.summary.verdict;
   const place = error.line === null ? "" : `Line ${error.line}: `;
-  return `${place}${error.message.split("\n")[0] ?? ""}`;
+  const [said = ""] = error.message.split("\n");
+  return `${place}${said}${/[.!?:]$/.test(said) ? "" : "."}`;
 }
 
 function Verdict() {

@@ -114,7 +114,7 @@ function Folded() {
         ))}
       </fieldset>
       <div class="option-end">
-        <Check name="refresh" label="Run again" says="Does not answer from the store." />
+        <Check name="refresh" label="Run again" says="Runs again even where the answer is stored." />
         <button type="button" onClick={() => ((options.value = NO_OPTIONS), typed())}>
           Reset
         </button>

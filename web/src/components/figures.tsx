@@ -86,20 +86,21 @@ function countedOf(summary: Summary, shown: Report): Figure[] {
 
 function measuredOf(summary: Summary, shown: Report): Figure[] {
   const isWrongResult = isWrong(shown);
+  const differs = contestant(shown, "compiled")?.differs_from_eager;
   const spread = isWrongResult ? "" : spreadText(shown);
   const figures: (Omit<Figure, "group"> | false)[] = [
     (summary.compiled_ms !== null || summary.eager_ms !== null) && {
       id: "time",
-      label: timeLabel(shown, isWithinNoise(shown)),
+      label: timeLabel(shown, differs === false),
       value: (
         <>
           {change(format.milliseconds(summary.eager_ms), format.milliseconds(summary.compiled_ms))}
           {spread && <span class="spread" title="Half of the distance between the quartiles, of the median">{` ${spread}`}</span>}
-          {summary.speedup !== null && !isWithinNoise(shown) && ` (${format.ratio(summary.speedup)})`}
+          {summary.speedup !== null && differs === true && ` (${format.ratio(summary.speedup)})`}
         </>
       ),
       open: open("timing"),
-      tone: isWithinNoise(shown) ? undefined : toneOf(summary.speedup),
+      tone: differs === true ? toneOf(summary.speedup) : undefined,
     },
     (summary.compiled_error !== null || isWrongResult) && {
       id: "error",
@@ -150,11 +151,6 @@ export function spreadText(shown: Report): string {
   const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
   if (percent >= 100) return "± over 100 %";
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
-}
-
-/** Another run could turn the order round. */
-function isWithinNoise(shown: Report): boolean {
-  return contestant(shown, "compiled")?.differs_from_eager === false;
 }
 
 /** Small differences get no colour. */

@@ -7,7 +7,7 @@ import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { Empty } from "./Scroller";
 
-const FAILED = "This part of the page could not be loaded. The service may have been brought up to date meanwhile: load the page again.";
+const FAILED = "This part of the page could not be loaded. The service may have been updated: reload the page.";
 
 type Details = typeof import("./details");
 

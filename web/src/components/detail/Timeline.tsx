@@ -86,7 +86,7 @@ function Chart({ lanes, most, write, label }: { lanes: Lane[]; most: number; wri
 
 function sentenceOf(way: Way, report: Report): string {
   const { device, device_name: name, threads } = report.environment;
-  if (way === "bytes") return "Bytes that each launch moves, counted from shapes. A wide bar costs what it is wide, where memory is the bound.";
+  if (way === "bytes") return "Bytes that each launch moves, counted from shapes. Where memory is the limit, the width of a bar is its cost.";
   if (way === "predicted") return `Predicted by the cost model for ${predictedFor.value}: nothing here was measured.`;
   return `Measured on ${name || device}${threads === null ? "" : `, ${format.count(threads, "thread")}`}: each kernel alone, in launch order. Gaps between launches are not known.`;
 }

@@ -53,7 +53,8 @@ function Strip({ contestants }: { contestants: Contestant[] }) {
 
 /** `3.2× as fast as eager`, `takes 1.3× as long as eager`, `no measurable difference from eager`. */
 export function besideEager(one: Contestant, eager: Contestant): string {
-  if (one.differs_from_eager === false) return "no measurable difference from eager";
+  if (one.differs_from_eager == null) return "";
+  if (!one.differs_from_eager) return "no measurable difference from eager";
   const [shorter, longer] = [one, eager].map(({ median_ms }) => median_ms).sort((a, b) => a - b);
   const ratio = format.ratio((longer ?? 1) / (shorter ?? 1));
   return one.median_ms < eager.median_ms ? `${ratio} as fast as eager` : `takes ${ratio} as long as eager`;
@@ -130,7 +131,7 @@ function Disturbed({ graphs }: { graphs: readonly Graph[] }) {
     <>
       {told.map((graph) => (
         <p class="note disturbed" key={graph.name}>
-          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: nobody is to rely on their times. ${graph.disturbed}`}
+          <span class="chip chip-warn">disturbed</span> {`The kernels of ${graph.name} were disturbed while they were timed: their times cannot be relied on. ${graph.disturbed}`}
         </p>
       ))}
     </>

@@ -1,6 +1,7 @@
 import { edgeSentence } from "../../moved";
 import { graphNameOf, refsOf } from "../../links";
 import { focusOfLight } from "../../state";
+import { compilersShown } from "./look";
 import { frameOf } from "./places";
 
 /** What the lines of the map mean; while one is pointed at or selected, what it costs. */
@@ -28,6 +29,11 @@ export function Legend({ hasRefusals, hasResults }: { hasRefusals: boolean; hasR
           <span class="legend-more">
             <span class="key key-kernel" aria-hidden="true" /> a kernel
           </span>
+          {compilersShown.value === "both" && (
+            <span class="legend-more">
+              <span class="key key-differs" aria-hidden="true" /> a kernel of TorchInductor that differs
+            </span>
+          )}
           {hasResults && (
             <span class="legend-more">
               <span class="key key-result" aria-hidden="true" /> a result of the graph

@@ -31,7 +31,7 @@ function emptyText(isDrawing: boolean): string {
   if (isRunning.value) return "The graph shows here when it is captured.";
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code shows here.";
-  if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Mend the line that is marked, and the map shows here.";
+  if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Correct the marked line to see the map.";
   return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. Something has to call a function or a module that torch.compile was given.";
 }
 
@@ -60,7 +60,7 @@ function Toggles({ shown }: { shown: Report }) {
           </button>
         ))}
       </div>
-      <label class="check" title="Views, transposes and the like compute nothing: they are told of in their reader">
+      <label class="check" title="Views and transposes compute nothing. Without a tick they are named by the operation that reads them.">
         <input type="checkbox" checked={viewsShown.value} onChange={(event) => (viewsShown.value = event.currentTarget.checked)} />
         views
       </label>

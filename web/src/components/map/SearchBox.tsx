@@ -47,7 +47,7 @@ export function SearchBox({ report }: { report: Report }) {
     if (hit) {
       goTo(hit);
       say(`${(next ?? 0) + 1} of ${hits.length}: ${hit.label}`);
-    } else say("Nothing on the map fits that.");
+    } else say("Nothing on the map matches.");
   };
   return (
     <div class="map-search" role="search">
