@@ -26,7 +26,7 @@ const CHOICES: { name: ChoiceField; label: string; says: string; values: [string
   { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]] },
   { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
   { name: "training", label: "Backward graph", says: "Whether the backward pass is captured as well.", values: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]] },
-  { name: "trace", label: "Profiler's trace", says: "Whether a call is recorded by torch's profiler, for Perfetto: see Export.", values: [["", "no"], ["yes", "record one call of each"]] },
+  { name: "trace", label: "Profiler's trace", says: "Whether torch's profiler records a call: see Timeline, and Export for Perfetto.", values: [["", "no"], ["yes", "record one call of each"]] },
 ];
 
 function change<Name extends keyof OptionFields>(name: Name, value: OptionFields[Name]): void {

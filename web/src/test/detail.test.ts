@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { traceOf } from "../components/detail/exports";
 import { besideEager } from "../components/detail/Timing";
 import { factsOf, kindInWords } from "../components/detail/kernelWords";
-import { bytesOf, measuredOf, predictedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
+import { bytesOf, measuredOf, predictedOf, recordedOf, stagesOf, ticksUpTo } from "../components/detail/lanes";
 import { renderingsOf } from "../components/detail/renderings";
 import { along, decades, ridgeOf, roofAt, rooflineOf } from "../components/detail/roof";
 import * as format from "../format";
@@ -138,6 +138,16 @@ describe("the Chrome trace", () => {
     const disturbed = { ...alone, graphs: [{ ...exampleGraph, disturbed: "They do not add up." }] };
     expect(traceOf(disturbed)?.traceEvents.some((event) => event.pid === 2)).toBe(false);
     expect(traceOf({ ...disturbed, timing: null })).toBeNull();
+  });
+});
+
+describe("a recorded call", () => {
+  it("has eager above our graphs, and what runs within an event below it", () => {
+    const event = (contestant: string, name: string, start_us: number, duration_us: number) => ({ contestant, name, track: "thread 1", start_us, duration_us });
+    const trace = [event("graph_0", "K2 fused_mul", 0, 40), event("eager", "aten::linear", 0, 90), event("eager", "aten::mm", 5, 80), event("eager", "aten::add", 90, 10), event("eager", "aten::view", 91, 0.001)];
+    const { lanes, most, missing } = recordedOf({ ...exampleReport, graphs: [{ ...exampleGraph, name: "graph_0" }], trace }, String);
+    expect(lanes.map(({ name, rows }) => [name, rows.map((row) => row.map((bar) => bar.label))])).toEqual([["eager", [["linear", "add"], ["mm"]]], ["graph_0", [["fused_mul"]]]]);
+    expect([lanes[1]?.rows[0]?.[0]?.ref, most, missing.length]).toEqual(["kernel:graph_0/1", 100, 1]);
   });
 });
 
