@@ -15,6 +15,7 @@ function Word({ view, isReached }: { view: View; isReached: boolean }) {
     <button
       type="button"
       data-view={view.id}
+      title={view.about}
       aria-expanded={isOpen}
       aria-controls={isOpen ? "drawer" : undefined}
       tabIndex={isReached ? 0 : -1}

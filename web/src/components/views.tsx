@@ -37,6 +37,8 @@ const Wrapper = later("Wrapper");
 interface Named {
   id: string;
   label: string;
+  /** What it shows, for who points at the label. */
+  about: string;
   /** It may be read while a question about the exploration is open. */
   tellsNoAnswer?: true;
 }
@@ -67,6 +69,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "decisions",
       label: "Decisions",
+      about: "Every pair that the scheduler asked about, with its verdict and its reason",
       badge: ({ graph }) => countRows(graph),
       hasPart: ({ graph }) => graph.decisions.length > 0,
       render: ({ graph }) => <Decisions graph={graph} />,
@@ -75,6 +78,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "report",
       id: "what-if",
       label: "What if",
+      about: "Explore again with other rules, limits or another device",
       badge: (whole) => whole.what_if.length,
       render: (whole) => <WhatIf report={whole} />,
     },
@@ -82,6 +86,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "report",
       id: "compare",
       label: "Compare",
+      about: "This exploration beside another one",
       render: (whole) => <Compare report={whole} />,
     },
   ],
@@ -90,6 +95,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "timing",
       label: "Timing",
+      about: "Whole calls, measured: eager beside compiled",
       hasPart: ({ report }) => report.timing !== null || isWrong(report),
       render: ({ report }) => <Timing report={report} />,
     },
@@ -97,6 +103,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "timeline",
       label: "Timeline",
+      about: "What runs when, on one axis",
       hasPart: ({ graph }) => graph.kernels.length > 0,
       render: ({ graph, report }) => <Timeline graph={graph} report={report} />,
     },
@@ -104,6 +111,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "roofline",
       label: "Roofline",
+      about: "How close each kernel comes to what the device can do",
       hasPart: ({ graph }) => graph.kernels.some((kernel) => kernel.measured_us !== null || kernel.predicted_us !== null),
       render: ({ graph, report }) => <Roofline graph={graph} report={report} />,
     },
@@ -111,6 +119,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "report",
       id: "sweep",
       label: "Sweep",
+      about: "What the snippet becomes at other sizes",
       badge: ({ sweep }) => sweep?.sizes.filter(isFlipping).length,
       render: (whole) => <Sweep report={whole} />,
     },
@@ -120,6 +129,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "traffic",
       label: "Traffic",
+      about: "The bytes that go through memory, counted",
       // Eager's share is counted first; fusion's arrives with the schedule.
       hasPart: ({ graph }) => graph.traffic?.fused != null,
       render: ({ graph, report }) => <Traffic graph={graph} report={report} />,
@@ -128,6 +138,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "buffers",
       label: "Memory",
+      about: "Which buffer lies where, and which memory is used again",
       badge: ({ graph }) => graph.buffers.length,
       hasPart: ({ graph }) => graph.buffers.length > 0,
       render: ({ graph }) => <MemoryPlan graph={graph} />,
@@ -138,16 +149,18 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "errors",
       label: "Errors",
+      about: "Each output against the same computation in float64",
       hasPart: ({ graph }) => graph.errors.length > 0,
       render: ({ graph }) => <Errors graph={graph} />,
     },
-    { of: "report", id: "notes", label: "Output", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
+    { of: "report", id: "notes", label: "Output", about: "What the snippet printed, and what there is to know about it", tellsNoAnswer: true, badge: ({ notes }) => notes.length, render: (whole) => <Notes report={whole} /> },
   ],
   [
     {
       of: "graph",
       id: "capture",
       label: "Capture",
+      about: "Graph breaks, guards and recompilations",
       badge: ({ report }) => report.breaks.length + report.graphs.reduce((sum, one) => sum + one.recompiles.length, 0),
       hasPart: () => true,
       render: ({ report, graph }) => <Capture report={report} graph={graph} />,
@@ -158,6 +171,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "passes",
       label: "Passes",
+      about: "The graph before and after each step of the compiler",
       hasPart: ({ graph }) => graph.aten.length > 0,
       render: ({ graph }) => <Passes graph={graph} />,
     },
@@ -165,6 +179,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "nodes",
       label: "Nodes",
+      about: "The operations of the graph as a table",
       badge: (shown) => shown.graph[levelOf(shown)].length,
       hasPart: ({ graph }) => graph.aten.length + graph.fx.length > 0,
       render: (shown) => <NodeTable graph={shown.graph} level={levelOf(shown)} />,
@@ -173,6 +188,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "loops",
       label: "Loops",
+      about: "The loops that the operations became",
       badge: ({ graph }) => graph.loops.length,
       hasPart: ({ graph }) => graph.loops.length > 0,
       render: ({ graph }) => <LoopList graph={graph} />,
@@ -181,6 +197,7 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "wrapper",
       label: "Wrapper",
+      about: "The code that launches the kernels",
       hasPart: ({ graph }) => graph.wrapper !== "",
       render: ({ graph, report }) => <Wrapper graph={graph} report={report} />,
     },
@@ -188,13 +205,14 @@ export const GROUPS: readonly (readonly View[])[] = [
       of: "graph",
       id: "replay",
       label: "CUDA graph",
+      about: "Whether the launches are replayed as one CUDA graph",
       hasPart: ({ graph }) => graph.replay != null,
       render: ({ graph }) => <Replays graph={graph} />,
     },
-    { of: "report", id: "stages", label: "Stages", tellsNoAnswer: true, render: (whole) => <Stages report={whole} /> },
+    { of: "report", id: "stages", label: "Stages", about: "How long each stage took, and where it ran", tellsNoAnswer: true, render: (whole) => <Stages report={whole} /> },
   ],
   [
-    { of: "report", id: "export", label: "Export", render: (whole) => <Export report={whole} /> },
+    { of: "report", id: "export", label: "Export", about: "Files to take along: HTML, JSON, a trace, each kernel", render: (whole) => <Export report={whole} /> },
   ],
 ];
 

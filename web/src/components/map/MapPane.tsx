@@ -40,6 +40,8 @@ function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
+const LEVELS = { aten: "The operators that are compiled", fx: "The calls of the snippet, as Dynamo captured them" };
+
 function Toggles({ shown }: { shown: Report }) {
   const isDynamo = fxLevel.value === "fx";
   return (
@@ -55,7 +57,7 @@ function Toggles({ shown }: { shown: Report }) {
       )}
       <div class="toggle" role="group" aria-label="Level of the graph">
         {(["aten", "fx"] as const).map((name) => (
-          <button type="button" key={name} aria-pressed={isDynamo === (name === "fx")} onClick={() => (fxLevel.value = name)}>
+          <button type="button" key={name} title={LEVELS[name]} aria-pressed={isDynamo === (name === "fx")} onClick={() => (fxLevel.value = name)}>
             {name === "aten" ? "aten" : "dynamo"}
           </button>
         ))}

@@ -22,7 +22,7 @@ export function SearchBox({ report }: { report: Report }) {
   const input = useRef<HTMLInputElement>(null);
   const [query, setQuery] = useState("");
   const [place, setPlace] = useState<number | null>(null);
-  const hits = useMemo(() => search(report.graphs, fxLevel.value, query), [report, fxLevel.value, query]);
+  const hits = useMemo(() => search(report.graphs, fxLevel.value, query, report.source), [report, fxLevel.value, query]);
   useEffect(() => {
     const onSlash = (event: KeyboardEvent): void => {
       const [target] = event.composedPath();
