@@ -272,7 +272,7 @@ class Exploration:
         self.report.error = captured.error
         for graph in captured.graphs:
             compilation = self._compilation_of(graph)
-            self.work.append(Work(graph, compilation, present_captured(graph)))
+            self.work.append(Work(graph, compilation, present_captured(graph, compilation.runs_on.type)))
         self.report.graphs = [work.report for work in self.work]
         self.report.breaks = captured.breaks
         self.report.compilations = captured.compilations

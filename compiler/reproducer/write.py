@@ -101,7 +101,8 @@ class _File:
         return "\n\n\n".join(whole) + "\n"
 
     def _device(self, launch: Launch | None) -> str:
-        is_for_gpu = self.report.environment.device == "cuda" or (launch is not None and launch.is_for_gpu)
+        """A library call is run where its graph was; of a kernel its language says where it can be."""
+        is_for_gpu = self.graph.device == "cuda" if launch is None else launch.is_for_gpu
         return '"cuda" if torch.cuda.is_available() else "cpu"' if is_for_gpu else '"cpu"'
 
     def _head(self, launch: Launch | None) -> str:
