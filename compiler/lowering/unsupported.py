@@ -61,8 +61,8 @@ def unsupported_at(
 
 
 def described(node: torch.fx.Node) -> Any:
-    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size, or the
-    number that it is, unless that is a whole one, which is told as a size is."""
+    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size, or
+    the number that it is, unless that is a whole one, which is told as a size is."""
     val = node.meta.get("val")
     if node.target is NUMBER and isinstance(val, torch.SymFloat | torch.SymBool) and node.users:
         kind = "float" if isinstance(val, torch.SymFloat) else "truth value"
