@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(asked.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results: list[dict[str, Any]] = []
-        for program in [*_snippets(asked.files), *_patterns(asked.patterns, asked.size, asked.device or "cpu")]:
+        for program in [*_snippets(asked.files), *patterns(asked.patterns, asked.size, asked.device or "cpu")]:
             for one in run_all(program, folder, asked.device, asked.language):
                 results.append(one)
                 if asked.out:  # what was found stays, should this be stopped
@@ -61,7 +61,8 @@ def _snippets(files: Sequence[str]) -> list[Program]:
     return [Program(Path(file).name, Path(file).read_text()) for file in files]
 
 
-def _patterns(names: str | None, size: str, device: str) -> list[Program]:
+def patterns(names: str | None, size: str, device: str = "cpu") -> list[Program]:
+    """Patterns with commas between, or all, as snippets."""
     from bench.patterns import PATTERNS, SMOKE
 
     known = SMOKE if size == "tiny" else PATTERNS  # the others have no such inputs
