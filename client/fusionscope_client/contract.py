@@ -213,6 +213,9 @@ class Contestant:
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
 
+    #: Whether its time differs measurably from eager's; null where that is not known.
+    differs_from_eager: Optional[bool] = None
+
 
 @dataclass(frozen=True)
 class ContestantOutcome:

@@ -6,7 +6,6 @@ import type { ComponentChildren } from "preact";
 import * as format from "../format";
 import type { Contestant, Report, Summary } from "../report";
 import { openKernel, openView } from "../state";
-import { FEWEST_SAMPLES, isMeasurable } from "./detail/measurable";
 import { isWrong, timeLabel, wrongOf } from "../wrong";
 
 export type FigureGroup = "counted" | "measured" | "predicted";
@@ -139,6 +138,9 @@ function contestant({ timing }: Report, name: Contestant["name"]): Contestant | 
   return timing?.contestants.find((one) => one.name === name);
 }
 
+/** The quartiles of fewer samples tell no spread. */
+const FEWEST_SAMPLES = 4;
+
 /** Such as "± 1.7 %": half of the distance between the quartiles of the compiled calls, of their median. Few samples
  * show none. */
 export function spreadText(shown: Report): string {
@@ -146,13 +148,13 @@ export function spreadText(shown: Report): string {
   if (!compiled || compiled.median_ms <= 0) return "";
   if (compiled.samples_ms.length < FEWEST_SAMPLES) return compiled.samples_ms.length === 1 ? "1 sample" : `${compiled.samples_ms.length} samples`;
   const percent = (50 * (compiled.high_ms - compiled.low_ms)) / compiled.median_ms;
+  if (percent >= 100) return "± over 100 %";
   return `± ${percent < 10 ? percent.toFixed(1) : percent.toFixed(0)} %`;
 }
 
 /** Another run could turn the order round. */
 function isWithinNoise(shown: Report): boolean {
-  const [eager, compiled] = [contestant(shown, "eager"), contestant(shown, "compiled")];
-  return eager !== undefined && compiled !== undefined && !isMeasurable(eager, compiled);
+  return contestant(shown, "compiled")?.differs_from_eager === false;
 }
 
 /** Small differences get no colour. */

@@ -27,11 +27,12 @@ function reportShown(): { shown: Report | null; stale: boolean } {
 
 /** Why there is no map. */
 function emptyText(isDrawing: boolean): string {
-  if (hiddenNow.value === "all") return "The map shows the answer: it opens when you have given yours.";
+  if (hiddenNow.value === "all") return "The map shows the answer. It opens when you have given yours.";
   if (isRunning.value) return "The graph shows here when it is captured.";
   if (isDrawing) return "Drawing the map.";
   if (report.value === null) return "The map of your code shows here.";
-  return isFailed(report.value) ? "It ended before a graph was captured." : "No graph was captured.";
+  if (report.value.status === "user_error") return "The snippet failed before a graph was captured. Mend the line that is marked, and the map shows here.";
+  return isFailed(report.value) ? "The exploration ended before a graph was captured." : "No graph was captured. Something has to call a function or a module that torch.compile was given.";
 }
 
 function isTyping(event: KeyboardEvent): boolean {
@@ -87,7 +88,7 @@ export function MapPane() {
     <section class="pane" id="pane-map" data-pane="map" aria-label="Map" tabIndex={-1}>
       <div class="pane-bar">
         <h2>Map</h2>
-        {hiddenNow.value === "kernels" && <span class="quiet">without kernels until you have answered</span>}
+        {hiddenNow.value === "kernels" && <span class="quiet">Kernels show when you have answered.</span>}
         {shown && <SearchBox report={shown} />}
         {shown && <Toggles shown={shown} />}
       </div>

@@ -36,12 +36,15 @@ function Form({ report }: { report: Report }) {
   return (
     <form class="filters what-if-form" aria-label="What if" onSubmit={onSubmit}>
       <fieldset>
-        <legend>{`rules that are used${wishes.rules_off.length > 0 ? `, but for ${wishes.rules_off.length}` : ""}`}</legend>
+        <legend>{`Rules that are used${wishes.rules_off.length > 0 ? `, but for ${wishes.rules_off.length}` : ""}`}</legend>
         <div class="rule-list">
           {choices.value?.rules.map((rule) => (
-            <label class="check" key={rule} title={reasons.value.get(`fused.${rule}`)?.sentence}>
+            <label class="check" key={rule}>
               <input type="checkbox" checked={!wishes.rules_off.includes(rule)} onChange={(event) => turn(rule, event.currentTarget.checked)} />
-              {rule.replaceAll("_", " ")}
+              <span>
+                {rule.replaceAll("_", " ")}
+                <span class="quiet">{reasons.value.get(`fused.${rule}`)?.sentence}</span>
+              </span>
             </label>
           ))}
         </div>
