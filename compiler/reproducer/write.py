@@ -198,10 +198,22 @@ class _File:
         lines = [
             f"def library({names}):",
             '    """The call, on what the kernel reads."""',
+            *_refused_float64(call, names),
             *sizes,
             f"    return {call}",
         ]
         return [self._inputs(), "\n".join(lines), HELPERS["view"]]
+
+
+def _refused_float64(call: str, names: str) -> list[str]:
+    """cuDNN's attention is for half types. Given float64 it raises nothing and gives other numbers (torch 2.11)."""
+    if "_scaled_dot_product_cudnn_attention" not in call:
+        return []
+    first = names.partition(", ")[0]
+    return [
+        f"    if {first}.dtype == torch.float64:",
+        '        raise RuntimeError("cuDNN has no attention in float64")',
+    ]
 
 
 def _plain(text: str) -> str:
