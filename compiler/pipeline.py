@@ -62,7 +62,7 @@ from compiler.present import (
 )
 from compiler.runtime.first_sizes import note_first_sizes
 from compiler.runtime.gradients import CheckedCall, check_training
-from compiler.runtime.kernel_times import KernelTimes, beside_calls, mark_disturbed, measure_kernels
+from compiler.runtime.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
 from compiler.runtime.offline import attach_triton, check_by_emulation
 from compiler.runtime.trial import call_of_all, measure_entries, note_resources, verify_graph
 from compiler.runtime.wrong_results import (
@@ -272,7 +272,7 @@ class Exploration:
         self.report.error = captured.error
         for graph in captured.graphs:
             compilation = self._compilation_of(graph)
-            self.work.append(Work(graph, compilation, present_captured(graph)))
+            self.work.append(Work(graph, compilation, present_captured(graph, compilation.runs_on.type)))
         self.report.graphs = [work.report for work in self.work]
         self.report.breaks = captured.breaks
         self.report.compilations = captured.compilations
@@ -433,7 +433,7 @@ class Exploration:
             self._measure_kernels(right, self._for_times)
             if self._disturbed_beside_calls() is not None:
                 self._measure_kernels(right, self._for_times)
-        self._mark_disturbed()
+        self._note_times()
         self._note_left_out(right)
         if self.options.trace:
             with self.turns.turn(), silenced():
@@ -464,8 +464,7 @@ class Exploration:
         timing = self.options.timing.model_copy(update={"max_seconds": seconds})
         for work, share in shared_out(budget, right):
             with suppress(OutOfTime), share.stopping():
-                planned, model = share.share(PLANNED), work.compilation.model
-                work.times = measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+                work.times = measure_kernels(work.captured, work.compilation, timing, share.share(PLANNED))
 
     def _note_left_out(self, right: list[Work]) -> None:
         if self.options.max_seconds is not None:
@@ -484,13 +483,14 @@ class Exploration:
         measured = {work.report.name: work.times for work in self._of_calls if work.times is not None}
         return beside_calls(measured, self.report.timing, self.device.type)
 
-    def _mark_disturbed(self) -> None:
-        """Kernels and calls are timed in different moments: where the machine was busy in one of them, both say so."""
-        why = self._disturbed_beside_calls()
-        if why is not None:
-            for work in self._of_calls:
-                if work.report.disturbed is None:
-                    mark_disturbed(work.report, why)
+    def _note_times(self) -> None:
+        """Kernels and calls are timed in different moments: where the machine was busy in one of them, both say so, of
+        the calls that were raced last, whose times are the report's."""
+        why, of_calls = self._disturbed_beside_calls(), {work.report.name for work in self._of_calls}
+        for work in self.alive:
+            if work.times is not None:
+                peak_of = work.compilation.model if work.compilation.runs_on.type == "cuda" else None
+                note_times(work.report, work.times, why if work.report.name in of_calls else None, peak_of)
 
     def compare(self) -> str | None:
         """The others come last: all of ours is published before they begin. Only the sweep has to come after them, as
@@ -522,7 +522,7 @@ class Exploration:
         errors = {"eager": self.report.summary.eager_error, "compiled": self.report.summary.compiled_error}
         for one in compared.peer.contestants:
             one.max_error = errors.get(one.name, one.max_error)
-        self._mark_disturbed()
+        self._note_times()
         return None
 
     def _publish_peer(self, peer: rep.Peer) -> None:

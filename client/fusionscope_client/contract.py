@@ -548,6 +548,9 @@ class Graph:
     #: How often the snippet ran it.
     calls: int = 0
 
+    #: Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU.
+    device: str = ""
+
     #: The graph as Dynamo captured it.
     fx: list[FxNode] = field(default_factory=list)
 

@@ -18,6 +18,7 @@ In the zygote and below:
     zygote         the process that forks
     snippet        the process that runs one snippet
     warming        what a spare does while it waits
+    cuda_trial     which imports leave CUDA to the processes that are forked
 
 Between them:
 

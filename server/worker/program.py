@@ -98,13 +98,15 @@ class Worker:
             warms_beside_jobs=config.profile.device == "cuda",
             lease=self._lease,
             changed=self._moved.notify,
+            groups=config.groups,
         )
 
     async def start(self) -> None:
         """Listens, and returns at once; a connection hears when the worker is ready. Raises `CannotListen`."""
         self._server = await listen(self._config.socket, self._connect)
         self._tasks.forever("zygote", self._supply.keep_zygote)
-        self._tasks.forever("spares", self._supply.make_spare)
+        for number in range(self._config.spares_at_once):
+            self._tasks.forever(f"spares {number + 1}", self._supply.make_spare)
 
     async def stop(self) -> None:
         """Ends all jobs and everything below this process."""

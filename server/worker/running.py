@@ -106,6 +106,8 @@ class RunningJob:
         if found.exit_code is None and found.signal is None:
             # Its guard has always seen how it ended, unless it was killed itself: that is no doing of the snippet's.
             self.end("worker_lost", "the process that watches over it was killed")
+        if found.out_of_memory:
+            self.end("memory_limit")
         self.end("exited")
         wall = 0.0 if self._begun_at is None else ran_seconds - self._begun_at
         return self._ended(found, place, wall, waited)
