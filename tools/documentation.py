@@ -8,6 +8,7 @@ ends the build. It does nothing where the site was built from these very sources
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -31,6 +32,14 @@ class BadDocuments(Exception):
 
 def build() -> None:
     """The site, whole or not at all. Raises `BadDocuments`."""
+    STAMP.parent.mkdir(exist_ok=True)
+    with STAMP.with_suffix(".lock").open("w") as lock:
+        # Two test workers may come here at the same time.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _build()
+
+
+def _build() -> None:
     wanted = digest()
     if STAMP.is_file() and STAMP.read_text() == wanted and (SITE / "index.html").is_file():
         return
@@ -45,7 +54,6 @@ def build() -> None:
             (made / name).unlink()
         shutil.rmtree(SITE, ignore_errors=True)
         shutil.move(made, SITE)
-    STAMP.parent.mkdir(exist_ok=True)
     STAMP.write_text(wanted)
 
 
