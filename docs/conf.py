@@ -23,6 +23,12 @@ html_js_files = ["theme.js"]
 html_css_files = ["theme.css"]
 html_theme = "furo"
 html_use_index = False
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "sidebar/search.html", "open.html"),
+        *("sidebar/scroll-start.html", "sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
 html_copy_source = False
 html_show_copyright = False
 html_favicon = "../web/public/favicon.svg"

@@ -113,6 +113,15 @@ def test_the_command_of_the_published_models_runs_those_models() -> None:
     assert set(bench.chosen_cases(asked.suite, asked.cases or "")) == published
 
 
+def test_the_page_of_figures_has_those_of_the_runs() -> None:
+    figures = ROOT / "docs" / "performance"
+    page = (figures / "README.md").read_text()
+    for run in ("patterns_h200", "models_h200", "train_h200", "patterns_cpu"):
+        found = (figures / "archive" / f"{run}.md").read_text()
+        means = re.findall(r"^- Our time over (?:Inductor's|the best).*?: ([\d.]+) ", found, re.MULTILINE)
+        assert f"| {means[0]} | {means[1]} |" in page, run
+
+
 def test_every_environment_variable_of_ours_is_told_of() -> None:
     settings = {f"FUSIONSCOPE_{name.upper()}" for name in Settings.model_fields}
     sources = "\n".join(
