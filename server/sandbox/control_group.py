@@ -1,8 +1,8 @@
 """A control group for each job, where version 2 of them may be written: the kernel then counts what no watch can see.
 
-Groups are made below that of the worker, and only where it is the worker's to divide: that of a service whose manager
-delegated it (systemd's `Delegate=yes` marks it), or the topmost of a container that has a namespace of groups of its
-own. A group with processes has no groups below it that limit anything. So its processes move to one, `LEAF`, first.
+Groups are made below that of the worker, and only where it is marked as the worker's to divide, as systemd marks that
+of a service with `Delegate=yes`. No other is touched, though root may write to all: a group with processes has
+no groups below it that limit anything, so its processes move to one, `LEAF`, first.
 
     GROUP/fusionscope            the worker, and whatever else was in GROUP
     GROUP/jobs/PROCESS-NUMBER    a job of the worker with that process id: its guard and all below it
@@ -147,11 +147,9 @@ def _own_group() -> Path:
     if inside is None or place is None:
         raise OSError("this system has no control groups of version 2")
     group = Path(place, inside.lstrip("/"))
-    is_leaf = group.name == LEAF  # of an earlier worker here
-    group = group.parent if is_leaf else group
-    # The machine's topmost group has no type, and is nobody's to divide.
-    is_of_container = inside in ("/", f"/{LEAF}") and (group / "cgroup.type").exists()
-    if not is_of_container and not _is_delegated(group):
+    if group.name == LEAF:  # of an earlier worker here
+        group = group.parent
+    if not _is_delegated(group):
         raise OSError(f"the group {inside} is not delegated to this service")
     return group
 
