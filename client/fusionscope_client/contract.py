@@ -120,6 +120,34 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class CallErrors:
+    """One result or gradient of a call, with rounded values, of everybody who gave it, element by element."""
+
+    #: The function that was called.
+    entry: str = ""
+
+    #: Its name: "the result", "result 2", "the gradient of x".
+    output: str = ""
+
+    #: The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating argument has
+    #: values drawn from its own.
+    seed: int = 0
+
+    #: Its dtype by torch's name.
+    dtype: str = ""
+
+    #: How many elements were compared; a complex one is two.
+    elements: int = 0
+
+    #: Errors against float64, by the contestant's name.
+    errors: dict[str, Any] = field(default_factory=dict)
+
+    #: Of contestants whose output rounding does not explain, what is wrong with it, in a clause: an error, another
+    #: dtype or shape, or NaN or an infinity where neither float64 nor eager has it.
+    problems: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CallTimes:
     """One call of a graph, measured: until the host has returned, and between the events before its first launch and
     after its last, in microseconds; the least of the calls that were timed."""
@@ -1423,6 +1451,12 @@ class Peer:
 
     #: Times and errors of all that were asked.
     contestants: list[ContestantOutcome] = field(default_factory=list)
+
+    #: Of whole calls, how far everybody is from float64, for several seeds of the inputs.
+    errors: list[CallErrors] = field(default_factory=list)
+
+    #: For which seeds there are errors, and why for no more, in a sentence.
+    seeds: str = ""
 
     #: What it made of the snippet, or why it was not asked, in sentences.
     message: Optional[str] = None

@@ -62,6 +62,7 @@ from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import Observed
 from compiler.report.peers import (
     AlignedKernels,
+    CallErrors,
     ContestantOutcome,
     Peer,
     PeerBuffer,
@@ -103,6 +104,7 @@ __all__ = [
     "AlignedKernels",
     "Artefact",
     "Buffer",
+    "CallErrors",
     "CallTimes",
     "CodeLevel",
     "Compilation",

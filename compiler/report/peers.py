@@ -8,6 +8,7 @@ from pydantic import Field
 
 from compiler.report.kernels import Kernel
 from compiler.report.model import ReportModel
+from compiler.report.timings import ElementErrors
 
 KernelForm = Literal[
     "pointwise", "reduction", "persistent reduction", "scan", "template", "foreach", "library call", "loops"
@@ -83,6 +84,25 @@ class AlignedKernels(ReportModel):
     )
 
 
+class CallErrors(ReportModel):
+    """One result or gradient of a call, with rounded values, of everybody who gave it, element by element."""
+
+    entry: str = Field(description="The function that was called.")
+    output: str = Field(description='Its name: "the result", "result 2", "the gradient of x".')
+    seed: int = Field(
+        description="The seed of the inputs. The snippet's own seed is its own inputs; for the others each floating "
+        "argument has values drawn from its own."
+    )
+    dtype: str = Field(description="Its dtype by torch's name.")
+    elements: int = Field(description="How many elements were compared; a complex one is two.")
+    errors: dict[str, ElementErrors] = Field(description="Errors against float64, by the contestant's name.")
+    problems: dict[str, str] = Field(
+        default={},
+        description="Of contestants whose output rounding does not explain, what is wrong with it, in a clause: an "
+        "error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it.",
+    )
+
+
 class ContestantOutcome(ReportModel):
     """One way to run the same calls: its time and its error, or why it has none."""
 
@@ -103,6 +123,10 @@ class Peer(ReportModel):
     alignment: list[AlignedKernels] = Field(default=[], description="Its kernels beside ours, the differences first.")
     refusals: list[PeerRefusal] = Field(default=[], description="What it did not fuse, in its own words.")
     contestants: list[ContestantOutcome] = Field(default=[], description="Times and errors of all that were asked.")
+    errors: list[CallErrors] = Field(
+        default=[], description="Of whole calls, how far everybody is from float64, for several seeds of the inputs."
+    )
+    seeds: str = Field(default="", description="For which seeds there are errors, and why for no more, in a sentence.")
     message: str | None = Field(
         default=None, description="What it made of the snippet, or why it was not asked, in sentences."
     )
