@@ -139,12 +139,8 @@ class CallErrors:
     #: How many elements were compared; a complex one is two.
     elements: int = 0
 
-    #: Errors against float64, by the contestant's name.
-    errors: dict[str, Any] = field(default_factory=dict)
-
-    #: Of contestants whose output rounding does not explain, what is wrong with it, in a clause: an error, another
-    #: dtype or shape, or NaN or an infinity where neither float64 nor eager has it.
-    problems: dict[str, Any] = field(default_factory=dict)
+    #: Everybody's, eager's first.
+    of: list[ContestantErrors] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -240,6 +236,21 @@ class Contestant:
 
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class ContestantErrors:
+    """How far one contestant's output is from float64."""
+
+    #: Its name, as among the contestants that were timed.
+    contestant: str = ""
+
+    #: Null where the two cannot be compared.
+    errors: Optional[ElementErrors] = None
+
+    #: Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or shape, or NaN
+    #: or an infinity where neither float64 nor eager has it.
+    problem: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from compiler.budget import Budget, OutOfTime
 from compiler.capture.captured import Capture
 from compiler.capture.reference import is_random
-from compiler.report import CallErrors
+from compiler.report import CallErrors, ContestantErrors
 from compiler.runtime.gradients import CallReference, CheckedCall, graphs_of, reference_of
 from compiler.runtime.wrong_results import element_errors
 from compiler.snippet_changes import SnippetChanges
@@ -106,14 +106,12 @@ def _rows(entry: str, seed: int, checked: Mapping[str, CheckedCall]) -> list[Cal
                 seed=seed,
                 dtype=str(of.dtype).removeprefix("torch."),
                 elements=of.elements,
-                errors={},
             )
             row = rows.setdefault(output, known)
-            for whose, errors in (("eager", judged.eager_elements), (name, judged.elements)):
-                if errors is not None:
-                    row.errors.setdefault(whose, element_errors(errors))
-            if judged.problem is not None:
-                row.problems[name] = judged.problem
+            if not row.of and judged.eager_elements is not None:
+                row.of.append(ContestantErrors(contestant="eager", errors=element_errors(judged.eager_elements)))
+            errors = element_errors(judged.elements) if judged.elements is not None else None
+            row.of.append(ContestantErrors(contestant=name, errors=errors, problem=judged.problem))
     return list(rows.values())
 
 

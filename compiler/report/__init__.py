@@ -63,6 +63,7 @@ from compiler.report.observed import Observed
 from compiler.report.peers import (
     AlignedKernels,
     CallErrors,
+    ContestantErrors,
     ContestantOutcome,
     Peer,
     PeerBuffer,
@@ -111,6 +112,7 @@ __all__ = [
     "CompilePhase",
     "CompilePhaseName",
     "Contestant",
+    "ContestantErrors",
     "ContestantOutcome",
     "Decision",
     "EdgeFate",

@@ -84,6 +84,18 @@ class AlignedKernels(ReportModel):
     )
 
 
+class ContestantErrors(ReportModel):
+    """How far one contestant's output is from float64."""
+
+    contestant: str = Field(description="Its name, as among the contestants that were timed.")
+    errors: ElementErrors | None = Field(default=None, description="Null where the two cannot be compared.")
+    problem: str | None = Field(
+        default=None,
+        description="Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or "
+        "shape, or NaN or an infinity where neither float64 nor eager has it.",
+    )
+
+
 class CallErrors(ReportModel):
     """One result or gradient of a call, with rounded values, of everybody who gave it, element by element."""
 
@@ -95,12 +107,7 @@ class CallErrors(ReportModel):
     )
     dtype: str = Field(description="Its dtype by torch's name.")
     elements: int = Field(description="How many elements were compared; a complex one is two.")
-    errors: dict[str, ElementErrors] = Field(description="Errors against float64, by the contestant's name.")
-    problems: dict[str, str] = Field(
-        default={},
-        description="Of contestants whose output rounding does not explain, what is wrong with it, in a clause: an "
-        "error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it.",
-    )
+    of: list[ContestantErrors] = Field(default=[], description="Everybody's, eager's first.")
 
 
 class ContestantOutcome(ReportModel):

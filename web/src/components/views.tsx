@@ -91,8 +91,8 @@ export const VIEWS: readonly View[] = [
     of: "graph",
     id: "errors",
     label: "Errors",
-    hasPart: ({ graph }) => graph.errors.length > 0,
-    render: ({ graph }) => <Errors graph={graph} />,
+    hasPart: ({ graph, report }) => graph.errors.length > 0 || (report.peer?.errors ?? []).length > 0,
+    render: ({ graph, report }) => <Errors graph={graph} peer={report.peer} />,
   },
   {
     of: "graph",

@@ -41,10 +41,18 @@ export interface CallErrors {
   dtype: string;
   /** How many elements were compared; a complex one is two. */
   elements: number;
-  /** Errors against float64, by the contestant's name. */
-  errors: Record<string, unknown>;
-  /** Of contestants whose output rounding does not explain, what is wrong with it, in a clause: an error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it. */
-  problems: Record<string, unknown>;
+  /** Everybody's, eager's first. */
+  of: ContestantErrors[];
+}
+
+/** How far one contestant's output is from float64. */
+export interface ContestantErrors {
+  /** Its name, as among the contestants that were timed. */
+  contestant: string;
+  /** Null where the two cannot be compared. */
+  errors: ElementErrors | null;
+  /** Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or shape, or NaN or an infinity where neither float64 nor eager has it. */
+  problem: string | null;
 }
 
 /** One way to run the same calls: its time and its error, or why it has none. */
