@@ -91,8 +91,8 @@ class ContestantErrors(ReportModel):
     errors: ElementErrors | None = Field(default=None, description="Null where the two cannot be compared.")
     problem: str | None = Field(
         default=None,
-        description="Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype or "
-        "shape, or NaN or an infinity where neither float64 nor eager has it.",
+        description="Where rounding does not explain it, what is wrong with it, in a clause: an error, another dtype "
+        "or shape, or NaN or an infinity where neither float64 nor eager has it.",
     )
 
 
