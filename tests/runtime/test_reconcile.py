@@ -10,6 +10,8 @@ from compiler.report import Contestant, Report, TimingResult
 from compiler.runtime import kernel_times as measuring
 from compiler.runtime.measure import Samples
 from compiler.runtime.reconcile import disturbance
+from compiler.stages import compiling
+from compiler.stages import measuring as stage_of_times
 from server.launches import launch_sentences
 from server.summary import kernel_times, markdown
 
@@ -84,8 +86,8 @@ def explored(
         return TimingResult(method="by hand", device="cpu", cold_l2=False, contestants=contestants)
 
     monkeypatch.setattr(measuring, "measure_each", measure_each)
-    monkeypatch.setattr(pipeline, "measure_entries", race)
-    monkeypatch.setattr(pipeline, "attach_triton", lambda *_: None)
+    monkeypatch.setattr(stage_of_times, "measure_entries", race)
+    monkeypatch.setattr(compiling, "attach_triton", lambda *_: None)
     return pipeline.explore(SNIPPET, Options(timing=Timing(min_runs=3))), left
 
 
