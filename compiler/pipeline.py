@@ -20,7 +20,7 @@ To read on, one file of each folder:
     capture/capture.py      the entry to capture; rewrite/rewriting.py is what is changed before gradients are derived
     lowering/lower.py       the walk over ATen nodes, ir/ what they become; layout/, folding/, padding/ choose before it
     schedule/scheduler.py   the search, schedule/rules/ what it asks, schedule/records/reasons.py all that it may answer
-    codegen/program.py      a fused group as phases over one tile, which triton/ and cpp/ print
+    schedule/program/       a fused group as phases over one tile, which codegen/triton/ and codegen/cpp/ print
     runtime/executable.py   the wrapper and its kernels as a function; replay/ makes one CUDA graph of its launches
 """
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from compiler import compile_phases
 from compiler import report as rep
-from compiler.backend import device_of
 from compiler.capture.capture import capture as run_snippet
 from compiler.capture.captured import CapturedGraph
 from compiler.compile import GraphCompilation
 from compiler.devices import device_for
+from compiler.fx.fake_values import device_of
 from compiler.garbage import garbage_kept
 from compiler.present import (
     note_ranges,
@@ -20,10 +20,10 @@ from compiler.present import (
     present_schedule,
 )
 from compiler.runtime.first_sizes import note_first_sizes
-from compiler.runtime.offline import attach_triton
 from compiler.schedule.describe.schedule import sums_in_any_order
 from compiler.stages.exploration import Exploration
 from compiler.stages.graphs import Graphs, Work
+from compiler.stages.offline import attach_triton
 from compiler.stages.shares import slow_products
 from compiler.sweep.sizes import offered
 from compiler.what_if import other_names

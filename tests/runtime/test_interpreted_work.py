@@ -9,10 +9,9 @@ import torch
 
 from compiler import pipeline
 from compiler.options import Options, Timing
-from compiler.runtime import offline
 from compiler.runtime.interpreted_work import TooMuchWork
 from compiler.runtime.triton_interpreter import interpret, programs
-from compiler.stages import running
+from compiler.stages import offline, running
 from tests.compile_program import compile_program
 
 
