@@ -89,7 +89,7 @@ TABLE = (
         _names("torch._functorch.partitioners", "min_cut_rematerialization_partition get_default_op_list"),
     ),
     Taken(
-        INTERNALS,
+        (*INTERNALS, "compiler/fx/fake_values.py"),
         "compile with values inside of AOTAutograd, and complete a graph's fake values",
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
