@@ -177,7 +177,7 @@ def test_what_is_no_chain_is_left_alone(function: Callable[..., Any]) -> None:
 
 def test_the_call_asks_the_library_once_for_what_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU cuDNN has no kernel at all; the call then is ATen's operators, and does not ask again."""
-    from compiler.folding import call
+    from compiler.ir import library_calls as call
 
     asked: list[int] = []
 
