@@ -27,8 +27,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from compiler.ir.atoms import Atom, Dim, FloorDiv, Indirect, Mod
-from compiler.ir.index_text import rendered
 from compiler.ir.lazy import lazy
 from compiler.ir.size import (
     Integer,
@@ -44,7 +42,41 @@ from compiler.ir.size import (
     text_of,
 )
 
-__all__ = ["ZERO", "Atom", "Dim", "FloorDiv", "Index", "Indirect", "Mod", "floor_divide", "modulo"]
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A loop variable: it takes the integers 0, 1, ..., size - 1."""
+
+    name: str
+    size: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Indirect:
+    """The value of an earlier instruction (its number in the body), known to lie in 0 <= value < size."""
+
+    value: int
+    size: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """`numerator // divisor`, rounded down. Built by `floor_divide` alone, which leaves it only where nothing
+    simpler is equal; the divisor is positive."""
+
+    numerator: Index
+    divisor: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """`numerator % divisor`, from 0 to `divisor` - 1. Built by `modulo` alone, likewise."""
+
+    numerator: Index
+    divisor: Integer
+
+
+Atom = Dim | Indirect | FloorDiv | Mod
 
 
 @dataclass(frozen=True)
@@ -218,14 +250,6 @@ class Index:
                 value = atom.numerator.evaluate(dims, values) % atom.divisor
             total += coefficient * value
         return total
-
-    def render(self, name: Callable[[Dim | Indirect], str], floor_divide_operator: str = "//") -> str:
-        """Source text; `name` gives the text of variables. Python and, with "/", C (all values here are >= 0
-        wherever a division is taken, which `floor_divide` and `modulo` ensure)."""
-        return rendered(self, name, floor_divide_operator)
-
-    def __str__(self) -> str:
-        return self.render(lambda atom: atom.name if isinstance(atom, Dim) else f"v{atom.value}")
 
 
 ZERO = Index(0, ())

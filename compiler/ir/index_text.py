@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from compiler.ir.atoms import Dim, FloorDiv, Indirect
+from compiler.ir.index import Dim, FloorDiv, Index, Indirect
 from compiler.ir.size import Integer, Size, text_of
 
-if TYPE_CHECKING:
-    from compiler.ir.index import Index
 
-
-def rendered(index: Index, name: Callable[[Dim | Indirect], str], floor_divide_operator: str) -> str:
-    """See `Index.render`."""
+def text_of_index(index: Index, name: Callable[[Dim | Indirect], str], floor_divide_operator: str = "//") -> str:
+    """Source text; `name` gives the text of variables. Python and, with "/", C (all values here are >= 0 wherever a
+    division is taken, which `floor_divide` and `modulo` ensure)."""
     if not index.terms:
         return text_of(index.offset)
     parts: list[str] = []
@@ -21,7 +18,7 @@ def rendered(index: Index, name: Callable[[Dim | Indirect], str], floor_divide_o
         if isinstance(atom, Dim | Indirect):
             text = name(atom)
         else:
-            inner = rendered(atom.numerator, name, floor_divide_operator)
+            inner = text_of_index(atom.numerator, name, floor_divide_operator)
             inner = f"({inner})" if " " in inner and not _is_parenthesised(inner) else inner
             operator = floor_divide_operator if isinstance(atom, FloorDiv) else "%"
             text = f"{inner} {operator} {atom.divisor}"
