@@ -1,6 +1,6 @@
 """Whether TorchInductor's kernels are aligned with ours: over snippets, the pattern suite and models, on the CPU.
 
-    python -m bench.alignment --out docs/performance/alignment_cpu.json
+    python -m bench.alignment --out docs/performance/archive/alignment_cpu.json
     python -m bench.alignment --programs patterns --cases layernorm,rmsnorm
 
 Both compilers generate their kernels; nothing is built but where a graph breaks. Every kernel of

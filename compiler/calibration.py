@@ -5,7 +5,7 @@
     latency     what one more of 4 KiB takes beyond that
     alone       what timing one kernel by itself adds, which a row of them has once
 
-The other constants are fitted to many kernels at once; see `docs/performance/README.md`.
+The other constants are fitted to many kernels at once; see `docs/performance/archive/README.md`.
 """
 
 from __future__ import annotations

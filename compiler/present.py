@@ -35,12 +35,13 @@ from compiler.schedule.scheduler import context_of
 from compiler.schedule.units import UnitGraph
 
 
-def present_captured(graph: CapturedGraph) -> rep.Graph:
+def present_captured(graph: CapturedGraph, device: str) -> rep.Graph:
     return rep.Graph(
         name=graph.name,
         function=graph.function,
         phase=graph.phase,
         calls=graph.runner.calls,
+        device=device,
         fx=describe_fx(graph.dynamo) if graph.dynamo is not None else [],
         aten=describe_fx(graph.aten),
         guards=graph.guards,

@@ -11,6 +11,7 @@ aot, training                                 through AOTAutograd: operators tak
 traced_once, decomposed_once, written_again   what it does but once for calls whose inputs are alike
 while_captured, settings_at_hand              the same of Dynamo, while it captures for us
 formulas_once, kinds_checked_once             and of torch's arithmetic of open sizes
+running_products                              gradients that torch 2.11 makes too long
 saved_places, draws, repeats                  what passes from the one to the other, and what its split would lose
 regions, repeated_writes, fixed_sizes         what is rewritten first, or compiled for the sizes of one call alone
 shared_memory, unmet_sizes                    calls left to eager mode: of inputs that overlap, of refused sizes

@@ -18,6 +18,7 @@ from compiler.capture.naming import input_names, name_inputs
 from compiler.capture.read_outputs import note_break
 from compiler.capture.regions import write_out_regions
 from compiler.capture.repeats import note_repeats, repeats_in
+from compiler.capture.running_products import short_gradients_of_running_products
 from compiler.capture.saved_places import save_places_as_bytes
 from compiler.capture.shared_memory import refuse_merged_inputs, where_written_apart
 from compiler.capture.thin_calls import without_guard_on_saved_tensors, without_marks, without_wrapper
@@ -124,7 +125,12 @@ def compile_through_aot(
     )
     rewriting = rewrite(graph)
     on_rewriting(rewriting)
-    with generators_as_tensors(), no_states_of_generators(), _gradients_of_interpolation(example_inputs):
+    with (
+        generators_as_tensors(),
+        no_states_of_generators(),
+        _gradients_of_interpolation(example_inputs),
+        short_gradients_of_running_products(),
+    ):
         compiled = _traced_once(backend, rewriting.graph, example_inputs)
     if is_thin:
         without_marks()

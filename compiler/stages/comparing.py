@@ -10,7 +10,7 @@ from compiler import report as rep
 from compiler.budget import unstopped
 from compiler.stages.exploration import Exploration, silenced
 from compiler.stages.graphs import Timed
-from compiler.stages.measuring import mark_disturbed_graphs
+from compiler.stages.measuring import note_times_of_kernels
 from compiler.stages.shares import peer_left_out
 
 
@@ -47,4 +47,4 @@ def compare(exploration: Exploration, timed: Timed) -> None:
     errors = {"eager": report.summary.eager_error, "compiled": report.summary.compiled_error}
     for one in compared.peer.contestants:
         one.max_error = errors.get(one.name, one.max_error)
-    mark_disturbed_graphs(exploration, timed)
+    note_times_of_kernels(exploration, timed)

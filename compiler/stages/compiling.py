@@ -43,7 +43,8 @@ def capture(exploration: Exploration) -> None:
     report.notes += captured.notes
     report.output = captured.output
     report.error = captured.error
-    work = [Work(graph, _compilation_of(graph, exploration), present_captured(graph)) for graph in captured.graphs]
+    compiled = [(graph, _compilation_of(graph, exploration)) for graph in captured.graphs]
+    work = [Work(graph, one, present_captured(graph, one.runs_on.type)) for graph, one in compiled]
     exploration.graphs = Graphs(captured, tuple(work), dynamo_seconds)
     report.graphs = [one.report for one in work]
     report.breaks = captured.breaks

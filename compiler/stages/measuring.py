@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from compiler.budget import PLANNED, OutOfTime
 from compiler.present import present_replay
-from compiler.runtime.kernel_times import KernelTimes, beside_calls, mark_disturbed, measure_kernels
+from compiler.runtime.kernel_times import KernelTimes, beside_calls, measure_kernels, note_times
 from compiler.runtime.trial import call_of_all, measure_entries
 from compiler.stages.exploration import Exploration, silenced
 from compiler.stages.graphs import Graphs, Timed, Work
@@ -54,7 +54,7 @@ def profile(exploration: Exploration, graphs: Graphs) -> Timed:
         timed = _with_kernels(exploration, timed, right)
         if _disturbed_beside_calls(exploration, timed) is not None:
             timed = _with_kernels(exploration, timed, right)
-    mark_disturbed_graphs(exploration, timed)
+    note_times_of_kernels(exploration, timed)
     _note_left_out(exploration, right)
     if exploration.options.trace:
         with exploration.turns.turn(), silenced():
@@ -69,8 +69,7 @@ def _with_kernels(exploration: Exploration, timed: Timed, right: list[Work]) -> 
     found: dict[str, KernelTimes | None] = dict(timed.kernels)
     for work, share in shared_out(exploration.share_for_times, right):
         with suppress(OutOfTime), share.stopping():
-            planned, model = share.share(PLANNED), work.compilation.model
-            times = measure_kernels(work.captured, work.compilation, work.report, model, timing, planned)
+            times = measure_kernels(work.captured, work.compilation, timing, share.share(PLANNED))
             found[work.report.name] = times
     return Timed(timed.graphs, {name: times for name, times in found.items() if times is not None})
 
@@ -81,13 +80,14 @@ def _disturbed_beside_calls(exploration: Exploration, timed: Timed) -> str | Non
     return beside_calls(measured, exploration.report.timing, exploration.device.type)
 
 
-def mark_disturbed_graphs(exploration: Exploration, timed: Timed) -> None:
-    """Say so of each graph of the calls where its kernels take longer than the calls that launch them."""
+def note_times_of_kernels(exploration: Exploration, timed: Timed) -> None:
+    """Say so where they do not fit the calls that were raced last, whose times are the report's."""
     why = _disturbed_beside_calls(exploration, timed)
-    if why is not None:
-        for work in timed.graphs.in_timed_calls:
-            if work.report.disturbed is None:
-                mark_disturbed(work.report, why)
+    of_calls = {work.report.name for work in timed.graphs.in_timed_calls}
+    for work in timed.graphs.alive:
+        if (times := timed.kernels.get(work.report.name)) is not None:
+            peak_of = work.compilation.model if work.compilation.runs_on.type == "cuda" else None
+            note_times(work.report, times, why if work.report.name in of_calls else None, peak_of)
 
 
 def _note_left_out(exploration: Exploration, right: list[Work]) -> None:

@@ -154,6 +154,15 @@ TABLE = (
         ),
     ),
     Taken(
+        ("compiler/capture/running_products.py",),
+        "have AOTAutograd of torch 2.11 trace another gradient",
+        (
+            "torch._C.DispatchKey.Autograd",
+            *_names("torch._C", "_AutoDispatchBelowAutograd _functorch.peek_interpreter_stack"),
+            *_names("torch.ops.aten.cumprod.default", "py_kernels _dispatch_cache"),
+        ),
+    ),
+    Taken(
         INTERNALS,
         "make no tensors for states of generators that nobody has set",
         _names("torch._decomp.decompositions_for_rng.PhiloxState", "reset"),

@@ -1,7 +1,7 @@
 """Kernels, library calls and bytes of every program of the suite `fusion`, exact, and never more than TorchInductor's.
 
 The peer's figures are those that `python -m bench --suite fusion` recorded. When ours change for a good reason, run it
-again with `--out docs/performance/fusion.json`, and put the new figures into `expected.py`.
+again with `--out docs/performance/archive/fusion.json`, and put the new figures into `expected.py`.
 """
 
 from __future__ import annotations
