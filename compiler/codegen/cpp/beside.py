@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.index_text import text_of_index
 from compiler.schedule.program.program import Statement
 
 
@@ -31,7 +30,7 @@ class BesideLoop:
         index = self.statement.index
         assert index is not None
         at_start = index if self.start != "0" else index.substitute({self.dim: Index.number(0)})
-        return text_of_index(at_start, self._at_start, "/")
+        return at_start.render(self._at_start, "/")
 
     def _at_start(self, atom: Dim | Indirect) -> str:
         assert isinstance(atom, Dim)

@@ -15,7 +15,6 @@ import torch
 from compiler.codegen.operators import ARITHMETIC, COMPARISONS
 from compiler.ir.body import Instruction
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.index_text import text_of_index
 from compiler.ir.ops import NAMED
 from compiler.schedule.program.program import Statement
 
@@ -145,7 +144,7 @@ def index_text(index: Index, names: Mapping[int, str], narrow: frozenset[int]) -
         text = names[atom.value]
         return f"int64_t({text})" if atom.value in narrow else text
 
-    return text_of_index(index, name, "/")
+    return index.render(name, "/")
 
 
 def convert(text: str, source: torch.dtype, target: torch.dtype, is_small: bool = False) -> str:

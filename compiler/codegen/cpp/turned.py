@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from compiler.codegen.cpp.ops import storage_type
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.index_text import text_of_index
 from compiler.ir.size import text_of
 from compiler.schedule.program.program import Program, Statement
 
@@ -65,7 +64,7 @@ class Turned:
             return f"{atom.name}_start" if atom == tile.inner else tile.first if atom == tile.across else atom.name
 
         first = index.substitute({tile.across: Index.number(0)}) if tile.first == "0" else index
-        start, stride = f"{pointer} + {text_of_index(first, at_start, '/')}", text_of(index.stride(tile.inner) or 0)
+        start, stride = f"{pointer} + {first.render(at_start, '/')}", text_of(index.stride(tile.inner) or 0)
         inner = f"{tile.inner.name}_end - {tile.inner.name}_start"
         across = tile.last if tile.first == "0" else f"{tile.last} - {tile.first}"
         if self.statement.op == "load":

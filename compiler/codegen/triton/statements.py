@@ -17,7 +17,6 @@ from compiler.codegen.triton.plan import Axis, Plan
 from compiler.codegen.triton.random import CALLS, GENERATORS, SUFFIXES, drawn_together
 from compiler.ir.float8 import FLOAT8
 from compiler.ir.index import Dim, Index, Indirect
-from compiler.ir.index_text import text_of_index
 from compiler.ir.ops import NAMED, compute_dtype
 from compiler.ir.size import Integer, known, text_of
 from compiler.schedule.program.program import Statement
@@ -171,7 +170,7 @@ class StatementPrinter:
             names = lambda atom: firsts.get(atom) or self._name(atom)  # noqa: E731
         if not generator.startswith("tl."):
             self.helpers.update((generator, *CALLS.get(generator, ())))
-        offset = text_of_index(statement.index, names)
+        offset = statement.index.render(names)
         offset = f"tl.full([], {offset}, tl.int32)" if not statement.index.terms else offset
         return f"{generator}({seed.tensor}, {offset})"
 
@@ -203,9 +202,9 @@ class StatementPrinter:
             walk = self._walk_of(index, axis)
             if walk is not None:
                 flat, index = walk
-                rest = text_of_index(index, self._name)
+                rest = index.render(self._name)
                 return flat if rest == "0" else f"{flat} - {rest[1:]}" if rest[0] == "-" else f"{flat} + {rest}"
-        return text_of_index(index, self._name)
+        return index.render(self._name)
 
     def _walk_of(self, index: Index, axis: Axis) -> tuple[str, Index] | None:
         """An index that goes through all loops of an axis one after another, as a multiple of its flat index and the
