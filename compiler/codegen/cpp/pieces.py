@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.ir.atoms import FloorDiv, Mod
 from compiler.ir.choices import known_values
-from compiler.ir.index import Dim, Index
+from compiler.ir.index import Dim, FloorDiv, Index, Mod
 from compiler.ir.ops import RANDOM
 from compiler.ir.places import formula_of_step
 from compiler.schedule.program.program import EFFECTS, Statement, closure
