@@ -187,6 +187,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, default=snippets.FOLDER, help="snippets to explore (tests/snippets)")
     parser.add_argument("--seed", type=int, default=0, help="of the inputs, or of the first random program (0)")
     parser.add_argument("--programs", type=int, default=200, help="random programs to compile and judge (200)")
+    parser.add_argument(
+        "--open-sizes", action="store_true", help="compile random programs with dynamic=True and call them at two sizes"
+    )
     parser.add_argument("--processes", type=int, help="at one time; of opinfo, random and wide 2, else 1")
     parser.add_argument("--nodes", type=_sizes, metavar="A,B", help="of the suite scheduling")
     operators = parser.add_argument_group("the suite opinfo, whose cases are operators of torch's own database")

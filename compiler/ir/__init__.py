@@ -9,5 +9,6 @@ interpret                       what all of it means
 ranges, choices, monotone       what is known beforehand and left out
 places, masked_places           values and places that are formulas of the loops
 positions, canonical            points and their places in memory; loops in their simplest form
+library_calls                   calls beside PyTorch's own: what ours become
 lazy                            values that an object computes when they are first asked for
 """

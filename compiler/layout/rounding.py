@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from compiler.capture.torch_internals import outside_fake_mode
 from compiler.devices import free_bytes
+from compiler.fx.fake_values import outside_fake_mode
 from compiler.layout.price import Convolution
 
 #: Errors relative to float64, by the norm, as they were measured of random numbers: the usual ones, and one between.

@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.library_calls import BY_ROWS_APART, FUSED_CONVOLUTION
 from compiler.lowering.builder import Builder
 from compiler.lowering.channels_last import ChannelsLast
 from compiler.lowering.depthwise import MARK, depthwise_convolution
 from compiler.lowering.registry import LOWERINGS, overloads
 from compiler.lowering.window_product import window_product
-from compiler.padding.apart import BY_ROWS_APART
 
 aten = torch.ops.aten
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from compiler.compile import GraphCompilation
 from compiler.devices import H200
-from compiler.folding.call import FUSED_CONVOLUTION
+from compiler.ir.library_calls import FUSED_CONVOLUTION
 from compiler.layout.decide import lower_in_layout
 from compiler.options import Options
 from compiler.runtime.judge import is_correct

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from compiler.codegen.program import Section, Statement
 from compiler.codegen.triton.clusters import HELPERS as CLUSTER_HELPERS
 from compiler.codegen.triton.extremes import position_dtype
 from compiler.codegen.triton.kept import Kept, kept_exponentials
@@ -33,6 +32,7 @@ from compiler.codegen.triton.plan import next_power_of_two
 from compiler.codegen.triton.states import States
 from compiler.codegen.triton.writer import Writer
 from compiler.ir.size import known, text_of
+from compiler.schedule.program.program import Section, Statement
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.printer import KernelPrinter

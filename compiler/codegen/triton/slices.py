@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from compiler.codegen.program import Section, Statement
 from compiler.codegen.triton.ops import DTYPES
 from compiler.codegen.triton.plan import Axis, Plan, next_power_of_two
 from compiler.ir.size import known
+from compiler.schedule.program.program import Section, Statement
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.printer import KernelPrinter

@@ -95,10 +95,10 @@ export function Help() {
         </p>
         {id && (
           <p>
-            This exploration <a href={`/api/v1/explorations/${id}`}>as JSON</a>, <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
+            This exploration <a href={`/api/v1/explorations/${id}`}>as JSON</a> or <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
           </p>
         )}
-        <button type="submit">Close</button>
+        <button type="submit" autofocus>Close</button>
       </form>
     </dialog>
   );

@@ -5,45 +5,26 @@ A graph is otherwise checked against its own ATen form, which comes after the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from compiler.capture.captured import copy_values
+from compiler.capture.captured import RewriteCheck, copy_values
 from compiler.capture.reference import draws, raise_precision
 from compiler.runtime.verify import relative_error
 
 
-@dataclass
-class RewriteCheck:
-    """The graph as captured and as rewritten, and the inputs of its first call."""
-
-    captured: torch.fx.GraphModule
-    rewritten: torch.fx.GraphModule
-    inputs: tuple[Any, ...] | None = None
-
-    def watching(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """The compiled function, which keeps a copy of the inputs of its first call."""
-
-        def call(*inputs: Any) -> Any:
-            if self.inputs is None:
-                self.inputs = copy_values(inputs)
-            return compiled(*inputs)
-
-        return call
-
-    def error(self) -> float | None:
-        """How far results and gradients of the two are apart, as `relative_error` has it; None if it was never called,
-        or if the graph draws random numbers."""
-        if self.inputs is None:
-            return None
-        before, draws = run_in_double(self.captured, self.inputs)
-        after, _ = run_in_double(self.rewritten, self.inputs)
-        return None if draws else relative_error(after, before)
+def error_of_rewrite(check: RewriteCheck) -> float | None:
+    """How far results and gradients of the two graphs are apart, as `relative_error` has it; None if they were never
+    called, or if they draw random numbers."""
+    if check.inputs is None:
+        return None
+    before, draws = run_in_double(check.captured, check.inputs)
+    after, _ = run_in_double(check.rewritten, check.inputs)
+    return None if draws else relative_error(after, before)
 
 
 def run_in_double(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], bool]:

@@ -20,9 +20,9 @@ from typing import Literal
 
 import torch
 
-from compiler.codegen.building import passes_before
-from compiler.codegen.program import Level, Statement
 from compiler.ir.size import Integer
+from compiler.schedule.program.program import Level, Statement
+from compiler.schedule.program.statements import passes_before
 
 Kind = Literal["exponentials", "squares"]
 

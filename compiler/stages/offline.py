@@ -12,9 +12,8 @@ import torch
 
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
-from compiler.codegen.rendered import RenderedKernel
+from compiler.codegen.rendered import RenderedKernel, kernel_lines, lines_through
 from compiler.compile import GraphCompilation
-from compiler.present import kernel_lines, lines_through
 from compiler.runtime.interpreted_work import TooMuchWork
 from compiler.runtime.trial import Launch, record_launches
 from compiler.runtime.triton_interpreter import interpret, interpreting, programs

@@ -11,13 +11,12 @@ their strides, the backward graph must know. Both graph modules hold the same `P
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
-if TYPE_CHECKING:
-    from compiler.layout.choice import LayoutChoice
+from compiler.layout.choice import LayoutChoice
 
 aten = torch.ops.aten
 FORWARD, BACKWARD = "passes_to_backward", "passed_by_forward"
