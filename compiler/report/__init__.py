@@ -62,6 +62,8 @@ from compiler.report.model import ReportModel, SizeText
 from compiler.report.observed import GpuWhileTimed, Observed
 from compiler.report.peers import (
     AlignedKernels,
+    CallErrors,
+    ContestantErrors,
     ContestantOutcome,
     Peer,
     PeerBuffer,
@@ -103,12 +105,14 @@ __all__ = [
     "AlignedKernels",
     "Artefact",
     "Buffer",
+    "CallErrors",
     "CallTimes",
     "CodeLevel",
     "Compilation",
     "CompilePhase",
     "CompilePhaseName",
     "Contestant",
+    "ContestantErrors",
     "ContestantOutcome",
     "Decision",
     "EdgeFate",
