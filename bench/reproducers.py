@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(asked.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results: list[dict[str, Any]] = []
-        for program in [*_snippets(asked.files), *patterns(asked.patterns, asked.size)]:
+        for program in [*_snippets(asked.files), *patterns(asked.patterns, asked.size, asked.device or "cpu")]:
             for one in run_all(program, folder, asked.device, asked.language):
                 results.append(one)
                 if asked.out:  # what was found stays, should this be stopped

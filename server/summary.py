@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compiler.report import Decision, Environment, Graph, Kernel, Peer, Report
+from compiler.wording import byte_count
 from server.beside import what_if_sentences
 from server.captured import (
     all_recompiles,
@@ -22,7 +23,7 @@ from server.captured import (
 )
 from server.compiling import compile_sentences
 from server.errors import COLUMNS, call_rows, call_sentences, error_rows
-from server.figures import byte_count, microseconds
+from server.figures import microseconds
 from server.launches import launch_sentences
 from server.memory import level_sentences, memory_sentences, moved_sentence, traffic_sentences
 from server.observed import observed_sentences
@@ -137,7 +138,8 @@ def _graph(graph: Graph, environment: Environment) -> str:
     repeated = repeats(graph)
     parts += [_kernel(kernel, place, graph, environment, repeated) for place, kernel in enumerate(graph.kernels)]
     if graph.errors:
-        parts.append(f"### Errors of {graph.name}\n\n{_table(COLUMNS, error_rows(graph.errors))}")
+        rows = [[code(output), *rest] for output, *rest in error_rows(graph.errors)]
+        parts.append(f"### Errors of {graph.name}\n\n{_table(COLUMNS, rows)}")
     if graph.decisions:
         parts.append("### Decisions\n\n" + _listed([_decision(one) for one in _refused_first(graph.decisions)]))
     return joined(parts)

@@ -237,6 +237,9 @@ class Contestant:
     #: Seconds of its first call, compiling included; null where it was not taken.
     compile_s: Optional[float] = None
 
+    #: Whether its time differs measurably from eager's; null where that is not known.
+    differs_from_eager: Optional[bool] = None
+
 
 @dataclass(frozen=True)
 class ContestantErrors:
@@ -545,6 +548,26 @@ class FxNode:
 
 
 @dataclass(frozen=True)
+class GpuWhileTimed:
+    """Clocks of the GPU while the snippet had it for itself, to be timed. The service looked from outside."""
+
+    #: How often the service looked.
+    looks: int = 0
+
+    #: Lowest clock of its multiprocessors that was seen, in MHz.
+    sm_mhz_least: float = 0.0
+
+    #: Highest clock that it has, in MHz.
+    sm_mhz_possible: Optional[float] = None
+
+    #: Highest temperature that was seen, in degrees Celsius.
+    temperature_c_most: Optional[float] = None
+
+    #: What slowed it at any of these looks, such as "power cap"; empty where nothing did.
+    slowed_by: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class GradientCheck:
     """One result or gradient of a whole trained function: errors of eager and compiled against it in float64. An error
     is null where the two cannot be compared."""
@@ -583,6 +606,9 @@ class Graph:
 
     #: How often the snippet ran it.
     calls: int = 0
+
+    #: Where its kernels run: cpu or cuda. Beside a GPU, a graph of CPU tensors runs on the CPU.
+    device: str = ""
 
     #: The graph as Dynamo captured it.
     fx: list[FxNode] = field(default_factory=list)
@@ -1249,6 +1275,9 @@ class Observed:
 
     #: Most memory on the GPU at one time.
     peak_gpu_memory_bytes: Optional[int] = None
+
+    #: Clocks of its GPU meanwhile; null on a CPU, or where the driver says nothing.
+    gpu_while_timed: Optional[GpuWhileTimed] = None
 
     #: What confined it: "A" namespaces, "B" Landlock and seccomp, "trusted" nothing, by the operator.
     tier: Optional[str] = None

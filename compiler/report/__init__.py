@@ -61,7 +61,7 @@ from compiler.report.machine_code import (
 )
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
-from compiler.report.observed import Observed
+from compiler.report.observed import GpuWhileTimed, Observed
 from compiler.report.peers import (
     AlignedKernels,
     CallErrors,
@@ -126,6 +126,7 @@ __all__ = [
     "Flip",
     "FoldingDecision",
     "FxNode",
+    "GpuWhileTimed",
     "GradientCheck",
     "Graph",
     "GraphBreak",

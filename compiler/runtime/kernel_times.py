@@ -10,9 +10,9 @@ import torch
 from compiler import report as rep
 from compiler.budget import UNLIMITED, Budget
 from compiler.capture.captured import CapturedGraph, copy_values
-from compiler.compile import GraphCompilation
 from compiler.devices import Device
 from compiler.options import Timing
+from compiler.runtime.executable import CompiledGraph
 from compiler.runtime.measure import Samples, measure_each
 from compiler.runtime.reconcile import disturbance
 from compiler.runtime.trial import record_arguments
@@ -32,7 +32,7 @@ class KernelTimes:
 
 
 def measure_kernels(
-    graph: CapturedGraph, compilation: GraphCompilation, timing: Timing, budget: Budget = UNLIMITED
+    graph: CapturedGraph, compilation: CompiledGraph, timing: Timing, budget: Budget = UNLIMITED
 ) -> KernelTimes | None:
     """Time each kernel alone on the tensors that the graph gives it, and a call of the whole graph beside them. A
     scatter updates its tensor at every run: its values are no result then, its accesses stay the same.

@@ -12,6 +12,8 @@ from compiler.report import Contestant, Peer, Report, TimingResult
 from compiler.runtime import kernel_times as measuring
 from compiler.runtime.measure import Samples
 from compiler.runtime.reconcile import disturbance
+from compiler.stages import compiling
+from compiler.stages import measuring as stage_of_times
 from server.launches import launch_sentences
 from server.summary import kernel_times, markdown
 
@@ -91,8 +93,8 @@ def explored(
         return Compared(Peer(), raced(compiled_beside_peer_ms))
 
     monkeypatch.setattr(measuring, "measure_each", measure_each)
-    monkeypatch.setattr(pipeline, "measure_entries", race)
-    monkeypatch.setattr(pipeline, "attach_triton", lambda *_: None)
+    monkeypatch.setattr(stage_of_times, "measure_entries", race)
+    monkeypatch.setattr(compiling, "attach_triton", lambda *_: None)
     monkeypatch.setattr(compare, "compare_with_peer", race_with_peer)
     options = Options(timing=Timing(min_runs=3), peer=compiled_beside_peer_ms is not None)
     return pipeline.explore(SNIPPET, options), left

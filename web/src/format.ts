@@ -44,6 +44,11 @@ export function milliseconds(value: Figure): string {
   return `${significant(value / 1000)} s`;
 }
 
+/** A sentence of the report, which is ASCII, as the page writes units. */
+export function sentence(text: string): string {
+  return text.replace(/(\d) us\b/g, "$1 µs");
+}
+
 export function microseconds(value: Figure): string {
   return value == null ? "" : milliseconds(value / 1000);
 }

@@ -34,7 +34,7 @@ const CHOICES: Choice[] = [
   { name: "cuda_graphs", label: "CUDA graphs", says: "Whether launches are replayed as one CUDA graph.", values: [["", "where they pay"], ["on", "wherever they are legal"], ["off", "never"]] },
   { name: "dynamic", label: "Sizes stay open", says: "Whether one compilation serves many sizes.", values: [["", "after a second size was met"], ["yes", "open from the first call"], ["no", "every size by itself"]] },
   { name: "training", label: "Backward graph", says: "Whether the backward pass is captured as well.", values: [["", "where something needs a gradient"], ["yes", "always"], ["no", "never"]] },
-  { name: "trace", label: "Profiler's trace", says: "Whether a call is recorded by torch's profiler, for Perfetto: see Export.", values: [["", "no"], ["yes", "record one call of each"]] },
+  { name: "trace", label: "Profiler's trace", says: "Whether torch's profiler records a call: see Timeline, and Export for Perfetto.", values: [["", "no"], ["yes", "record one call of each"]] },
 ];
 
 const PEER_MODE: Choice = {
@@ -160,7 +160,7 @@ function Folded() {
         <Contestants />
       </fieldset>
       <div class="option-end">
-        <Check name="refresh" label="Run again" says="Does not answer from the store." />
+        <Check name="refresh" label="Run again" says="Runs again even where the answer is stored." />
         <button type="button" onClick={() => ((options.value = NO_OPTIONS), typed())}>
           Reset
         </button>
