@@ -284,7 +284,11 @@ TABLE = (
         "ask whether products of float32 may round their operands",
         ("torch._C._get_fp32_precision_getter",),
     ),
-    Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
+    Taken(
+        ("compiler/runtime/stopwatch.py", "bench/agreement.py"),
+        "hold the stream while calls are queued",
+        ("torch.cuda._sleep",),
+    ),
     # Triton.
     Taken(
         ("compiler/runtime/device_functions.py",),
