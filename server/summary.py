@@ -138,7 +138,8 @@ def _graph(graph: Graph, environment: Environment) -> str:
     repeated = repeats(graph)
     parts += [_kernel(kernel, place, graph, environment, repeated) for place, kernel in enumerate(graph.kernels)]
     if graph.errors:
-        parts.append(f"### Errors of {graph.name}\n\n{_table(COLUMNS, error_rows(graph.errors))}")
+        rows = [[code(output), *rest] for output, *rest in error_rows(graph.errors)]
+        parts.append(f"### Errors of {graph.name}\n\n{_table(COLUMNS, rows)}")
     if graph.decisions:
         parts.append("### Decisions\n\n" + _listed([_decision(one) for one in _refused_first(graph.decisions)]))
     return joined(parts)

@@ -19,7 +19,7 @@ from bench.fusion.table import PROGRAMS
 from tests.fusion.expected import EXPECTED, IN_ANOTHER_RELEASE
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
-    (Path(__file__).resolve().parents[2] / "docs" / "performance" / "fusion.json").read_text()
+    (Path(__file__).resolve().parents[2] / "docs" / "performance" / "archive" / "fusion.json").read_text()
 )["cases"]
 
 

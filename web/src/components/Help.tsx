@@ -90,6 +90,9 @@ export function Help() {
         ))}
       </div>
       <form method="dialog">
+        <p>
+          The <a href="/docs/">documentation</a> has first steps, guides and the API.
+        </p>
         {id && (
           <p>
             This exploration <a href={`/api/v1/explorations/${id}`}>as JSON</a> or <a href={`/api/v1/explorations/${id}.md`}>as text</a>.
