@@ -19,24 +19,9 @@ from torch.utils._pytree import tree_unflatten
 
 from compiler.ir.nodes import ExternNode, TensorArgument
 from compiler.lowering.tree_calls import TreeCall
+from compiler.options import ELEMENTS
 from compiler.wording import SNIPPET_FILE
 
-#: Triton's names of the elements of each dtype of torch. It takes those of eight bits that round for bytes.
-ELEMENTS = {
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "bool": "i1",
-}
 _WRAPPER = "triton_kernel_wrapper_functional"
 #: A number is passed in 32 bits where it fits.
 _LARGEST = 2**31 - 1

@@ -11,14 +11,8 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-<<<<<<< HEAD
-from compiler.lowering.user_kernels import ELEMENTS
-from compiler.options import KernelArgument, KernelToCompile
-from compiler.report import Kernel, KernelArtifact, Report, UserKernel
-=======
 from compiler.options import ELEMENTS, KernelArgument, KernelToCompile
-from compiler.report import Kernel, KernelArtifact, Report
->>>>>>> next
+from compiler.report import Kernel, KernelArtifact, Report, UserKernel
 
 Language = Literal["triton", "cpp"]
 
