@@ -10,8 +10,8 @@
     fusionscope bench --suite opinfo --samples 2 --dtypes float32,int64
     fusionscope bench --suite predictions --device cuda --repeat 20 --out predictions.json
     fusionscope bench --suite random --programs 1000 --seed 0 --processes 2
-    fusionscope bench --suite fusion --out docs/performance/fusion.json
-    fusionscope bench --suite layouts --device cuda --out docs/performance/layouts_h200.json
+    fusionscope bench --suite fusion --out docs/performance/archive/fusion.json
+    fusionscope bench --suite layouts --device cuda --out docs/performance/archive/layouts_h200.json
     fusionscope bench --suite products --device cuda --out products.json
     fusionscope bench --suite scheduling --cases optimiser --nodes 500,1000
 

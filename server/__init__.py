@@ -8,7 +8,8 @@ app, web, state, supervised           web put together, what routes ask of it, i
 routes/, stored_answers, negotiation,
   compressed_events                   what answers, and in which form
 requests, problems, openapi           what may be asked, what is said of a wrong request, and its description
-request_context, security             a request's id and end; what protects a browser and this machine
+request_context, security,
+  bounded_http                        a request's id and end; what protects a browser, this machine and web itself
 clients, tokens                       who asks, how much they may ask for, and the file of tokens
 settings, identity, profiles          what can be set, which two ask for the same, which devices there are
 explorations, dispatcher, running     from a request to a report
@@ -18,7 +19,7 @@ verdicts, observed                    what a job's end means, and what the servi
 wire/, executors/, local_worker       what web and worker say, and who says it
 passed_on                             what of the environment they pass on to what they start
 cli, commands/, doctor                the command line
-answer, printer, summary, beside,
+answer, printer, summary, errors, beside,
   swept                               a report on one screen, all of it for a terminal, and as Markdown
 document, drawing, plain_text         the same as one HTML file, its picture, and what makes quoted text safe
 captured, launches, memory, compiling,

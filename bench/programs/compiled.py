@@ -22,11 +22,11 @@ from compiler.backend import BoxedGraph
 from compiler.capture.aot import compile_through_aot
 from compiler.capture.captured import GraphRunner, Phase
 from compiler.capture.fixed_sizes import fix_sizes
-from compiler.capture.torch_internals import outside_fake_mode
 from compiler.codegen.rendered import RenderedKernel
 from compiler.codegen.wrapper import render_wrapper
 from compiler.compile import GraphCompilation, compile_graph, observed_compilations
 from compiler.devices import device_for
+from compiler.fx.fake_values import outside_fake_mode
 from compiler.ir.size import Undecided
 from compiler.lowering.decompositions import decompositions
 from compiler.lowering.unsupported import OpenSizesUnsupported

@@ -10,6 +10,7 @@ import torch.fx
 
 from compiler.ir.size import Symbol
 from compiler.lowering.eager import UnknownSize, describe
+from compiler.lowering.late_sizes import NUMBER
 from compiler.lowering.registry import operator_name
 
 
@@ -60,9 +61,15 @@ def unsupported_at(
 
 
 def described(node: torch.fx.Node) -> Any:
-    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size."""
+    """What eager mode's value of a node looks like. Raises UnsupportedGraph where only a run could tell its size, or
+    the number that it is, unless that is a whole one, which is told as a size is."""
+    val = node.meta.get("val")
+    if node.target is NUMBER and isinstance(val, torch.SymFloat | torch.SymBool) and node.users:
+        kind = "float" if isinstance(val, torch.SymFloat) else "truth value"
+        message = f"{operator_name(node.target)} gives a {kind} that is known only when it has run"
+        raise unsupported_at(node, f"{message}, for which no kernel can be made", _BREAK_INSTEAD)
     try:
-        value = describe(node.meta.get("val"))
+        value = describe(val)
         if _is_guessed(node, value):
             raise UnknownSize("PyTorch puts down one element, whatever the values")
         return value

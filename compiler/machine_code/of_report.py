@@ -11,27 +11,11 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from compiler.options import KernelArgument, KernelToCompile
-from compiler.report import Kernel, KernelArtifact, Report
+from compiler.options import ELEMENTS, KernelArgument, KernelToCompile
+from compiler.report import Kernel, KernelArtifact, Report, UserKernel
 
 Language = Literal["triton", "cpp"]
 
-#: Triton's names of the elements of each dtype of torch. It takes those of eight bits that round for bytes.
-ELEMENTS = {
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "bool": "i1",
-}
 _LAUNCH = ("num_warps", "num_stages", "maxnreg")
 
 
@@ -59,6 +43,8 @@ def kernel_to_compile(
     if found is None:
         raise KeyError(name)
     kernel = found[1]
+    if kernel.own is not None:
+        return kernel.source, _of_the_users(kernel.own, target or report.environment.target or "sm_90")
     if kernel.kind == "extern":
         raise NotCompilable("It is a library call: its code is the library's, and no compiler made it here.")
     if language is None:
@@ -78,6 +64,17 @@ def kernel_to_compile(
         first = invalid.errors(include_url=False, include_input=False, include_context=False)[0]
         raise NotCompilable(f"The report does not say how it is compiled: {first['msg']}.") from None
     return text.source, wanted
+
+
+def _of_the_users(own: UserKernel, target: str) -> KernelToCompile:
+    if own.problem is not None:
+        raise NotCompilable(f"It cannot be compiled by itself. {own.problem}")
+    if target == "host":
+        raise NotCompilable("A kernel in Triton is not compiled for the host.")
+    arguments = tuple(KernelArgument(type=one.type, is_divisible=one.is_divisible) for one in own.arguments)
+    return KernelToCompile(
+        name=own.function, target=target, arguments=arguments, constants=own.constants, launch=own.launch
+    )
 
 
 def _text(kernel: Kernel, language: Language) -> Kernel | KernelArtifact:

@@ -45,6 +45,8 @@ from compiler.report.kernels import (
     KernelStep,
     TensorLoads,
     TileDescriptor,
+    UserArgument,
+    UserKernel,
 )
 from compiler.report.loops import Access, LoopNode, Removed
 from compiler.report.machine_code import (
@@ -59,9 +61,11 @@ from compiler.report.machine_code import (
 )
 from compiler.report.memory import Buffer, Memory, Reuse
 from compiler.report.model import ReportModel, SizeText
-from compiler.report.observed import Observed
+from compiler.report.observed import GpuWhileTimed, Observed
 from compiler.report.peers import (
     AlignedKernels,
+    CallErrors,
+    ContestantErrors,
     ContestantOutcome,
     Peer,
     PeerBuffer,
@@ -103,12 +107,14 @@ __all__ = [
     "AlignedKernels",
     "Artefact",
     "Buffer",
+    "CallErrors",
     "CallTimes",
     "CodeLevel",
     "Compilation",
     "CompilePhase",
     "CompilePhaseName",
     "Contestant",
+    "ContestantErrors",
     "ContestantOutcome",
     "Decision",
     "EdgeFate",
@@ -120,6 +126,7 @@ __all__ = [
     "Flip",
     "FoldingDecision",
     "FxNode",
+    "GpuWhileTimed",
     "GradientCheck",
     "Graph",
     "GraphBreak",
@@ -182,6 +189,8 @@ __all__ = [
     "TimingResult",
     "TraceEvent",
     "Traffic",
+    "UserArgument",
+    "UserKernel",
     "VectorLoop",
     "VectorRemark",
     "WhatIf",

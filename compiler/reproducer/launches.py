@@ -138,6 +138,11 @@ def triton_launch(kernel: Kernel, layouts: Mapping[str, Layout], twin: KernelArt
     if missing := _interpreter_lacks(source, layouts):
         lines.append(f'    if DEVICE == "cpu":  # Triton\'s interpreter does not compute {missing}')
         lines.append('        raise SystemExit(print("NEEDS A GPU"))')
+    elif any(re.search(rf"\brange\(.*\b{name}\b", source) for name in kernel.sizes):
+        lines.append('    if DEVICE == "cpu" and triton.__version__.startswith("3.6"):')
+        lines.append(
+            '        raise SystemExit(print("NEEDS A GPU"))  # its interpreter takes no argument as a loop\'s end'
+        )
     if "workspace_bytes" in config and "counters" in config:
         size, counters = max(int(config["workspace_bytes"]), 16), max(int(config["counters"]), 1)
         lines.append(f"    workspace = torch.zeros({size}, dtype=torch.uint8, device=DEVICE)")

@@ -89,7 +89,7 @@ TABLE = (
         _names("torch._functorch.partitioners", "min_cut_rematerialization_partition get_default_op_list"),
     ),
     Taken(
-        INTERNALS,
+        (*INTERNALS, "compiler/fx/fake_values.py"),
         "compile with values inside of AOTAutograd, and complete a graph's fake values",
         _names("torch._subclasses.fake_tensor", "unset_fake_temporarily FakeTensor FakeTensorMode"),
     ),
@@ -151,6 +151,15 @@ TABLE = (
         (
             *_names("torch._C.DispatchKey", "Autograd CompositeImplicitAutograd"),
             *_names("torch.ops.aten.add.Tensor", "py_kernels _dispatch_cache"),
+        ),
+    ),
+    Taken(
+        ("compiler/capture/running_products.py",),
+        "have AOTAutograd of torch 2.11 trace another gradient",
+        (
+            "torch._C.DispatchKey.Autograd",
+            *_names("torch._C", "_AutoDispatchBelowAutograd _functorch.peek_interpreter_stack"),
+            *_names("torch.ops.aten.cumprod.default", "py_kernels _dispatch_cache"),
         ),
     ),
     Taken(
@@ -220,6 +229,11 @@ TABLE = (
         _names("torch._prims_common", "ELEMENTWISE_TYPE_PROMOTION_KIND elementwise_dtypes"),
     ),
     Taken(
+        ("compiler/lowering/user_kernels.py",),
+        "find the Triton kernels that a snippet launches",
+        ("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table",),
+    ),
+    Taken(
         ("compiler/lowering/printed_formulas.py",),
         "print formulas of sizes as Python",
         ("torch.utils._sympy.printers.PythonPrinter",),
@@ -275,7 +289,11 @@ TABLE = (
         "ask whether products of float32 may round their operands",
         ("torch._C._get_fp32_precision_getter",),
     ),
-    Taken(("compiler/runtime/stopwatch.py",), "hold the stream while calls are queued", ("torch.cuda._sleep",)),
+    Taken(
+        ("compiler/runtime/stopwatch.py", "bench/agreement.py"),
+        "hold the stream while calls are queued",
+        ("torch.cuda._sleep",),
+    ),
     # Triton.
     Taken(
         ("compiler/runtime/device_functions.py",),

@@ -151,4 +151,6 @@ EXPECTED: dict[str, tuple[int, int, int]] = {
 IN_ANOTHER_RELEASE: dict[tuple[str, str], tuple[int, int, int]] = {
     # `one_hot` checks the range of its classes from 2.12 on.
     ("2.11", "one-hot"): (1, 0, 2_162_688),
+    # Its gradient is ours there.
+    ("2.11", "running product, backward"): (3, 0, 604_110_848),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from compiler.options import Options, Timing
@@ -22,8 +23,9 @@ positive(torch.tensor([1.0, -2.0, 3.0]))
 """
 
 
-def test_size_that_no_formula_tells_is_refused_with_line_and_remedy() -> None:
-    source = PROGRAM.format(setting="capture_scalar_outputs", body="scaled * (scaled.sum() > 0).item()")
+@pytest.mark.parametrize("body", ["scaled * (scaled.sum() > 0).item()", "(scaled, scaled.sum().item())"])
+def test_number_that_no_formula_tells_is_refused_with_line_and_remedy(body: str) -> None:
+    source = PROGRAM.format(setting="capture_scalar_outputs", body=body)
     with torch._dynamo.config.patch("capture_scalar_outputs", False):  # which the snippet changes
         report = explore(source, Options(timing=Timing(enabled=False)))
     error = report.error

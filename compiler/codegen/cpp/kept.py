@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.codegen.program import Program, Section, Statement, closure
 from compiler.ir.functions import cost_of
 from compiler.ir.ops import NAMED, POINTWISE, RANDOM
 from compiler.ir.size import hint
+from compiler.schedule.cost.shape import KEPT_COST, KEPT_IN_ARRAYS
+from compiler.schedule.program.program import Program, Section, Statement, closure
 
-#: Cost of what is worth keeping; see `OpInfo.cost`.
-KEPT_COST = 8
-#: Bytes of a row that may be kept in arrays: half of a small first-level cache and less; and in an output: with as much
-#: that is read, it fits into the second-level cache of a server.
-KEPT_IN_ARRAYS, KEPT_IN_OUTPUT = 1 << 16, 1 << 19
+#: Bytes of a row that may be kept in an output: with as much that is read, it fits into the second-level cache of a
+#: server.
+KEPT_IN_OUTPUT = 1 << 19
 
 
 def kept_values(

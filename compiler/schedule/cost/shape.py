@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from compiler.codegen.cpp.kept import KEPT_COST, KEPT_IN_ARRAYS
 from compiler.devices import SECTOR, WARP, Device
 from compiler.ir.body import Access
 from compiler.ir.index import Dim
@@ -51,6 +50,11 @@ MUCH = 28
 #: What a step of a loop waits for, as a multiple of that of a reduction along memory: for a block that is many rows
 #: high, and for a scan, which goes through shared memory several times. Measured on the H200.
 ACROSS_STEP, SCAN_STEP = 2, 10
+
+
+#: Of what a C++ kernel keeps between passes, in arrays: the least cost (see `OpInfo.cost`), and the most bytes of a
+#: row, half of a small first-level cache and less.
+KEPT_COST, KEPT_IN_ARRAYS = 8, 1 << 16
 
 
 @dataclass(frozen=True)

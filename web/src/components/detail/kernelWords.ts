@@ -44,6 +44,7 @@ function tile(levels: KernelLevels): string {
 /** `reduction over 128 elements, a row in registers, 4 rows a program`. */
 export function kindInWords(kernel: Kernel | PeerKernel, graph: Graph | null): string {
   if ("form" in kernel) return kernel.fuses.length > 0 ? `${kernel.form} of ${kernel.fuses.join(", ")}` : kernel.form;
+  if (kernel.own) return "the user's own Triton kernel";
   if (kernel.kind === "extern") return "library call";
   const loops = loopsOf(kernel, graph);
   if (kernel.levels) return PLANS[kernel.levels.plan](kernel.levels, sizeOfReduction(loops));
@@ -80,7 +81,7 @@ export function factsOf(kernel: Kernel, device: string, predictedFor: string): F
     kernel.percent_of_peak === null ? null : { name: "of peak", value: `${kernel.percent_of_peak.toFixed(0)} %`, hint: "Of the memory bandwidth of the device" },
     kernel.flops ? { name: "", value: format.operations(kernel.flops), hint: "Floating-point operations, counted" } : null,
     made && made.from.registers !== null ? { name: made.from.registers === 1 ? "register" : "registers", value: String(made.from.registers), hint: `Of a thread, by the assembler${made.target ? ` for ${made.target}` : ""}` } : null,
-    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "What a thread has no registers for" } : null,
+    made && made.from.spills !== null ? { name: "spilled", value: made.from.spills ? format.bytes(made.from.spills) : "nothing", hint: "What did not fit into a thread's registers" } : null,
   ];
   return facts.filter((fact) => fact !== null);
 }
