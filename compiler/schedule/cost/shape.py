@@ -85,8 +85,7 @@ class Shape:
     exchanges: int = 0
     #: Whether they do so as clusters.
     in_clusters: bool = False
-    #: In how many passes each member is computed, of those that several compute: nothing of a row is kept between them
-    #: but what `kept` names on a CPU.
+    #: In how many passes each member is computed, of those that several compute.
     times: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -101,8 +100,8 @@ def shape_of(group: Group, traffic: Traffic, layouts: Mapping[str, Layout], devi
     else:
         shape = _reduction(group, traffic, layouts, device)
     if len(shape.passes) > 1:
-        kept = kept_by_cpu(group, layouts) if device.kind == "cpu" else frozenset[str]()
-        shape = replace(shape, times=times_computed(group, kept))
+        times = times_computed(group) if device.kind == "cuda" else times_computed_by_cpu(group, layouts)
+        shape = replace(shape, times=times)
     if shape.is_split and group.across:
         return replace(shape, joins_rows=True)
     return _taking_several_blocks(shape, device) if group.across and device.kind != "cpu" else shape
@@ -370,29 +369,28 @@ def passes_over_r(group: Group) -> tuple[frozenset[Access], ...]:
     return tuple(frozenset(_loads(found, group, r_dims)) for found in members_of_passes(group)) or (frozenset(),)
 
 
-def times_computed(group: Group, kept: frozenset[str] = frozenset()) -> dict[str, int]:
-    """In how many passes each member is computed, of those that several compute. What is `kept` later passes read."""
+def times_computed(group: Group) -> dict[str, int]:
+    """In how many passes each member is computed, of those that several compute, where nothing of a row is kept."""
     r_dims = frozenset(group.space.r)
-    passes = members_of_passes(group, group.single_pass, kept)
+    passes = members_of_passes(group, group.single_pass)
     times = Counter(m.name for members in passes for m in members if not m.body.dims.isdisjoint(r_dims))
     return {name: count for name, count in times.items() if count > 1}
 
 
-def kept_by_cpu(group: Group, layouts: Mapping[str, Layout]) -> frozenset[str]:
-    """The members whose values a C++ kernel is expected to keep between passes; see `codegen/cpp/kept.py`."""
-    again = times_computed(group)
-    costly = [m for m in group.members if m.name in again and m.body.operations >= KEPT_COST]
+def times_computed_by_cpu(group: Group, layouts: Mapping[str, Layout]) -> dict[str, int]:
+    """The same of a C++ kernel, which keeps costly values of rows while they fit (`codegen/cpp/kept.py`). What is cheap
+    takes no longer in vectors than to load it, and columns go by in blocks that stay in the cache."""
+    if not group.reduces_along_memory(group.read_buffers):
+        return {}
+    times = times_computed(group)
+    costly = [m for m in group.members if m.name in times and m.body.operations >= KEPT_COST]
     row = hint(group.space.reduction_numel) * sum(layouts[member.name].dtype.itemsize for member in costly)
-    has_arrays = row <= KEPT_IN_ARRAYS and group.reduces_along_memory(group.read_buffers)
-    costly = costly if has_arrays else costly[-1:] if writes_rows(group) else []
-    return frozenset(member.name for member in costly)
+    again = [] if row <= KEPT_IN_ARRAYS else costly[:-1] if writes_rows(group) else costly
+    return {member.name: times[member.name] for member in again}
 
 
-def members_of_passes(
-    group: Group, early: frozenset[str] = frozenset(), kept: frozenset[str] = frozenset()
-) -> list[list[Member]]:
-    """What each pass of a looped kernel computes, where later ones find only what is `kept` of a row. Sums of `early`
-    are made in the pass of what they wait for."""
+def members_of_passes(group: Group, early: frozenset[str] = frozenset()) -> list[list[Member]]:
+    """What each pass of a looped kernel computes. Sums of `early` are made in the pass of what they wait for."""
     r_dims = frozenset(group.space.r)
     by_name = {member.name: member for member in group.members}
     ready: dict[str, int] = {}
@@ -408,17 +406,15 @@ def members_of_passes(
         if (is_reduction and not is_gathered) or writes_r or member.node.is_scatter:
             roots.setdefault(before, []).append(member)
     passes: list[list[Member]] = []
-    left_before: set[str] = set()
     for _, open_ in sorted(roots.items()):
         seen = dict[str, Member]()
         while open_:
             member = open_.pop()
-            if member.name in seen or member.name in left_before:
+            if member.name in seen:
                 continue
             seen[member.name] = member
             made = (by_name[access.buffer] for access in member.body.reads if access.buffer in by_name)
             open_ += [other for other in made if other.body.reduction is None]
-        left_before |= kept & seen.keys()
         passes.append(list(seen.values()))
     return passes
 
